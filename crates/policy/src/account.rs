@@ -29,8 +29,7 @@ const RECENT: usize = 16;
 /// What was spent and what was earned, in nanoseconds.
 ///
 /// Whatever is bought is paid for: from the rent, which faults on single pages have cost and each
-/// nanosecond of which is spent once, or from what the uses of earlier buys of that size have
-/// saved.
+/// nanosecond of which is spent once, or from what the uses of earlier buys of that size saved.
 #[derive(Clone, Debug)]
 pub struct Account {
     costs: Costs,

@@ -106,9 +106,8 @@ pub fn built() -> Result<PathBuf> {
     ensure!(output.status.success(), "filemap cannot be built ({})", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let binary =
-        messages.filter_map(|message| Some(message["executable"].as_str()?.into())).next_back();
-    binary.context("cargo names no binary")
+    let mut paths = messages.filter_map(|message| Some(message["executable"].as_str()?.into()));
+    paths.next_back().context("cargo names no binary")
 }
 
 fn cargo() -> Command {

@@ -55,8 +55,7 @@ impl Follower {
         Ok(Follower { by })
     }
 
-    /// As [`Follower::of_children`], without telling faults, which costs their threads nothing
-    /// then.
+    /// As [`Follower::of_children`], without faults, so that they cost those threads nothing.
     pub fn of_children_without_faults() -> Result<Follower, Error> {
         or_by_page_tables(|way| {
             let by = match way {

@@ -14,7 +14,6 @@ use filemap_kernel::page_size;
 use filemap_report::advise::check::{Check, CheckRun, Checked, LeftOut};
 use filemap_report::advise::{Change, Study};
 use filemap_report::units::{number, time};
-
 use rustix::process::geteuid;
 
 use super::advising::{Advising, Given};

@@ -97,8 +97,7 @@ pub fn of(study: &Study, program: &Program, applies: bool) -> Selected {
     for at in order {
         let is_known = |(known, _): &(usize, How)| trials[*known].outcome == trials[at].outcome;
         let Ok(how) = &hows[at] else { continue };
-        // What comes to the same in the model shows nothing new, but where the governor reads
-        // ahead.
+        // What comes to the same in the model shows nothing new, but where a governor reads ahead.
         let is_new = *how == How::Governed || !selected.iter().any(is_known);
         if selected.len() < MOST && is_new {
             selected.push((at, how.clone()));

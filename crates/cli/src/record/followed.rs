@@ -39,8 +39,7 @@ pub struct Followed {
     own_advice: Vec<(u32, u64)>,
     /// The files that were advised by a descriptor: the thread and the time.
     descriptors: HashMap<(u32, u64), FileId>,
-    /// The sizes of files that had another one when they were mapped again: the thread and the
-    /// time.
+    /// The sizes of files that had another one when mapped again: the thread and the time.
     sizes: HashMap<(u32, u64), u64>,
     lost: u64,
 }

@@ -22,8 +22,7 @@ const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 /// How programs and libraries begin.
 const ELF: &[u8; 4] = b"\x7fELF";
 
-/// The loader's list of libraries. It is mapped and never read, so that its begin may not be
-/// cached.
+/// The loader's list of libraries. It is mapped and never read, so that it may not be cached.
 const LIST_OF_LIBRARIES: &str = "ld.so.cache";
 
 /// Which files are recorded.
