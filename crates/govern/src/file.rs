@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use filemap_policy::{Bounds, Costs, Pages, State, Touch};
-use rustix::fs::{FileType, fstat, fstatfs};
+use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 
 use crate::asked::Asked;
 
@@ -45,6 +45,8 @@ impl OpenFile {
         if OF_SERVERS.contains(&kind) {
             return Err("its file is a server's");
         }
+        // What is read through this descriptor is asked for, page by page.
+        fadvise(&file, 0, None, Advice::Random).map_err(|_| "its file cannot be advised")?;
         let call_pages = (call_bytes(stat.st_dev) / page_bytes).max(1);
         Ok(OpenFile { file, call_pages })
     }
@@ -88,7 +90,8 @@ impl GovernedFile {
     }
 
     /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read:
-    /// in `mapping`, in the order of its use, and in pieces of one call each.
+    /// in `mapping`, in the order of its use, and in pieces of one call each. It is for later where
+    /// the second is true.
     pub fn touch(
         &mut self,
         tid: u32,
@@ -96,7 +99,7 @@ impl GovernedFile {
         touch: Touch,
         mapping: Pages,
         now_ns: u64,
-    ) -> Vec<Pages> {
+    ) -> (Vec<Pages>, bool) {
         if touch == Touch::Major {
             self.asked.is_missing(page, now_ns);
         }
@@ -104,7 +107,8 @@ impl GovernedFile {
         self.state.set_thread(tid.into());
         let reads = self.state.fault(page, touch, bounds);
         let pieces = reads.pieces(self.open.call_pages);
-        pieces.flat_map(|piece| self.asked.ask(piece, now_ns)).collect()
+        let fresh = pieces.flat_map(|piece| self.asked.ask(piece, now_ns)).collect();
+        (fresh, reads.is_for_later)
     }
 
     /// Hears that `pages` were asked for and not read.
