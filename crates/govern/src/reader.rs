@@ -17,6 +17,10 @@ use crate::file::OpenFile;
 /// Each has one call under way. More would not read faster.
 const THREADS: usize = 3;
 
+/// So many of them are for what the program may do later. More would make the single pages late
+/// that it waits for meanwhile.
+const MOST_FOR_LATER: usize = 2;
+
 /// Calls that wait at most. What is older has been waited for in vain.
 const MOST_WAITING: usize = 2048;
 
@@ -33,8 +37,7 @@ pub struct Read {
     pub id: FileId,
     pub file: Arc<OpenFile>,
     pub pages: Pages,
-    /// It is for what the program may do later. One such call is under way at a time: that reads
-    /// nearly as fast as several, and what the program waits for is less than half as late.
+    /// It is for what the program may do later.
     pub is_for_later: bool,
 }
 
@@ -49,7 +52,7 @@ struct Shared {
 struct Queue {
     waiting: VecDeque<Read>,
     waiting_for_later: VecDeque<Read>,
-    is_reading_for_later: bool,
+    reading_for_later: usize,
     is_over: bool,
 }
 
@@ -106,11 +109,11 @@ impl Queue {
         if let Some(read) = self.waiting.pop_front() {
             return Some(read);
         }
-        if self.is_reading_for_later {
+        if self.reading_for_later >= MOST_FOR_LATER {
             return None;
         }
         let read = self.waiting_for_later.pop_front()?;
-        self.is_reading_for_later = true;
+        self.reading_for_later += 1;
         Some(read)
     }
 }
@@ -130,8 +133,8 @@ impl Shared {
             let last_page = read.pages.end.saturating_sub(1) * self.page_bytes;
             let _ = rustix::io::pread(&read.file.file, &mut [0_u8], last_page);
             if read.is_for_later {
-                // This thread is the one that goes on with them, or with what is more urgent.
-                self.queue().is_reading_for_later = false;
+                // This thread itself goes on with the next one.
+                self.queue().reading_for_later -= 1;
             }
         }
     }
