@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::{self, Readahead, advised_maps};
+use filemap_attach::process::{self, Readahead, advised_maps_before};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
 
 use crate::file::OpenFile;
@@ -152,7 +152,7 @@ impl Work {
     fn advise(&mut self, take: &Take) -> Result<Given, Took> {
         let Take { pid, ref range, may_be_inherited, .. } = *take;
         let whole = Range::new(range.clone(), 0);
-        let maps = advised_maps(pid).unwrap_or_default();
+        let maps = advised_maps_before(pid, range.end()).unwrap_or_default();
         let kept = maps.iter().filter(|(mapped, _)| whole.overlap(mapped).is_some());
         let kept: Vec<_> = kept.map(|(_, kept)| *kept).collect();
         if kept.is_empty() {
