@@ -205,7 +205,7 @@ fn why_nothing(args: &GovernArgs, processes: &[Process]) -> String {
 
 /// What statistics say nothing of.
 const SCOPE: &str = "read-only mappings of regular files on local disks, from --min-size on; \
-                     faults inside of system calls are not counted";
+                     faults inside of system calls are counted for root alone";
 
 /// Where the report of `args` goes.
 fn output(args: &GovernArgs, inputs: &Inputs) -> Result<Output, Error> {
