@@ -1,7 +1,7 @@
 //! The thread that does what may take its time: it opens files, advises, and reads what processes
 //! have mapped.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::process::{self, Readahead, advised_maps_before};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
+use filemap_policy::Pages;
 
 use crate::file::OpenFile;
 use crate::governor::{Answer, Given, Take, Took};
@@ -68,7 +69,13 @@ impl Advisor {
             Some(directory) => Some(Journal::create(&directory)?),
             None => None,
         };
-        let work = Work { unheld: HashMap::new(), answer, journal, only_observes };
+        let work = Work {
+            unheld: HashMap::new(),
+            sampled: HashSet::new(),
+            answer,
+            journal,
+            only_observes,
+        };
         let builder = thread::Builder::new().name("advisor".to_string());
         Ok(Advisor { tasks, answers, thread: builder.spawn(move || work.until_end(&todo))? })
     }
@@ -97,6 +104,8 @@ impl Advisor {
 struct Work {
     /// Processes of which no thread can be held, until when they are left alone.
     unheld: HashMap<u32, Instant>,
+    /// Devices of which pages were read to see how long that takes.
+    sampled: HashSet<(u32, u32)>,
     answer: Sender<Answer>,
     journal: Option<Journal>,
     only_observes: bool,
@@ -145,7 +154,22 @@ impl Work {
             Ok(given) => given,
             Err(took) => return took,
         };
-        Took::Governed { file, pages, given }
+        let fault_ns = self.fault_ns(&file, range, pages);
+        Took::Governed { file, pages, given, fault_ns }
+    }
+
+    /// What it takes to read a page of `range`, the first time that a file of its device is
+    /// governed.
+    fn fault_ns(&mut self, file: &OpenFile, range: &MappedRange, pages: u64) -> Option<u64> {
+        let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor))?;
+        if self.only_observes || self.sampled.contains(&device) {
+            return None;
+        }
+        let mapped = Range::new(range.clone(), 0).pages(page_bytes());
+        let fault_ns =
+            file.read_page_ns(Pages { end: mapped.end.min(pages), ..mapped }, page_bytes())?;
+        self.sampled.insert(device);
+        Some(fault_ns)
     }
 
     /// Advises a mapping RANDOM, if that is not its advice already.
@@ -175,7 +199,7 @@ impl Work {
         }
         let now = Instant::now();
         self.unheld.retain(|_, until| now < *until);
-        if self.unheld.contains_key(&pid) {
+        if self.unheld.contains_key(&pid) && !take.has_faulted {
             return Err(Took::Later("its threads are in system calls".to_string()));
         }
         self.note(pid, range);
@@ -189,7 +213,7 @@ impl Work {
                     Refusal::Changed { .. } | Refusal::Gone { .. } => Took::Gone,
                     refusal if refusal.is_lasting() => Took::Refused(refusal.to_string()),
                     refusal => {
-                        if take.tries > TRIES_OF_ONE {
+                        if take.tries > TRIES_OF_ONE && !take.has_faulted {
                             self.unheld.insert(pid, Instant::now() + PAUSE);
                         }
                         Took::Later(refusal.to_string())
@@ -229,10 +253,11 @@ impl Work {
 
 /// Advises a mapping RANDOM. Returns how long a thread was stopped.
 fn inject(take: &Take) -> Result<u64, Refusal> {
-    let Take { pid, tid, ref range, tries, .. } = *take;
-    let advised = match tries {
-        ..=TRIES_OF_ONE => madvise(pid, tid, range, Advice::Random),
-        _ => advise_any(pid, tid, range, Advice::Random),
+    let Take { pid, tid, ref range, tries, has_faulted, .. } = *take;
+    let advised = if has_faulted || tries <= TRIES_OF_ONE {
+        madvise(pid, tid, range, Advice::Random)
+    } else {
+        advise_any(pid, tid, range, Advice::Random)
     };
     let advised = match advised {
         Err(Refusal::Gone { .. }) => advise_any(pid, pid, range, Advice::Random),

@@ -14,17 +14,25 @@ const FEWEST: usize = 32;
 /// Threads of which the last fault is known.
 const THREADS: usize = 64;
 
-/// The fault's cost as it is measured: the time from one major fault of a thread to its next is an
-/// upper bound of it, and the shorter ones are close to it.
+/// The fault's cost as it is measured. The time from one major fault of a thread to its next is an
+/// upper bound of it, and the shorter ones are close to it, unless the program does much in between:
+/// so what reading a page takes bounds it too.
 #[derive(Debug, Default)]
 pub struct FaultCost {
     /// Threads and when their last fault ended, in no order.
     last: Vec<(u32, u64)>,
+    /// What it took to read a page, at the least.
+    sample_ns: Option<u64>,
     intervals_ns: Vec<u64>,
     next: usize,
 }
 
 impl FaultCost {
+    /// Hears that it took so long to read a page.
+    pub fn sample(&mut self, took_ns: u64) {
+        self.sample_ns = Some(self.sample_ns.map_or(took_ns, |least| least.min(took_ns)));
+    }
+
     /// Hears that the thread `tid` had a major fault at `at_ns`.
     pub fn major(&mut self, tid: u32, at_ns: u64) {
         if let Some((_, last)) = self.last.iter_mut().find(|(own, _)| *own == tid) {
@@ -45,15 +53,19 @@ impl FaultCost {
         }
     }
 
-    /// The cost, within a factor of 4 of what was `expected`: most programs do more between two
-    /// faults than wait for the first.
+    /// The cost. It is from a half of what reading a page took to one and a half of that, or within
+    /// a factor of 4 of what was `expected` where none was read.
     pub fn measured_ns(&self, expected_ns: u64) -> Option<u64> {
         if self.intervals_ns.len() < FEWEST {
-            return None;
+            return self.sample_ns;
         }
         let mut sorted = self.intervals_ns.clone();
         sorted.sort_unstable();
-        Some(sorted[sorted.len() / 8].clamp(expected_ns / 4, expected_ns.saturating_mul(4)))
+        let interval_ns = sorted[sorted.len() / 8];
+        Some(match self.sample_ns {
+            Some(sample_ns) => interval_ns.clamp(sample_ns / 2, sample_ns.saturating_mul(3) / 2),
+            None => interval_ns.clamp(expected_ns / 4, expected_ns.saturating_mul(4)),
+        })
     }
 }
 
@@ -72,6 +84,9 @@ mod tests {
         }
         assert_eq!(cost.measured_ns(80_000), Some(60_000));
         assert_eq!(cost.measured_ns(400_000), Some(100_000), "far from what is expected");
+        cost.sample(300_000);
+        cost.sample(30_000);
+        assert_eq!(cost.measured_ns(80_000), Some(45_000), "it does much between two faults");
         for tid in 0..1000 {
             cost.major(tid, 1 << 50);
         }

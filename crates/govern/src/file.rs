@@ -1,12 +1,14 @@
 //! A file of which mappings are governed.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
+use std::time::Instant;
 
 use filemap_policy::{Bounds, Costs, Pages, State, Touch};
 use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::asked::Asked;
 
@@ -23,6 +25,10 @@ const MOST_CALL_BYTES: u64 = 512 << 10;
 /// The same for what the program may do later: what it waits for meanwhile comes behind one or two
 /// such calls.
 const MOST_CALL_BYTES_FOR_LATER: u64 = 256 << 10;
+
+/// Places of a file where a page is read to see how long that takes, and how often that is done.
+const SAMPLED_PLACES: u64 = 16;
+const MOST_SAMPLES: u32 = 4;
 
 /// What the kernel reads at least for a call, where the device does not say.
 const LEAST_CALL_BYTES: u64 = 128 << 10;
@@ -60,6 +66,35 @@ impl OpenFile {
             call_pages: pages(call_bytes),
             call_pages_for_later: pages(call_bytes.min(MOST_CALL_BYTES_FOR_LATER)),
         })
+    }
+
+    /// What it takes to read one page that is not cached, in nanoseconds: the least of a few of
+    /// them, which lie anywhere in `pages`. Nothing where all that were looked at are cached.
+    pub fn read_page_ns(&self, pages: Pages, page_bytes: u64) -> Option<u64> {
+        let mut page = vec![0; page_bytes as usize];
+        let mut least_ns: Option<u64> = None;
+        let mut samples = 0;
+        for place in 1..=SAMPLED_PLACES {
+            let offset = (pages.first + pages.count() * place / (SAMPLED_PLACES + 1)) * page_bytes;
+            let is_cached = preadv2(
+                &self.file,
+                &mut [IoSliceMut::new(&mut page)],
+                offset,
+                ReadWriteFlags::NOWAIT,
+            );
+            if is_cached != Err(Errno::AGAIN) {
+                continue;
+            }
+            let start = Instant::now();
+            self.file.read_at(&mut page, offset).ok()?;
+            let took_ns = start.elapsed().as_nanos() as u64;
+            least_ns = Some(least_ns.map_or(took_ns, |least| least.min(took_ns)));
+            samples += 1;
+            if samples == MOST_SAMPLES {
+                break;
+            }
+        }
+        least_ns
     }
 
     /// Pages that the file has now.

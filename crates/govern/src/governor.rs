@@ -65,6 +65,8 @@ pub struct Take {
     pub may_be_inherited: bool,
     /// How often it was asked for, this time included.
     pub tries: u32,
+    /// The thread has just read something by a fault there.
+    pub has_faulted: bool,
 }
 
 /// Something to do.
@@ -113,8 +115,9 @@ pub enum Answer {
 /// What came of taking a mapping.
 #[derive(Debug)]
 pub enum Took {
-    /// It is governed. Its file has `pages` pages.
-    Governed { file: Arc<OpenFile>, pages: u64, given: Given },
+    /// It is governed. Its file has `pages` pages, and one that is not cached takes `fault_ns`
+    /// nanoseconds to read, where that was looked at.
+    Governed { file: Arc<OpenFile>, pages: u64, given: Given, fault_ns: Option<u64> },
     /// It cannot be advised now.
     Later(String),
     /// It is not to be governed, by what it is.
@@ -170,8 +173,9 @@ impl Governor {
     /// Hears of an event.
     pub fn hear(&mut self, event: &Event) {
         let Event { at_ns, pid, tid, .. } = *event;
+        let mut has_faulted = false;
         match &event.what {
-            What::Fault { address, kind } => self.fault(event, *address, *kind),
+            What::Fault { address, kind } => has_faulted = self.fault(event, *address, *kind),
             What::Map(mapped) => self.mapped(pid, tid, mapped),
             What::Begin { parent } if *parent != pid => self.forked(*parent, pid),
             What::Exec => self.ended(pid),
@@ -179,16 +183,18 @@ impl Governor {
             What::Begin { .. } | What::End => {}
         }
         if let Some(process) = self.processes.get_mut(&pid)
-            && process.retry_at_ns.is_some_and(|due_ns| due_ns <= at_ns)
+            && (has_faulted || process.retry_at_ns.is_some_and(|due_ns| due_ns <= at_ns))
         {
-            self.retry(pid, tid);
+            self.retry(pid, tid, has_faulted);
         }
     }
 
-    fn fault(&mut self, event: &Event, address: u64, kind: FaultKind) {
+    /// Returns whether a mapping that waits to be advised has read something by that: this thread
+    /// is running, and each such fault may read much.
+    fn fault(&mut self, event: &Event, address: u64, kind: FaultKind) -> bool {
         let Event { at_ns, pid, tid, .. } = *event;
         let is_major = kind == FaultKind::Major;
-        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else { return false };
         process.told.major_faults += u64::from(is_major);
         let page_bytes = self.page_bytes;
         let Some(range) = process.at(address) else {
@@ -197,20 +203,20 @@ impl Governor {
                 process.no_maps_until_ns = at_ns.saturating_add(MAPS_EVERY_NS);
                 self.requests.push(Request::Maps { pid, before: self.next_id });
             }
-            return;
+            return false;
         };
         range.counts.major_faults += u64::from(is_major);
         range.counts.other_faults += u64::from(!is_major);
         if !matches!(range.state, RangeState::Governed(_)) {
             range.counts.early_faults += u64::from(is_major);
-            return;
+            return is_major && matches!(range.state, RangeState::Asked { is_due: true, .. });
         }
         if is_major {
             self.cost.major(tid, at_ns);
         }
         let id = range.mapped.file.as_ref().map(|file| file.id);
         let Some((id, file)) = id.and_then(|id| Some((id, self.files.get_mut(&id)?))) else {
-            return;
+            return false;
         };
         let touch = match kind {
             FaultKind::Major => Touch::Major,
@@ -227,6 +233,7 @@ impl Governor {
                 self.requests.push(Request::Read { id, file, pages, is_for_later });
             }
         }
+        false
     }
 
     fn mapped(&mut self, pid: u32, tid: u32, mapped: &MappedRange) {
@@ -281,11 +288,13 @@ impl Governor {
             range: mapped,
             may_be_inherited,
             tries: 1,
+            has_faulted: false,
         }));
     }
 
-    /// Asks again for what could not be advised, by the thread `tid`, which has just run.
-    fn retry(&mut self, pid: u32, tid: u32) {
+    /// Asks again for what could not be advised, by the thread `tid`, which has just run, or even
+    /// `has_faulted` there.
+    fn retry(&mut self, pid: u32, tid: u32, has_faulted: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.retry_at_ns = None;
         for range in process.ranges_mut() {
@@ -293,7 +302,8 @@ impl Governor {
                 range.state = RangeState::Asked { tries: tries + 1, is_due: false };
                 let (id, may_be_inherited) = (range.id, range.may_be_inherited);
                 let range = range.mapped.clone();
-                let take = Take { id, pid, tid, range, may_be_inherited, tries: tries + 1 };
+                let tries = tries + 1;
+                let take = Take { id, pid, tid, range, may_be_inherited, tries, has_faulted };
                 self.requests.push(Request::Take(take));
             }
         }
@@ -329,7 +339,15 @@ impl Governor {
                     (copy.id, copy.may_be_inherited) = (self.next_id, true);
                     copy.state = RangeState::Asked { tries: 1, is_due: false };
                     let (id, range) = (copy.id, copy.mapped.clone());
-                    let take = Take { id, pid, tid: pid, range, may_be_inherited: true, tries: 1 };
+                    let take = Take {
+                        id,
+                        pid,
+                        tid: pid,
+                        range,
+                        may_be_inherited: true,
+                        tries: 1,
+                        has_faulted: false,
+                    };
                     self.requests.push(Request::Take(take));
                 }
             }
@@ -367,7 +385,8 @@ impl Governor {
         for range in process.ranges_mut().filter(|range| range.id == id) {
             let RangeState::Asked { tries, .. } = range.state else { continue };
             match &took {
-                Took::Governed { file, pages, given } => {
+                Took::Governed { file, pages, given, fault_ns } => {
+                    fault_ns.iter().for_each(|took_ns| self.cost.sample(*took_ns));
                     range.state = RangeState::Governed(*given);
                     if let Given::Advised { stopped_ns } = given {
                         range.counts.stopped_ns += stopped_ns;
@@ -486,7 +505,7 @@ impl Governor {
         };
         let due = self.processes.iter().filter(|(_, process)| is_due(process));
         let due: Vec<u32> = due.map(|(pid, _)| *pid).collect();
-        due.into_iter().for_each(|pid| self.retry(pid, pid));
+        due.into_iter().for_each(|pid| self.retry(pid, pid, false));
     }
 
     /// What is to be done now and then: files of which nothing is mapped any more are closed, the

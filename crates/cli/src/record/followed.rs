@@ -144,7 +144,7 @@ impl Followed {
                 }
             }
             What::Advise { address, length_bytes, advice } => {
-                if self.single.is_own(seen.pid, *address, *advice) {
+                if self.single.is_own(seen, *address, *advice) {
                     self.own_advice.push((seen.pid, seen.at_ns));
                 } else if !is_over {
                     self.single.program_advised(seen, (*address, *length_bytes), *advice);

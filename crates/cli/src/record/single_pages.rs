@@ -1,7 +1,7 @@
 //! Has pages come one at a time, so that each first touch is a fault: a mapping that is recorded is
 //! advised MADV_RANDOM from outside, and what was read before that is dropped.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -32,11 +32,21 @@ pub struct SinglePages {
     /// Mappings whose threads could not be held until now.
     waiting: Vec<Waiting>,
     /// Advice of this process that the kernel is about to tell of, as it tells of all.
-    own: Vec<(u32, u64, i32)>,
+    own: VecDeque<Own>,
     /// The first refusal that lasts.
     pub refused: Option<Refusal>,
     /// Mappings of which pages came with others that were touched before they were advised.
     pub late: u64,
+}
+
+/// Advice that was tried from here.
+struct Own {
+    pid: u32,
+    address: u64,
+    advice: u64,
+    /// When that was: it may have been given although the answer is a refusal.
+    from_ns: u64,
+    until_ns: u64,
 }
 
 /// A mapping whose threads could not be held.
@@ -80,7 +90,7 @@ impl SinglePages {
             dropped: HashSet::new(),
             advised: Vec::new(),
             waiting: Vec::new(),
-            own: Vec::new(),
+            own: VecDeque::new(),
             refused: None,
             late: 0,
         }
@@ -191,12 +201,11 @@ impl SinglePages {
     }
 
     /// Whether advice that the kernel tells of was given here.
-    pub fn is_own(&mut self, pid: u32, address: u64, advice: u64) -> bool {
-        let is_it = |own: &(u32, u64, i32)| {
-            (own.0, own.1, own.2.unsigned_abs().into()) == (pid, address, advice)
-        };
-        let found = self.own.iter().position(is_it);
-        found.map(|at| self.own.swap_remove(at)).is_some()
+    pub fn is_own(&self, seen: &Seen, address: u64, advice: u64) -> bool {
+        self.own.iter().any(|own| {
+            (own.pid, own.address, own.advice) == (seen.pid, address, advice)
+                && (own.from_ns..=own.until_ns).contains(&seen.at_ns)
+        })
     }
 
     /// The program has advised a part of its mappings itself. Its word is what is restored.
@@ -250,16 +259,21 @@ impl SinglePages {
         then: impl Fn() + Send + Sync + 'static,
     ) -> bool {
         let then = Arc::new(then);
+        let from_ns = now_ns();
         let given = advise_all(seen.pid, seen.tid, range, advice, then, ONCE);
-        // Of one that fails the kernel tells too.
-        let own = advice.iter().map(|advice| (seen.pid, range.address, advice.number()));
-        match given {
-            Ok(_) | Err(Refusal::Failed { .. }) => self.own.extend(own),
-            Err(Refusal::Unfinished { .. }) => {
-                self.own.extend(own);
-                return true;
-            }
-            Err(_) => {}
+        // One whose time is over may still be given.
+        let is_unfinished = matches!(given, Err(Refusal::Unfinished { .. }));
+        let until_ns = now_ns() + if is_unfinished { LONGEST_CALL_NS } else { 0 };
+        for advice in advice {
+            let advice = advice.number().unsigned_abs().into();
+            let (pid, address) = (seen.pid, range.address);
+            self.own.push_back(Own { pid, address, advice, from_ns, until_ns });
+        }
+        while self.own.len() > MOST_OWN {
+            self.own.pop_front();
+        }
+        if is_unfinished {
+            return true;
         }
         match given {
             Ok(_) => {}
@@ -289,6 +303,12 @@ const SHORTEST_PAUSE: Duration = Duration::from_micros(500);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 const RESTORE_TRIES: u32 = 20;
+
+/// Tries that are kept: the kernel tells of them within milliseconds.
+const MOST_OWN: usize = 4096;
+
+/// A call for advice that takes longer than it was waited for ends by then.
+const LONGEST_CALL_NS: u64 = 1_000_000_000;
 
 impl Advised {
     fn has(&self, range: &MappedRange) -> bool {

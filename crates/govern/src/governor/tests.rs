@@ -81,7 +81,12 @@ impl Bench {
 
 fn governed(given: Given) -> Took {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
-    Took::Governed { file: Arc::new(OpenFile { file, call_pages: 128 }), pages: 1 << 20, given }
+    Took::Governed {
+        file: Arc::new(OpenFile { file, call_pages: 128, call_pages_for_later: 64 }),
+        pages: 1 << 20,
+        given,
+        fault_ns: None,
+    }
 }
 
 #[test]
