@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -55,6 +56,7 @@ pub enum Task {
 pub struct Advisor {
     tasks: SyncSender<Task>,
     answers: Receiver<Answer>,
+    takes_no_more: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Left>>,
 }
 
@@ -68,9 +70,22 @@ impl Advisor {
             Some(directory) => Some(Journal::create(&directory)?),
             None => None,
         };
-        let work = Work { unheld: HashMap::new(), answer, journal, only_observes };
+        let takes_no_more = Arc::new(AtomicBool::new(false));
+        let work = Work {
+            unheld: HashMap::new(),
+            answer,
+            journal,
+            only_observes,
+            takes_no_more: Arc::clone(&takes_no_more),
+        };
         let builder = thread::Builder::new().name("advisor".to_string());
-        Ok(Advisor { tasks, answers, thread: builder.spawn(move || work.until_end(&todo))? })
+        let thread = builder.spawn(move || work.until_end(&todo))?;
+        Ok(Advisor { tasks, answers, takes_no_more, thread })
+    }
+
+    /// No mapping is taken any more: those that wait are answered at once.
+    pub fn take_no_more(&self) {
+        self.takes_no_more.store(true, Ordering::Relaxed);
     }
 
     /// Adds a task. Returns it where too many wait.
@@ -100,6 +115,7 @@ struct Work {
     answer: Sender<Answer>,
     journal: Option<Journal>,
     only_observes: bool,
+    takes_no_more: Arc<AtomicBool>,
 }
 
 impl Work {
@@ -128,6 +144,9 @@ impl Work {
 
     fn take(&mut self, take: &Take) -> Took {
         let Take { pid, ref range, .. } = *take;
+        if self.takes_no_more.load(Ordering::Relaxed) {
+            return Took::Gone;
+        }
         let file = match filemap_attach::file::open(pid, range) {
             Ok(file) => file,
             Err(Error::Gone { .. }) => return Took::Gone,
@@ -209,7 +228,10 @@ impl Work {
 
     fn maps(&self, pid: u32, before: u64) {
         let start = Instant::now();
-        let Ok(maps) = process::maps(pid) else { return };
+        let Ok(maps) = process::maps(pid) else {
+            let _ = self.answer.send(Answer::NoMaps { pid });
+            return;
+        };
         let maps = joined(maps.into_iter().filter(|range| range.file.is_some()));
         let elapsed_ns = start.elapsed().as_nanos() as u64;
         let _ = self.answer.send(Answer::Maps { pid, before, maps, elapsed_ns });
