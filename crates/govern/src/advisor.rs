@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::{self, Readahead, advised_maps};
+use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
 
 use crate::file::OpenFile;
@@ -77,6 +77,7 @@ impl Advisor {
             journal,
             only_observes,
             takes_no_more: Arc::clone(&takes_no_more),
+            seen: None,
         };
         let builder = thread::Builder::new().name("advisor".to_string());
         let thread = builder.spawn(move || work.until_end(&todo))?;
@@ -116,6 +117,14 @@ struct Work {
     journal: Option<Journal>,
     only_observes: bool,
     takes_no_more: Arc<AtomicBool>,
+    seen: Option<SeenAdvice>,
+}
+
+/// What the mappings of a process were advised when they were read last.
+struct SeenAdvice {
+    pid: u32,
+    until: Instant,
+    maps: Vec<(MappedRange, KeptAdvice)>,
 }
 
 impl Work {
@@ -132,6 +141,7 @@ impl Work {
                 }
                 Task::Maps { pid, before } => self.maps(pid, before),
                 Task::Keep(pids) => {
+                    self.seen = None;
                     if let Some(journal) = &mut self.journal {
                         journal.keep(|pid| pids.contains(&pid));
                     }
@@ -171,9 +181,7 @@ impl Work {
     fn advise(&mut self, take: &Take) -> Result<Given, Took> {
         let Take { pid, ref range, may_be_inherited, .. } = *take;
         let whole = Range::new(range.clone(), 0);
-        let maps = advised_maps(pid).unwrap_or_default();
-        let kept = maps.iter().filter(|(mapped, _)| whole.overlap(mapped).is_some());
-        let kept: Vec<_> = kept.map(|(_, kept)| *kept).collect();
+        let kept = self.kept(pid, &whole);
         if kept.is_empty() {
             return Err(Took::Gone);
         }
@@ -216,6 +224,26 @@ impl Work {
                 })
             }
         }
+    }
+
+    /// What the mappings in a range are advised. For a process with many large mappings that takes
+    /// long to read: what was read serves for as long again, if it has the range.
+    fn kept(&mut self, pid: u32, range: &Range) -> Vec<KeptAdvice> {
+        let of_range = |seen: &SeenAdvice| -> Vec<KeptAdvice> {
+            let overlapping = seen.maps.iter().filter(|(of, _)| range.overlap(of).is_some());
+            overlapping.map(|(_, kept)| *kept).collect()
+        };
+        let begin = Instant::now();
+        let fresh = self.seen.as_ref().filter(|seen| seen.pid == pid && begin < seen.until);
+        let kept = fresh.map(of_range).unwrap_or_default();
+        if !kept.is_empty() {
+            return kept;
+        }
+        let maps = advised_maps(pid).unwrap_or_default();
+        let seen = SeenAdvice { pid, until: Instant::now() + begin.elapsed(), maps };
+        let kept = of_range(&seen);
+        self.seen = Some(seen);
+        kept
     }
 
     /// Notes a mapping that is advised, or is about to be.
