@@ -42,7 +42,15 @@ impl KernelFaults {
             told: life(pid).map_or(0, |life| life.major_faults),
             ..Process::default()
         });
-        process.watched.push(Watched::new(range.clone(), true));
+        let mut watched = Watched::new(range.clone(), false);
+        if process.page_table.is_none() {
+            process.page_table = PageTable::open(pid);
+        }
+        // What is there was told, or was touched before: it would look like one great scan.
+        if let Some(page_table) = &process.page_table {
+            watched.scan(page_table, |_| ());
+        }
+        process.watched.push(watched);
     }
 
     pub fn unwatch(&mut self, pid: u32, range: &MappedRange) {
