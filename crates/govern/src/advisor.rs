@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps};
+use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps_before};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
 
 use crate::file::OpenFile;
@@ -239,7 +239,10 @@ impl Work {
         if !kept.is_empty() {
             return kept;
         }
-        let maps = advised_maps(pid).unwrap_or_default();
+        // One mapping needs no more than what is before its end; of many, all serves the others.
+        let has_many = self.seen.as_ref().is_some_and(|seen| seen.pid == pid);
+        let end = if has_many { u64::MAX } else { range.mapped.end() };
+        let maps = advised_maps_before(pid, end).unwrap_or_default();
         let seen = SeenAdvice { pid, until: Instant::now() + begin.elapsed(), maps };
         let kept = of_range(&seen);
         self.seen = Some(seen);

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use filemap_policy::{Bounds, Costs, Pages, State, Touch};
-use rustix::fs::{FileType, fstat, fstatfs};
+use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 
 use crate::asked::Asked;
 
@@ -20,6 +20,10 @@ const OF_SERVERS: [i64; 5] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x517b, 0x6573_5
 /// The most bytes that are asked for with one call.
 const MOST_CALL_BYTES: u64 = 512 << 10;
 
+/// The same for what the program may do later: what it waits for meanwhile comes behind one or two
+/// such calls.
+const MOST_CALL_BYTES_FOR_LATER: u64 = 256 << 10;
+
 /// What the kernel reads at least for a call, where the device does not say.
 const LEAST_CALL_BYTES: u64 = 128 << 10;
 
@@ -29,6 +33,8 @@ pub struct OpenFile {
     pub file: File,
     /// The most pages that the kernel reads for one call.
     pub call_pages: u64,
+    /// The most pages that are asked for with one call for what the program may do later.
+    pub call_pages_for_later: u64,
 }
 
 impl OpenFile {
@@ -45,8 +51,15 @@ impl OpenFile {
         if OF_SERVERS.contains(&kind) {
             return Err("its file is a server's");
         }
-        let call_pages = (call_bytes(stat.st_dev) / page_bytes).max(1);
-        Ok(OpenFile { file, call_pages })
+        // What is read through this descriptor is asked for, page by page.
+        fadvise(&file, 0, None, Advice::Random).map_err(|_| "its file cannot be advised")?;
+        let call_bytes = call_bytes(stat.st_dev);
+        let pages = |bytes: u64| (bytes / page_bytes).max(1);
+        Ok(OpenFile {
+            file,
+            call_pages: pages(call_bytes),
+            call_pages_for_later: pages(call_bytes.min(MOST_CALL_BYTES_FOR_LATER)),
+        })
     }
 
     /// Pages that the file has now.
@@ -88,7 +101,8 @@ impl GovernedFile {
     }
 
     /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read:
-    /// in `mapping`, in the order of its use, and in pieces of one call each.
+    /// in `mapping`, in the order of its use, and in pieces of one call each. It is for later where
+    /// the second is true.
     pub fn touch(
         &mut self,
         tid: u32,
@@ -96,15 +110,20 @@ impl GovernedFile {
         touch: Touch,
         mapping: Pages,
         now_ns: u64,
-    ) -> Vec<Pages> {
+    ) -> (Vec<Pages>, bool) {
         if touch == Touch::Major {
             self.asked.is_missing(page, now_ns);
         }
         let bounds = Bounds { mapping, file_pages: self.pages };
         self.state.set_thread(tid.into());
         let reads = self.state.fault(page, touch, bounds);
-        let pieces = reads.pieces(self.open.call_pages);
-        pieces.flat_map(|piece| self.asked.ask(piece, now_ns)).collect()
+        let most = match reads.is_for_later {
+            true => self.open.call_pages_for_later,
+            false => self.open.call_pages,
+        };
+        let pieces = reads.pieces(most);
+        let fresh = pieces.flat_map(|piece| self.asked.ask(piece, now_ns)).collect();
+        (fresh, reads.is_for_later)
     }
 
     /// Hears that `pages` were asked for and not read.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,13 @@ const IDLE: Duration = Duration::from_millis(10);
 
 /// How long it is waited in the end for what is under way. To stop a thread takes less.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// The same while reads are asked for: what is asked for later than the program comes to it is of
+/// no use. Nothing is read oftener where faults are on single pages that lie anywhere.
+const PROMPT: Duration = Duration::from_micros(100);
+
+/// Reads are asked for where the last was less than this ago.
+const PROMPT_TIME: Duration = Duration::from_millis(10);
 
 /// Tasks of one process that wait at most: a process that maps without end leaves room for others.
 const MOST_TASKS: usize = 128;
@@ -124,6 +132,7 @@ impl Governing {
             target: target.clone(),
             added: HashSet::new(),
             tasks: HashMap::new(),
+            last_read: None,
             has_said: HashSet::new(),
             say: Box::new(say),
             shared: Arc::clone(&shared),
@@ -169,6 +178,8 @@ struct Work {
     added: HashSet<(u32, u64)>,
     /// How many tasks of each process are not done yet.
     tasks: HashMap<u32, usize>,
+    /// When a read was asked for last.
+    last_read: Option<Instant>,
     has_said: HashSet<String>,
     say: Box<dyn Fn(&str) + Send>,
     shared: Arc<Shared>,
@@ -176,6 +187,8 @@ struct Work {
 
 impl Work {
     fn until_end(mut self) -> Outcome {
+        // Pauses of some microseconds are meant so.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut next_tick = Instant::now() + TICK;
         let mut pause = BUSY;
         while !self.shared.is_ending.load(Ordering::Relaxed) {
@@ -188,7 +201,13 @@ impl Work {
                 // What has ended is readable for ever.
                 thread::sleep(BUSY);
             }
-            pause = if heard || !self.tasks.is_empty() { BUSY } else { (pause * 2).min(IDLE) };
+            pause = match heard || !self.tasks.is_empty() {
+                true => BUSY,
+                false => (pause * 2).clamp(BUSY, IDLE),
+            };
+            if self.last_read.is_some_and(|last| last.elapsed() < PROMPT_TIME) {
+                pause = PROMPT;
+            }
             if Instant::now() >= next_tick {
                 self.tick();
                 next_tick = Instant::now() + TICK;
@@ -254,7 +273,9 @@ impl Work {
         let mut reads = Vec::new();
         for request in self.governor.requests() {
             match request {
-                Request::Read { id, file, pages } => reads.push(Read { id, file, pages }),
+                Request::Read { id, file, pages, is_for_later } => {
+                    reads.push(Read { id, file, pages, is_for_later });
+                }
                 Request::Watch { pid, range } => self.follower.watch(pid, &range),
                 Request::Unwatch { pid, range } => self.follower.unwatch(pid, &range),
                 Request::Take(take) => self.ask(take.pid, Task::Take(take)),
@@ -268,6 +289,7 @@ impl Work {
             }
         }
         if !reads.is_empty() {
+            self.last_read = Some(Instant::now());
             for Read { id, pages, .. } in self.reader.ask(reads) {
                 self.governor.was_not_read(id, pages);
             }

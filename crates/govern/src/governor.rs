@@ -90,6 +90,7 @@ pub enum Request {
         id: FileId,
         file: Arc<OpenFile>,
         pages: Pages,
+        is_for_later: bool,
     },
     /// Have touches of a range told, or no more.
     Watch {
@@ -230,12 +231,13 @@ impl Governor {
             FaultKind::Seen => Touch::Seen,
         };
         let page = range.page(address, page_bytes);
-        for pages in file.touch(tid, page, touch, range.pages(page_bytes), at_ns) {
+        let (reads, is_for_later) = file.touch(tid, page, touch, range.pages(page_bytes), at_ns);
+        for pages in reads {
             range.counts.pages += pages.count();
             range.counts.calls += 1;
             if !self.settings.only_observes {
                 let file = file.open.clone();
-                self.requests.push(Request::Read { id, file, pages });
+                self.requests.push(Request::Read { id, file, pages, is_for_later });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Threads that ask the kernel to read.
 //!
-//! Each call returns when its reads are under way, or waits for room in the device's queue. So it
-//! is made here and not where events are heard.
+//! The device's queue takes a hundred megabytes and more, and a fault of the program that comes
+//! behind them waits for all of them. So no more is under way at a time than keeps the device busy.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,12 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::file::OpenFile;
 
-/// More would not fill a device better: each has up to a megabyte under way.
+/// Each has one call under way. More would not read faster.
 const THREADS: usize = 3;
+
+/// So many of them are for what the program may do later. More would make the single pages late
+/// that it waits for meanwhile.
+const MOST_FOR_LATER: usize = 2;
 
 /// Calls that wait at most. What is older has been waited for in vain.
 const MOST_WAITING: usize = 2048;
@@ -33,6 +37,8 @@ pub struct Read {
     pub id: FileId,
     pub file: Arc<OpenFile>,
     pub pages: Pages,
+    /// It is for what the program may do later.
+    pub is_for_later: bool,
 }
 
 #[derive(Debug)]
@@ -45,6 +51,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Read>,
+    waiting_for_later: VecDeque<Read>,
+    reading_for_later: usize,
     is_over: bool,
 }
 
@@ -65,9 +73,14 @@ impl Reader {
     /// wait: they are not made.
     pub fn ask(&self, reads: impl IntoIterator<Item = Read>) -> Vec<Read> {
         let mut queue = self.shared.queue();
-        queue.waiting.extend(reads);
-        let too_many = queue.waiting.len().saturating_sub(MOST_WAITING);
-        let dropped = queue.waiting.drain(..too_many).collect();
+        let mut dropped = Vec::new();
+        for read in reads {
+            let waiting = queue.of(read.is_for_later);
+            waiting.push_back(read);
+            if waiting.len() > MOST_WAITING {
+                dropped.extend(waiting.pop_front());
+            }
+        }
         drop(queue);
         self.shared.has_more.notify_all();
         dropped
@@ -79,9 +92,29 @@ impl Drop for Reader {
         let mut queue = self.shared.queue();
         queue.is_over = true;
         queue.waiting.clear();
+        queue.waiting_for_later.clear();
         drop(queue);
         self.shared.has_more.notify_all();
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Queue {
+    fn of(&mut self, is_for_later: bool) -> &mut VecDeque<Read> {
+        if is_for_later { &mut self.waiting_for_later } else { &mut self.waiting }
+    }
+
+    /// The next call to be made. Whoever has made one for later says so.
+    fn next(&mut self) -> Option<Read> {
+        if let Some(read) = self.waiting.pop_front() {
+            return Some(read);
+        }
+        if self.reading_for_later >= MOST_FOR_LATER {
+            return None;
+        }
+        let read = self.waiting_for_later.pop_front()?;
+        self.reading_for_later += 1;
+        Some(read)
     }
 }
 
@@ -96,6 +129,13 @@ impl Shared {
             let length = NonZeroU64::new(read.pages.count() * self.page_bytes);
             // A read that is refused costs a fault later.
             let _ = fadvise(&read.file.file, offset, length, Advice::WillNeed);
+            // That returned when the reads were under way. This waits for the last of them.
+            let last_page = read.pages.end.saturating_sub(1) * self.page_bytes;
+            let _ = rustix::io::pread(&read.file.file, &mut [0_u8], last_page);
+            if read.is_for_later {
+                // This thread itself goes on with the next one.
+                self.queue().reading_for_later -= 1;
+            }
         }
     }
 
@@ -105,7 +145,7 @@ impl Shared {
             if queue.is_over {
                 return None;
             }
-            if let Some(read) = queue.waiting.pop_front() {
+            if let Some(read) = queue.next() {
                 return Some(read);
             }
             queue = self.has_more.wait(queue).unwrap_or_else(PoisonError::into_inner);

@@ -20,7 +20,12 @@ const RICH: u64 = 40;
 /// one of those on 16 pages.
 const SAVED: u64 = 2;
 
-/// Pages of visited regions below which nothing is said of all of them together.
+/// Something is bought for its own faults when these have cost so many times its price as twice the
+/// price of all regions that were come to is above what the faults on them have cost; up to this, in
+/// percent. Where few regions would be worth their price, each is bought later.
+const MOST_PERCENT: u64 = 1000;
+
+/// Pages of visited regions below which nothing smaller than a region is bought for all of them.
 const MANY_PAGES: u64 = 8 * Size::Region.pages();
 
 /// Faults whose threads are kept.
@@ -83,29 +88,32 @@ impl Account {
     }
 
     /// Whether to buy the `rest` of so much, in pages, of which `faults` faults have read single
-    /// pages, where `open` says what the regions are that were come to and not bought.
-    pub fn buys(&mut self, size: Size, faults: u64, rest: u64, open: Open) -> bool {
+    /// pages, where `open` says what the regions are that were come to and not bought. What is the
+    /// next one to a region that was bought may be paid from what regions have earned.
+    pub fn buys(&mut self, size: Size, faults: u64, rest: u64, open: Open, is_next: bool) -> bool {
         let price = self.price_ns(rest);
         let own = faults.saturating_mul(self.fault_ns());
-        let is_paid = size == Size::Region && own >= price;
+        let enough = price.saturating_mul(self.percent(open)) / 100;
+        let is_paid = size == Size::Region && own >= enough;
         if self.rent >= price && (is_paid || self.is_due(size, open)) {
             self.rent -= price;
             return true;
         }
         if size == Size::Region {
             let own = own.min(self.rent);
-            let is_lent = self.spend(size, price.saturating_sub(own));
+            let is_lent = is_next && self.spend(size, price.saturating_sub(own));
             self.rent -= if is_lent { own.min(price) } else { 0 };
             return is_lent;
         }
-        if own >= price {
+        if own >= enough {
             let is_bought = self.spend(size, price);
             if !is_bought {
                 self.credits[size as usize] += price / RETRY_PART;
             }
             return is_bought;
         }
-        self.credits[size as usize] >= price.saturating_mul(RICH) && self.spend(size, price - own)
+        let is_rich = self.credits[size as usize] >= enough.saturating_mul(RICH);
+        is_rich && self.spend(size, price.saturating_sub(own))
     }
 
     /// Whether to buy so many pages of regions that the program has not come to.
@@ -113,16 +121,23 @@ impl Account {
         self.spend(Size::Region, self.price_ns(rest))
     }
 
+    /// At how much of its price something is bought, by what is known of all regions.
+    fn percent(&self, open: Open) -> u64 {
+        let spent = open.faults.saturating_mul(self.fault_ns()).max(1);
+        (self.price_ns(open.pages).saturating_mul(200) / spent).clamp(100, MOST_PERCENT)
+    }
+
     /// Whether the faults on all regions that were come to have cost so much of what it costs to
     /// read their rest that everything is bought in this size.
     fn is_due(&self, size: Size, open: Open) -> bool {
         let percent = match size {
-            Size::Block => 55,
-            Size::Group => 75,
+            Size::Block => 75,
+            Size::Group => 85,
             Size::Region => 95,
         };
         let spent = open.faults.saturating_mul(self.fault_ns());
-        open.pages >= MANY_PAGES && spent >= self.price_ns(open.pages) / 100 * percent
+        let says_something = size == Size::Region || open.pages >= MANY_PAGES;
+        says_something && spent >= self.price_ns(open.pages) / 100 * percent
     }
 
     fn spend(&mut self, size: Size, price: u64) -> bool {

@@ -6,6 +6,8 @@ use crate::pages::Pages;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     parts: Vec<Part>,
+    /// It is a region or more, which is bought for what the program does later.
+    pub is_for_later: bool,
 }
 
 /// Adjacent pages.
@@ -18,7 +20,7 @@ struct Part {
 
 impl Reads {
     /// Nothing to read.
-    pub const NONE: Reads = Reads { parts: Vec::new() };
+    pub const NONE: Reads = Reads { parts: Vec::new(), is_for_later: false };
 
     /// Adds `pages` behind the others, of which the program comes to the last one first where
     /// `is_back`.

@@ -194,7 +194,8 @@ impl State {
     /// Buys what is around `page`, if it is time to.
     fn buy(&mut self, page: u64, inside: Pages, reads: &mut Reads) {
         let is_streaming = reads.pages() > 0;
-        for size in Size::ALL.into_iter().filter(|size| size.pages() <= self.largest_window) {
+        let largest = self.largest_window;
+        for size in Size::ALL.into_iter().filter(|size| size.pages() <= largest) {
             if is_streaming && size != Size::Region {
                 continue;
             }
@@ -204,18 +205,27 @@ impl State {
                 .regions
                 .with(page, |region| (region.faults(size, page), region.unknown(pages)));
             let open = self.regions.open();
-            if rest > 0 && self.account.buys(size, faults, rest, open) {
+            let is_next = size == Size::Region && self.is_beside_bought(all);
+            if rest > 0 && self.account.buys(size, faults, rest, open, is_next) {
                 self.regions.with(page, |region| {
                     region.buy(size, page);
                     region.add(pages);
                 });
                 reads.add(pages, false);
+                reads.is_for_later |= size == Size::Region;
                 if size == Size::Region {
                     self.buy_behind(all, inside, reads);
                 }
                 return;
             }
         }
+    }
+
+    /// Whether a region beside this one was bought.
+    fn is_beside_bought(&mut self, region: Pages) -> bool {
+        let beside = [region.first.checked_sub(1), Some(region.end)];
+        let mut pages = beside.into_iter().flatten();
+        pages.any(|page| self.regions.with(page, |region| region.is_bought))
     }
 
     /// A region was bought, or one that was bought ahead is used: where regions were bought one
@@ -247,6 +257,7 @@ impl State {
             });
         }
         reads.add(pages, false);
+        reads.is_for_later = true;
     }
 
     fn note(&mut self, reads: &Reads) {

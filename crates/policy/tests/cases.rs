@@ -115,8 +115,8 @@ fn a_neighbour_alone_is_chance_where_others_came_in_between() {
     assert_eq!(answers[4], [(34, 38)]);
 }
 
-/// A region costs 512 times 3 us, and a fault 80 us: 20 faults cost as much. Here the 17th buys the
-/// 128 pages around it, and the next one the rest, which is cheaper then.
+/// A region costs 512 times 3 us, and a fault 80 us: 20 faults cost as much. The 19th comes to 95 %
+/// of the rest, which is enough.
 #[test]
 fn a_region_is_bought_when_its_faults_have_cost_as_much() {
     let mut state = State::new(LARGEST, COSTS);
@@ -124,8 +124,8 @@ fn a_region_is_bought_when_its_faults_have_cost_as_much() {
         .map(|number| asked(&mut state, scattered(3, number % 16) + number / 16, whole(1 << 20)))
         .collect();
     let bought = faults.iter().position(|asked| asked.contains(&(1536, 2048)));
-    assert_eq!(bought, Some(17), "{faults:?}");
-    assert!(faults[..16].iter().all(Vec::is_empty) && faults[16] == [(1536, 1664)]);
+    assert_eq!(bought, Some(18), "{faults:?}");
+    assert!(faults[..18].iter().all(Vec::is_empty));
     // Dearer pages are bought later, and where memory is short none are.
     let mut state = State::new(LARGEST, COSTS);
     state.set_memory_short(true);

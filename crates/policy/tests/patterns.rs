@@ -33,10 +33,9 @@ fn singles(random: &mut Random) -> Vec<Row> {
     let touches = random.pages(PERCENT, FILE);
     vec![
         ("random 1 %", touches, PERCENT, 1060),
-        // Four buys of blocks, of 120 pages in all.
-        ("random 1 % of 16 MiB", random.pages(40, 4096), 40, 4000),
+        ("random 1 % of 16 MiB", random.pages(40, 4096), 40, 1060),
         // The whole file is bought.
-        ("random 300 % of 16 MiB", random.pages(3 * 4096, 4096), 140, 1060),
+        ("random 300 % of 16 MiB", random.pages(3 * 4096, 4096), 155, 1060),
     ]
 }
 
@@ -101,7 +100,7 @@ fn mixes(random: &mut Random) -> Vec<Row> {
     vec![
         // The half of the file with the single pages is bought: to read all of it costs less than
         // 32 faults in each of its regions do.
-        ("a scan, one in four is random", mixed(scan(), often, 4), FILE / 70, 4080),
+        ("a scan, one in four is random", mixed(scan(), often, 4), FILE / 63, 4080),
         ("a scan, one in 100 is random", mixed(scan(), seldom, 100), FILE / 800 + 10, 1060),
         // It takes a while until the random pages have spent what the clusters have earned.
         ("clusters, then random", clusters, 10_800, 1210),
@@ -124,7 +123,7 @@ fn what_programs_do_costs_little() {
         let better = governed.singles_ns().min(governed.regions_ns(512));
         let percent = (governed.cost_ns() * 100).div_ceil(better);
         println!("{name}: {} faults, {per_1000} pages for 1000, {percent} %", governed.faults);
-        assert!(percent <= 175, "{name} costs {percent} % of the better of two ways");
+        assert!(percent <= 200, "{name} costs {percent} % of the better of two ways");
         if governed.faults > most_faults || per_1000 > most_read {
             beyond.push((name, governed.faults, per_1000));
         }

@@ -1,7 +1,13 @@
 //! The advice that mappings have, as the flags in `/proc/PID/smaps` show it.
 
-use super::{maps, read};
+use std::fs::File;
+use std::io::Read;
+
+use super::{maps, read, unreadable};
 use crate::{Error, MappedRange};
+
+/// The kernel gives about a page of text at a time, which tells of some mappings.
+const PART_BYTES: usize = 4096;
 
 /// What a mapping is advised, as far as the kernel keeps that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +32,24 @@ pub enum Readahead {
 /// was touched: milliseconds for each GiB.
 pub fn advised_maps(pid: u32) -> Result<Vec<(MappedRange, KeptAdvice)>, Error> {
     Ok(advised(&read(pid, "smaps")?))
+}
+
+/// What is mapped of files before the address `end`, in the same way. It does not look at what lies
+/// behind: new mappings are below older ones as a rule.
+pub fn advised_maps_before(pid: u32, end: u64) -> Result<Vec<(MappedRange, KeptAdvice)>, Error> {
+    let failed = |cause| unreadable(pid, "smaps", cause);
+    let mut file = File::open(format!("/proc/{pid}/smaps")).map_err(failed)?;
+    let (mut text, mut part) = (Vec::new(), [0; PART_BYTES]);
+    loop {
+        let count = file.read(&mut part).map_err(failed)?;
+        text.extend_from_slice(&part[..count]);
+        let whole_lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let found = advised(&text[..whole_lines]);
+        let is_enough = found.last().is_some_and(|(range, _)| range.end() >= end);
+        if count == 0 || is_enough {
+            return Ok(found.into_iter().filter(|(range, _)| range.address < end).collect());
+        }
+    }
 }
 
 fn advised(text: &[u8]) -> Vec<(MappedRange, KeptAdvice)> {

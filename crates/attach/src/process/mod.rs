@@ -6,7 +6,7 @@ mod maps;
 mod mounts;
 mod state;
 
-pub use advice::{KeptAdvice, Readahead, advised_maps};
+pub use advice::{KeptAdvice, Readahead, advised_maps, advised_maps_before};
 pub use map_query::is_mapped;
 pub use maps::maps;
 pub use mounts::filesystem_type;

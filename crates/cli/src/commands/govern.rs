@@ -85,6 +85,9 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
         processes,
         lost_records: statistics.lost_records,
     };
+    if !args.observe && target.is_none() {
+        return Ok(parent::outcome(ended, Ok(())));
+    }
     let report = run.report(footer(SCOPE, command(args)));
     if args.observe {
         // Nobody is left to be told if stderr is closed.
