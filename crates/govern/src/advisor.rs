@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::{self, Readahead, advised_maps_before};
+use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps_before};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
 use filemap_policy::Pages;
 
@@ -56,6 +57,7 @@ pub enum Task {
 pub struct Advisor {
     tasks: SyncSender<Task>,
     answers: Receiver<Answer>,
+    takes_no_more: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Left>>,
 }
 
@@ -69,15 +71,24 @@ impl Advisor {
             Some(directory) => Some(Journal::create(&directory)?),
             None => None,
         };
+        let takes_no_more = Arc::new(AtomicBool::new(false));
         let work = Work {
             unheld: HashMap::new(),
             sampled: HashSet::new(),
             answer,
             journal,
             only_observes,
+            takes_no_more: Arc::clone(&takes_no_more),
+            seen: None,
         };
         let builder = thread::Builder::new().name("advisor".to_string());
-        Ok(Advisor { tasks, answers, thread: builder.spawn(move || work.until_end(&todo))? })
+        let thread = builder.spawn(move || work.until_end(&todo))?;
+        Ok(Advisor { tasks, answers, takes_no_more, thread })
+    }
+
+    /// No mapping is taken any more: those that wait are answered at once.
+    pub fn take_no_more(&self) {
+        self.takes_no_more.store(true, Ordering::Relaxed);
     }
 
     /// Adds a task. Returns it where too many wait.
@@ -109,6 +120,15 @@ struct Work {
     answer: Sender<Answer>,
     journal: Option<Journal>,
     only_observes: bool,
+    takes_no_more: Arc<AtomicBool>,
+    seen: Option<SeenAdvice>,
+}
+
+/// What the mappings of a process were advised when they were read last.
+struct SeenAdvice {
+    pid: u32,
+    until: Instant,
+    maps: Vec<(MappedRange, KeptAdvice)>,
 }
 
 impl Work {
@@ -125,6 +145,7 @@ impl Work {
                 }
                 Task::Maps { pid, before } => self.maps(pid, before),
                 Task::Keep(pids) => {
+                    self.seen = None;
                     if let Some(journal) = &mut self.journal {
                         journal.keep(|pid| pids.contains(&pid));
                     }
@@ -137,6 +158,9 @@ impl Work {
 
     fn take(&mut self, take: &Take) -> Took {
         let Take { pid, ref range, .. } = *take;
+        if self.takes_no_more.load(Ordering::Relaxed) {
+            return Took::Gone;
+        }
         let file = match filemap_attach::file::open(pid, range) {
             Ok(file) => file,
             Err(Error::Gone { .. }) => return Took::Gone,
@@ -176,9 +200,7 @@ impl Work {
     fn advise(&mut self, take: &Take) -> Result<Given, Took> {
         let Take { pid, ref range, may_be_inherited, .. } = *take;
         let whole = Range::new(range.clone(), 0);
-        let maps = advised_maps_before(pid, range.end()).unwrap_or_default();
-        let kept = maps.iter().filter(|(mapped, _)| whole.overlap(mapped).is_some());
-        let kept: Vec<_> = kept.map(|(_, kept)| *kept).collect();
+        let kept = self.kept(pid, &whole);
         if kept.is_empty() {
             return Err(Took::Gone);
         }
@@ -223,6 +245,29 @@ impl Work {
         }
     }
 
+    /// What the mappings in a range are advised. For a process with many large mappings that takes
+    /// long to read: what was read serves for as long again, if it has the range.
+    fn kept(&mut self, pid: u32, range: &Range) -> Vec<KeptAdvice> {
+        let of_range = |seen: &SeenAdvice| -> Vec<KeptAdvice> {
+            let overlapping = seen.maps.iter().filter(|(of, _)| range.overlap(of).is_some());
+            overlapping.map(|(_, kept)| *kept).collect()
+        };
+        let begin = Instant::now();
+        let fresh = self.seen.as_ref().filter(|seen| seen.pid == pid && begin < seen.until);
+        let kept = fresh.map(of_range).unwrap_or_default();
+        if !kept.is_empty() {
+            return kept;
+        }
+        // One mapping needs no more than what is before its end; of many, all serves the others.
+        let has_many = self.seen.as_ref().is_some_and(|seen| seen.pid == pid);
+        let end = if has_many { u64::MAX } else { range.mapped.end() };
+        let maps = advised_maps_before(pid, end).unwrap_or_default();
+        let seen = SeenAdvice { pid, until: Instant::now() + begin.elapsed(), maps };
+        let kept = of_range(&seen);
+        self.seen = Some(seen);
+        kept
+    }
+
     /// Notes a mapping that is advised, or is about to be.
     fn note(&mut self, pid: u32, range: &MappedRange) {
         if let Some(journal) = &mut self.journal {
@@ -233,7 +278,10 @@ impl Work {
 
     fn maps(&self, pid: u32, before: u64) {
         let start = Instant::now();
-        let Ok(maps) = process::maps(pid) else { return };
+        let Ok(maps) = process::maps(pid) else {
+            let _ = self.answer.send(Answer::NoMaps { pid });
+            return;
+        };
         let maps = joined(maps.into_iter().filter(|range| range.file.is_some()));
         let elapsed_ns = start.elapsed().as_nanos() as u64;
         let _ = self.answer.send(Answer::Maps { pid, before, maps, elapsed_ns });

@@ -15,8 +15,8 @@ const FEWEST: usize = 32;
 const THREADS: usize = 64;
 
 /// The fault's cost as it is measured. The time from one major fault of a thread to its next is an
-/// upper bound of it, and the shorter ones are close to it, unless the program does much in between:
-/// so what reading a page takes bounds it too.
+/// upper bound of it, and the shorter ones are close to it, unless the program does much in
+/// between: so what reading a page takes bounds it too.
 #[derive(Debug, Default)]
 pub struct FaultCost {
     /// Threads and when their last fault ended, in no order.

@@ -31,6 +31,9 @@ const TICK: Duration = Duration::from_millis(200);
 const BUSY: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(10);
 
+/// How long it is waited in the end for what is under way. To stop a thread takes less.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+
 /// The same while reads are asked for: what is asked for later than the program comes to it is of
 /// no use. Nothing is read oftener where faults are on single pages that lie anywhere.
 const PROMPT: Duration = Duration::from_micros(100);
@@ -244,7 +247,7 @@ impl Work {
 
     fn answered(&mut self, answer: Answer) {
         let pid = match &answer {
-            Answer::Took { pid, .. } | Answer::Maps { pid, .. } => *pid,
+            Answer::Took { pid, .. } | Answer::Maps { pid, .. } | Answer::NoMaps { pid } => *pid,
         };
         if let Some(tasks) = self.tasks.get_mut(&pid) {
             *tasks -= 1;
@@ -369,7 +372,20 @@ impl Work {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
+    /// Hears of what is being advised just now: it is to be restored too.
+    fn hear_last_answers(&mut self) {
+        self.advisor.take_no_more();
+        let deadline = Instant::now() + LAST_ANSWERS;
+        while !self.tasks.is_empty() && Instant::now() < deadline {
+            match self.advisor.answer() {
+                Some(answer) => self.answered(answer),
+                None => thread::sleep(BUSY),
+            }
+        }
+    }
+
     fn end(mut self) -> Outcome {
+        self.hear_last_answers();
         for pid in self.governor.pids() {
             if start_ticks(pid).is_none() {
                 self.governor.ended(pid);

@@ -108,8 +108,21 @@ pub enum Request {
 /// What came of a request.
 #[derive(Debug)]
 pub enum Answer {
-    Took { id: u64, pid: u32, took: Took },
-    Maps { pid: u32, before: u64, maps: Vec<MappedRange>, elapsed_ns: u64 },
+    Took {
+        id: u64,
+        pid: u32,
+        took: Took,
+    },
+    Maps {
+        pid: u32,
+        before: u64,
+        maps: Vec<MappedRange>,
+        elapsed_ns: u64,
+    },
+    /// What a process has mapped cannot be read: it is gone, or refuses it.
+    NoMaps {
+        pid: u32,
+    },
 }
 
 /// What came of taking a mapping.
@@ -367,6 +380,7 @@ impl Governor {
                     self.reconcile(pid, before, maps);
                 }
             }
+            Answer::NoMaps { .. } => {}
         }
     }
 

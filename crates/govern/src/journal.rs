@@ -36,6 +36,9 @@ pub struct Journal {
 
 impl Journal {
     /// A journal of this process in `directory`.
+    ///
+    /// # Errors
+    /// When its file cannot be made.
     pub fn create(directory: &Path) -> io::Result<Journal> {
         let own = std::process::id();
         let name = format!("{PREFIX}{own}-{}", start_ticks(own).unwrap_or(0));
@@ -45,6 +48,9 @@ impl Journal {
     }
 
     /// Adds a mapping that is about to be advised.
+    ///
+    /// # Errors
+    /// When it cannot be written.
     pub fn add(&mut self, pid: u32, range: &MappedRange) -> io::Result<()> {
         let Some(line) = Entry::line(pid, start_ticks(pid), range) else { return Ok(()) };
         let entries = self.entries.entry(pid).or_default();
@@ -72,6 +78,9 @@ impl Journal {
     }
 
     /// Ends the journal: what is `left` stays in its file, which goes where that is nothing.
+    ///
+    /// # Errors
+    /// When its file can be neither written nor removed.
     pub fn end(mut self, left: &[(u32, MappedRange)]) -> io::Result<()> {
         self.entries.clear();
         for (pid, range) in left {

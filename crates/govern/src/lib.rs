@@ -25,7 +25,7 @@ mod statistics;
 
 pub use filemap_policy::Costs;
 pub use governing::{Error, Governing, Outcome, Target};
-pub use journal::start_ticks;
+pub use journal::{Journal, start_ticks};
 pub use release::{Left, release};
 pub use settings::Settings;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

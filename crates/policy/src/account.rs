@@ -21,8 +21,8 @@ const RICH: u64 = 40;
 const SAVED: u64 = 2;
 
 /// Something is bought for its own faults when these have cost so many times its price as twice the
-/// price of all regions that were come to is above what the faults on them have cost; up to this, in
-/// percent. Where few regions would be worth their price, each is bought later.
+/// price of all regions that were come to is above what the faults on them have cost; up to this,
+/// in percent. Where few regions would be worth their price, each is bought later.
 const MOST_PERCENT: u64 = 1000;
 
 /// Pages of visited regions below which nothing smaller than a region is bought for all of them.

@@ -15,6 +15,9 @@ use crate::{Event, FaultKind, MappedRange, What};
 const BUSY_PERIOD: Duration = Duration::from_millis(2);
 const IDLE_PERIOD: Duration = Duration::from_millis(20);
 
+/// Between two looks is so many times the time that one takes: large page tables take long.
+const REST: u32 = 9;
+
 /// So many faults may not have been told yet.
 const UNTOLD: u64 = 4;
 
@@ -39,7 +42,15 @@ impl KernelFaults {
             told: life(pid).map_or(0, |life| life.major_faults),
             ..Process::default()
         });
-        process.watched.push(Watched::new(range.clone(), true));
+        let mut watched = Watched::new(range.clone(), false);
+        if process.page_table.is_none() {
+            process.page_table = PageTable::open(pid);
+        }
+        // What is there was told, or was touched before: it would look like one great scan.
+        if let Some(page_table) = &process.page_table {
+            watched.scan(page_table, |_| ());
+        }
+        process.watched.push(watched);
     }
 
     pub fn unwatch(&mut self, pid: u32, range: &MappedRange) {
@@ -77,17 +88,21 @@ impl KernelFaults {
         if self.rest().is_some_and(|rest| !rest.is_zero()) {
             return;
         }
+        let begin = Instant::now();
         let mut is_busy = false;
         self.processes.retain(|&pid, process| {
             let Ok(life) = life(pid) else { return false };
             if life.major_faults > process.told + UNTOLD {
                 process.scan(pid, take);
+                process.told = life.major_faults;
                 is_busy = true;
             }
-            process.told = life.major_faults;
+            // Few at a time add up. What is counted above may be told only now.
+            process.told = process.told.min(life.major_faults);
             true
         });
         let period = if is_busy { BUSY_PERIOD } else { IDLE_PERIOD };
+        let period = period.max(begin.elapsed() * REST);
         self.due = Some(Instant::now() + period);
     }
 }

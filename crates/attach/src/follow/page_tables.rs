@@ -69,6 +69,10 @@ impl PageTables {
     }
 
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
+        // It was found as a child, and may have ranges that are watched.
+        if self.processes.contains_key(&pid) {
+            return Ok(());
+        }
         let first = &mut self.first;
         let added = LookedAt::running(pid, &mut |event| first.push(event))?;
         self.processes.insert(pid, added);

@@ -114,6 +114,10 @@ impl PerfEvents {
     }
 
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
+        // Its events are inherited. Others would stay open, and tell all of it twice.
+        if self.known.contains(&pid) {
+            return Ok(());
+        }
         let mut followed = HashSet::new();
         for _ in 0..MOST_LOOKS {
             let threads = process::threads(pid)?;

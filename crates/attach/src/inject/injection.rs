@@ -132,6 +132,10 @@ impl Injection {
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes")))
             .collect();
+        if words.is_empty() {
+            // It has ended, or is about to: no memory is left.
+            return Err(self.gone());
+        }
         let vdso = words.chunks_exact(2).find(|pair| pair[0] == AT_SYSINFO_EHDR);
         Ok((lock, vdso.map(|pair| pair[1]).ok_or_else(|| self.no_place())?))
     }
@@ -144,6 +148,7 @@ impl Injection {
             return Err(self.gone());
         }
         match machine::place(&original) {
+            Place::OfKernel => return Err(self.busy("it never leaves the kernel (io_uring)")),
             Place::Program => {}
             Place::Restart => return Err(Refusal::InSystemCall { tid: self.tid }),
             Place::Interrupted { call } => {

@@ -29,6 +29,8 @@ pub enum Place {
     Restart,
     /// In a system call that has failed with EINTR.
     Interrupted { call: i64 },
+    /// It works in the kernel for io_uring, and has no code of its program.
+    OfKernel,
     /// In code that is not 64-bit.
     OtherCode,
     /// The program steps through itself.
@@ -39,7 +41,9 @@ pub fn place(registers: &Registers) -> Place {
     /// ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, and ERESTART_RESTARTBLOCK.
     const RESTART: [i64; 4] = [-512, -513, -514, -516];
     let (call, result) = (registers.orig_rax as i64, registers.rax as i64);
-    if registers.cs != USER_CS {
+    if registers.rip == 0 {
+        Place::OfKernel
+    } else if registers.cs != USER_CS {
         Place::OtherCode
     } else if registers.eflags & TRAP_FLAG != 0 {
         Place::Stepping

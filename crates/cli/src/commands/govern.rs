@@ -113,6 +113,10 @@ fn begin_for(args: &GovernArgs, program: &Program) -> Result<Governing, String> 
 fn begin(target: &Target, args: &GovernArgs) -> Result<Governing, filemap_govern::Error> {
     let directory = run_directory::run_directory();
     directory.iter().for_each(|directory| run_directory::sweep(directory));
+    if directory.is_none() && !args.observe {
+        say("there is no directory of this user's own to note in what is advised: should filemap \
+             be killed, --release cannot restore it; set XDG_RUNTIME_DIR to one");
+    }
     let governing = Governing::begin(target, settings(args), directory, say)?;
     if governing.way() == Way::PageTables {
         say("perf events are refused, so that page tables are looked at: streams are read ahead \
@@ -204,8 +208,7 @@ fn why_nothing(args: &GovernArgs, processes: &[Process]) -> String {
 }
 
 /// What statistics say nothing of.
-const SCOPE: &str = "read-only mappings of regular files on local disks, from --min-size on; \
-                     faults inside of system calls are counted for root alone";
+const SCOPE: &str = "read-only mappings of regular files on local disks, from --min-size on";
 
 /// Where the report of `args` goes.
 fn output(args: &GovernArgs, inputs: &Inputs) -> Result<Output, Error> {

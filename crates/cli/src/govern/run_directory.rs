@@ -27,12 +27,28 @@ pub fn run_directory() -> Option<PathBuf> {
     }
 }
 
+/// The directories of this user that are there, whatever environment they were made in: a service
+/// has no `XDG_RUNTIME_DIR`, and a shell has.
+pub fn run_directories() -> Vec<PathBuf> {
+    let user = geteuid().as_raw();
+    let of_login = PathBuf::from(format!("/run/user/{user}")).join(NAME);
+    let mut all = vec![place(), of_login, in_shared_memory()];
+    all.sort();
+    all.dedup();
+    all.retain(|path| is_own(path));
+    all
+}
+
+fn in_shared_memory() -> PathBuf {
+    Path::new(SHARED_MEMORY).join(format!("{NAME}-{}", geteuid().as_raw()))
+}
+
 /// Where the directory is.
 fn place() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     match runtime.filter(|path| path.is_absolute() && path.is_dir()) {
         Some(runtime) => runtime.join(NAME),
-        None => Path::new(SHARED_MEMORY).join(format!("{NAME}-{}", geteuid().as_raw())),
+        None => in_shared_memory(),
     }
 }
 

@@ -143,6 +143,9 @@ impl Followed {
                     self.single.mapped(&mut self.source, seen, map, &stored.path);
                 }
             }
+            What::Begin { parent } if *parent != seen.pid => {
+                self.single.forked(*parent, seen.pid);
+            }
             What::Advise { address, length_bytes, advice } => {
                 if self.single.is_own(seen, *address, *advice) {
                     self.own_advice.push((seen.pid, seen.at_ns));
@@ -173,9 +176,9 @@ impl Followed {
         Some(self.open(seen, file, &stored))
     }
 
-    /// Ends what was done to the processes.
-    pub fn end_advice(&self) {
-        self.single.restore();
+    /// Ends what was done to the processes. Returns the mappings of which it could not be ended.
+    pub fn end_advice(&mut self) -> Vec<(u32, MappedRange)> {
+        self.single.restore()
     }
 
     pub fn single(&self) -> &SinglePages {

@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use filemap_attach::MappedRange;
 use filemap_recording::{Error as RecordingError, Event, Header, Totals, What, Writer};
 
 use crate::error::Error;
@@ -51,6 +52,8 @@ pub struct Recorded<W> {
     pub late: u64,
     /// Why pages did not come one at a time somewhere.
     pub refused: Option<String>,
+    /// The mappings that stay advised RANDOM, with their processes.
+    pub left: Vec<(u32, MappedRange)>,
     /// Why it ends early.
     pub failed: Option<Error>,
 }
@@ -91,10 +94,11 @@ pub fn record<W: Write>(
             flushed = Instant::now();
         }
     };
-    followed.end_advice();
+    let left = followed.end_advice();
     let single = followed.single();
     let refused = single.refused.as_ref().map(ToString::to_string);
-    recording.end(followed.lost(), single.late, refused, failed)
+    let recorded = recording.end(followed.lost(), single.late, refused, failed);
+    Recorded { left, ..recorded }
 }
 
 struct Recording<W: Write> {
@@ -145,6 +149,6 @@ impl<W: Write> Recording<W> {
         }
         let Assembly { unknown, paths: files, .. } = self.assembly;
         let written = self.writer.and_then(Writer::finish);
-        Recorded { written, unknown, files, late, refused, failed }
+        Recorded { written, unknown, files, late, refused, left: Vec::new(), failed }
     }
 }

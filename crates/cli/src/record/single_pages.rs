@@ -13,11 +13,13 @@ use filemap_attach::process::{self, Readahead};
 use filemap_attach::trace_points::Event as Seen;
 use filemap_attach::{Advice, Refusal};
 use filemap_attach::{FileId, MappedRange, advise_all, advise_any, mapped_pages};
+use filemap_govern::{Journal, start_ticks};
 use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
 
 use super::source::{Source, now_ns};
+use crate::govern::run_directory::run_directory;
 
 /// What is done to processes so that pages come one at a time.
 pub struct SinglePages {
@@ -29,6 +31,8 @@ pub struct SinglePages {
     before: HashMap<(u32, u64), Readahead>,
     dropped: HashSet<FileId>,
     advised: Vec<Advised>,
+    /// The same for `filemap govern --release`, where this process is killed.
+    noted: Option<Journal>,
     /// Mappings whose threads could not be held until now.
     waiting: Vec<Waiting>,
     /// Advice of this process that the kernel is about to tell of, as it tells of all.
@@ -89,6 +93,7 @@ impl SinglePages {
             before: HashMap::new(),
             dropped: HashSet::new(),
             advised: Vec::new(),
+            noted: run_directory().and_then(|directory| Journal::create(&directory).ok()),
             waiting: Vec::new(),
             own: VecDeque::new(),
             refused: None,
@@ -121,6 +126,9 @@ impl SinglePages {
         let is_first = range.file.as_ref().is_some_and(|file| !self.dropped.contains(&file.id));
         let dropped = File::open(path).ok().filter(|_| self.drops && is_first).map(Arc::new);
         let is_private = is_private_writable(range);
+        if was != Readahead::Random {
+            self.note(seen.pid, range);
+        }
         // What the page tables had when the thread was held, and when that was.
         let held: Arc<OnceLock<(u64, Option<u64>)>> = Arc::default();
         let is_done = match dropped.clone() {
@@ -229,9 +237,34 @@ impl SinglePages {
         }
     }
 
-    /// Gives all mappings that are there the advice back that they had.
-    pub fn restore(&self) {
+    /// A process was made by `parent`: its mappings have the advice that its parent's have.
+    pub fn forked(&mut self, parent: u32, pid: u32) {
+        if self.advised.len() > MOST_ADVISED {
+            self.advised.retain(|of| start_ticks(of.pid).is_some());
+        }
+        let of_parent = self.advised.iter().filter(|of| of.pid == parent);
+        let inherited: Vec<_> = of_parent.map(|of| (of.range.clone(), of.was)).collect();
+        for (range, was) in inherited {
+            if was != Readahead::Random {
+                self.note(pid, &range);
+            }
+            self.advised.push(Advised { pid, range, was });
+        }
+    }
+
+    /// Notes a mapping that is about to be advised, or has inherited it.
+    fn note(&mut self, pid: u32, range: &MappedRange) {
+        if let Some(noted) = &mut self.noted {
+            // What cannot be noted is restored all the same, unless this process is killed.
+            let _ = noted.add(pid, range);
+        }
+    }
+
+    /// Gives all mappings that are there the advice back that they had. Returns those of which it
+    /// could not be restored, with their processes: they stay noted.
+    pub fn restore(&mut self) -> Vec<(u32, MappedRange)> {
         let pids: HashSet<u32> = self.advised.iter().map(|of| of.pid).collect();
+        let mut left = Vec::new();
         for pid in pids {
             for (range, kept) in process::advised_maps(pid).unwrap_or_default() {
                 let of = self.advised.iter().find(|of| of.pid == pid && of.has(&range));
@@ -241,13 +274,24 @@ impl SinglePages {
                     _ => continue,
                 };
                 if kept.readahead == Readahead::Random {
-                    let _ = (0..RESTORE_TRIES).any(|_| {
-                        let given = advise_any(pid, pid, &range, advice);
-                        given.err().is_none_or(|refusal| refusal.is_lasting())
-                    });
+                    let mut tries = (0..RESTORE_TRIES)
+                        .map(|_| advise_any(pid, pid, &range, advice))
+                        .skip_while(|given| given.as_ref().is_err_and(|why| !why.is_lasting()));
+                    let is_left = match tries.next() {
+                        Some(Ok(_) | Err(Refusal::Changed { .. })) => false,
+                        Some(Err(_)) | None => true,
+                    };
+                    if is_left && start_ticks(pid).is_some() {
+                        left.push((pid, range));
+                    }
                 }
             }
         }
+        if let Some(noted) = self.noted.take() {
+            // What is there too much is removed by the next command.
+            let _ = noted.end(&left);
+        }
+        left
     }
 
     /// Whether it was done, or never will be.
@@ -297,6 +341,9 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 
 /// So many mappings wait for a thread that can be held.
 const MOST_WAITING: usize = 1024;
+
+/// Of more, those of processes that have ended are forgotten.
+const MOST_ADVISED: usize = 4096;
 
 /// Between two tries with a mapping.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(500);

@@ -27,7 +27,7 @@ pub struct Source {
     by: By,
     /// What was told, and may be later than what is told next.
     early: Vec<Seen>,
-    /// Mappings and advice of [`Source::early`] that nobody has looked at.
+    /// Mappings, advice and new processes of [`Source::early`] that nobody has looked at.
     fresh: Vec<Seen>,
     awake_until: Instant,
     /// There is another CPU for the program.
@@ -121,6 +121,7 @@ impl Source {
             matches!(
                 seen.what,
                 What::Map(_)
+                    | What::Begin { .. }
                     | What::Advise { .. }
                     | What::AdviseFile { .. }
                     | What::ReadAhead { .. }
@@ -138,7 +139,8 @@ impl Source {
         Ok(())
     }
 
-    /// The mappings and the advice that were told since this was asked last, in no order.
+    /// The mappings, the advice and the new processes that were told since this was asked last, in
+    /// no order.
     pub fn fresh(&mut self) -> Vec<Seen> {
         std::mem::take(&mut self.fresh)
     }

@@ -72,9 +72,12 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
     for name in &args.cgroup {
         pids.extend(cgroup::processes(name).map_err(|error| cannot(&error.into()))?);
     }
-    let directory = run_directory::run_directory();
-    let (found, left) =
-        directory.map_or_else(Default::default, |at| filemap_govern::release(&at, &pids));
+    let (mut found, mut left) = (0, Vec::new());
+    for directory in run_directory::run_directories() {
+        let (of_directory, still) = filemap_govern::release(&directory, &pids);
+        found += of_directory;
+        left.extend(still);
+    }
     if let Some(first) = left.first() {
         return Err(Error::CannotRun(format!(
             "{} of {found} stay advised MADV_RANDOM: {}; try again",

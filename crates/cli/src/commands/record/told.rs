@@ -1,7 +1,9 @@
 //! What is said of a recording that was made.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write, stderr};
 
+use filemap_attach::MappedRange;
 use filemap_job::format_size;
 use filemap_recording::Totals;
 
@@ -18,6 +20,7 @@ pub fn kept(
     name: &str,
     args: &RecordArgs,
 ) -> Result<(), Error> {
+    tell_left(&recorded.left);
     let (target, totals) = recorded.written?;
     let mut files = Inputs::default();
     recorded.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
@@ -60,6 +63,22 @@ pub fn kept(
     // Nobody is left to be told if stderr is closed.
     let _ = writeln!(stderr(), "filemap: {line}");
     Ok(())
+}
+
+/// Says which mappings have not got their advice back.
+fn tell_left(left: &[(u32, MappedRange)]) {
+    if left.is_empty() {
+        return;
+    }
+    let pids: BTreeSet<u32> = left.iter().map(|(pid, _)| *pid).collect();
+    let flags: String = pids.iter().map(|pid| format!(" --pid {pid}")).collect();
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(
+        stderr(),
+        "filemap: {} mappings stay advised MADV_RANDOM, as no thread of their process could be \
+         held; run filemap govern --release{flags}",
+        left.len()
+    );
 }
 
 /// What is said where no touch was recorded.
