@@ -25,7 +25,7 @@ pub fn inject_for_ever(pid: u32, file: &str) -> ! {
 
 pub fn kills(bench: &Bench) {
     let clean = vdso_of(std::process::id());
-    for name in ["registers", "waits", "signals"] {
+    for name in ["registers", "killed-waits", "signals"] {
         let victim = bench.start(name);
         let (mut while_traced, mut while_stopped, mut in_stub) = (0, 0, 0);
         let mut stubs = 0;
