@@ -58,6 +58,15 @@ pub fn queried(bench: &Bench) {
     assert!(process::is_mapped(pid, &range));
     let advice: Vec<_> = found().map(|(_, advice)| advice.readahead).collect();
     assert_eq!(advice, [Readahead::Normal, Readahead::Random, Readahead::Normal]);
+    let before = |end: u64| {
+        let some = process::advised_maps_before(pid, end).expect("own mappings");
+        let is_it = |range: &filemap_attach::MappedRange| {
+            range.file.as_ref().is_some_and(|f| f.path == path)
+        };
+        some.into_iter().filter(|(range, _)| is_it(range)).collect::<Vec<_>>()
+    };
+    assert_eq!(before(range.end()), found().collect::<Vec<_>>());
+    assert_eq!(before(address + 16 * PAGE).len(), 1);
     let part = |change: fn(&mut filemap_attach::MappedRange)| {
         let mut other = range.clone();
         change(&mut other);
