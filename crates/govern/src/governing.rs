@@ -19,7 +19,7 @@ use crate::journal::{LeftJournal, start_ticks};
 use crate::memory::Memory;
 use crate::process::page_bytes;
 use crate::reader::{Read, Reader};
-use crate::release::Left;
+use crate::release::{Left, release};
 use crate::settings::Settings;
 use crate::statistics::{MappingState, Statistics};
 
@@ -67,6 +67,15 @@ pub enum Target {
         /// Paths, or names of systemd units.
         cgroups: Vec<String>,
     },
+}
+
+impl Target {
+    /// The processes that are there now.
+    fn pids(&self) -> Vec<u32> {
+        let Target::Running { pids, cgroups } = self else { return Vec::new() };
+        let of_cgroups = cgroups.iter().filter_map(|name| cgroup::processes(name).ok()).flatten();
+        pids.iter().copied().chain(of_cgroups).collect()
+    }
 }
 
 /// What was done, after the end.
@@ -117,6 +126,10 @@ impl Governing {
         let way = follower.way();
         // Journals of processes that are gone are removed by that.
         directory.iter().for_each(|directory| drop(LeftJournal::all(directory)));
+        if let (Some(directory), false) = (&directory, settings.only_observes) {
+            // Advice that a killed governor has left is not the program's.
+            release(directory, &target.pids());
+        }
         let shared = Arc::new(Shared {
             is_ending: AtomicBool::new(false),
             ends: eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?,
@@ -335,13 +348,13 @@ impl Work {
 
     /// Follows the processes that are named and those of the cgroups that are new.
     fn add_named(&mut self) -> Result<(), Error> {
-        let Target::Running { pids, cgroups } = &self.target else { return Ok(()) };
+        let Target::Running { pids, cgroups } = self.target.clone() else { return Ok(()) };
         let mut all: Vec<u32> = Vec::new();
         if self.added.is_empty() {
-            all.extend(pids);
+            all.extend(&pids);
         }
-        let mut failed = None;
-        for name in cgroups {
+        let (mut failed, mut failed_of_cgroup) = (None, None);
+        for name in &cgroups {
             match cgroup::processes(name) {
                 Ok(found) => all.extend(found),
                 Err(error) => failed = Some(error),
@@ -362,8 +375,15 @@ impl Work {
                 Ok(()) => drop(self.added.insert((pid, start))),
                 // It has ended meanwhile.
                 Err(filemap_attach::Error::Gone { .. }) if !pids.contains(&pid) => {}
-                Err(error) => failed = Some(error),
+                Err(error) if pids.contains(&pid) => failed = Some(error),
+                Err(error) => failed_of_cgroup = Some(error),
             }
+        }
+        match failed_of_cgroup {
+            Some(error) if self.added.is_empty() => failed = Some(error),
+            // The others of the cgroup are followed all the same.
+            Some(error) => self.say_once(&error.to_string()),
+            None => {}
         }
         self.added.retain(|(pid, start)| start_ticks(*pid) == Some(*start));
         let is_over =

@@ -54,14 +54,18 @@ impl Source {
         Ok(Source::of(By::Events(Follower::of_children_by(Way::PerfEvents)?)))
     }
 
-    /// Of processes that run.
-    pub fn processes(pids: &[u32], journal: Option<&Journal>) -> Result<Source, Error> {
+    /// Of processes that run, and why some of them cannot be followed if others can.
+    pub fn processes(
+        pids: &[u32],
+        journal: Option<&Journal>,
+    ) -> Result<(Source, Option<attach::Error>), Error> {
         let tracefs = journal.and_then(|journal| TraceFs::open(journal).ok());
         let points = tracefs.and_then(|tracefs| TracePoints::of_processes(tracefs.root()).ok());
         let mut by = match points {
             Some(points) => By::Points(points),
             None => By::Events(Follower::of_processes_by(Way::PerfEvents)?),
         };
+        let (mut followed, mut refused) = (0, None);
         for pid in pids {
             let added = match &mut by {
                 By::Points(points) => points.add(*pid),
@@ -70,10 +74,16 @@ impl Source {
             match added {
                 // Of a cgroup, processes may end at any time.
                 Err(attach::Error::Gone { .. }) if pids.len() > 1 => {}
-                added => added?,
+                Err(error) => refused = Some(error),
+                Ok(()) => followed += 1,
             }
         }
-        Ok(Source::of(by))
+        if followed == 0
+            && let Some(error) = refused
+        {
+            return Err(error.into());
+        }
+        Ok((Source::of(by), refused))
     }
 
     fn of(by: By) -> Source {

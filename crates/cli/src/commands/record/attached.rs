@@ -36,7 +36,10 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
         registered.map_err(|error| Error::CannotRun(format!("no handler of signals: {error}")))?;
     }
     let journal = Journal::open().ok();
-    let source = Source::processes(&pids, journal.as_ref())?;
+    let (source, refused) = Source::processes(&pids, journal.as_ref())?;
+    if let Some(error) = refused {
+        let _ = writeln!(stderr(), "filemap: {error}; the others are recorded");
+    }
     let single = SinglePages::of_processes(args.cold, &pids);
     let _ = writeln!(
         stderr(),

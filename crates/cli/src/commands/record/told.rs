@@ -49,8 +49,8 @@ pub fn kept(
     } else if recorded.late > 0 {
         recorded.files.iter().for_each(record::drop_cached);
         format!(
-            "the recording in '{name}' may lack touches of pages that were cached when {} mappings \
-             were made; run it again, now that the files are not",
+            "the recording in '{name}' may lack touches: of {} of its mappings, pages came with \
+             others before they could be read one at a time; run it again, with its files not cached",
             recorded.late
         )
     } else if touches == 0 {
