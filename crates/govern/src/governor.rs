@@ -29,6 +29,10 @@ const MOST_IDLE_TRIES: u32 = 10;
 /// A mapping is not asked for again within a millisecond, which doubles so often.
 const MOST_DOUBLINGS: u32 = 10;
 
+/// A thread that faults on a mapping which waits is tried this long after the last one at the
+/// earliest.
+const LEAST_PAUSE_NS: u64 = 20_000_000;
+
 /// The mappings of a process are not read again within this time.
 const MAPS_EVERY_NS: u64 = 50_000_000;
 
@@ -222,7 +226,8 @@ impl Governor {
         range.counts.other_faults += u64::from(!is_major);
         if !matches!(range.state, RangeState::Governed(_)) {
             range.counts.early_faults += u64::from(is_major);
-            return is_major && matches!(range.state, RangeState::Asked { is_due: true, .. });
+            let is_due = matches!(range.state, RangeState::Asked { is_due: true, .. });
+            return is_major && is_due && at_ns >= process.no_retry_until_ns;
         }
         if is_major {
             self.cost.major(tid, at_ns);
@@ -422,6 +427,9 @@ impl Governor {
                 Took::LeftAlone(_) | Took::Refused(_) => range.state = RangeState::LeftAlone,
                 Took::Gone => gone.push(range.mapped.address),
             }
+        }
+        if again_ns.is_some() {
+            process.no_retry_until_ns = now_ns.saturating_add(LEAST_PAUSE_NS);
         }
         process.retry_at_ns = process.retry_at_ns.or(again_ns);
         for address in &gone {

@@ -21,6 +21,8 @@ pub struct Process {
     pub no_maps_until_ns: u64,
     /// When what could not be advised is to be asked for again.
     pub retry_at_ns: Option<u64>,
+    /// Until then not even a fault there asks for it.
+    pub no_retry_until_ns: u64,
     /// It was forked, and what it inherited has not been noted yet.
     pub is_new_copy: bool,
 }
@@ -34,6 +36,7 @@ impl Process {
             told,
             no_maps_until_ns: 0,
             retry_at_ns: None,
+            no_retry_until_ns: 0,
             is_new_copy: false,
         }
     }

@@ -259,7 +259,7 @@ fn what_cannot_be_advised_now_is_asked_for_again() {
         }
         bench.fault(7, 0x1000_0000);
     }
-    assert!((20..40).contains(&tries), "seldom, and again and again: {tries}");
+    assert!((20..1010).contains(&tries), "once in 20 ms at most: {tries}");
     assert!(bench.governor.statistics().processes[0].reason.is_some());
     bench.now_ns += 1 << 40;
     bench.governor.retry_idle(bench.now_ns);
