@@ -38,7 +38,7 @@ pub struct SinglePages {
     /// Advice of this process that the kernel is about to tell of, as it tells of all.
     own: VecDeque<Own>,
     /// The first refusal that lasts.
-    pub refused: Option<Refusal>,
+    refused: Option<Refusal>,
     /// Mappings of which pages came with others that were touched before they were advised.
     pub late: u64,
 }
@@ -182,6 +182,13 @@ impl SinglePages {
             settle_lists();
             self.advise(seen, range, &[Advice::PageOut], move || drop_pages(&file));
         }
+    }
+
+    /// Why pages of some mappings came with others until the end.
+    pub fn refused(&self) -> Option<String> {
+        let lasting = self.refused.as_ref().map(ToString::to_string);
+        let unheld = || "its threads were in system calls whenever that was tried".to_string();
+        lasting.or_else(|| (!self.waiting.is_empty()).then(unheld))
     }
 
     /// Tries again with mappings whose threads could not be held.

@@ -379,7 +379,7 @@ fn a_process_that_runs_is_recorded() {
     let [program, data] = place.lookups();
     cold::drop_file(Path::new(&data)).expect("it can be dropped");
     let mut command = Command::new(&program);
-    command.args([&data, "400", "wait"]).env("LOOKUPS_PAUSE_US", "10000");
+    command.args([&data, "400", "wait"]).env("LOOKUPS_WORK_US", "10000");
     let running = Running::start(with_usual_signals(&mut command));
     std::thread::sleep(std::time::Duration::from_millis(300));
     let (pid, path) = (running.id(), place.scratch.path("r"));
