@@ -96,8 +96,8 @@ pub fn record<W: Write>(
     };
     let left = followed.end_advice();
     let single = followed.single();
-    let refused = single.refused();
-    let recorded = recording.end(followed.lost(), single.late, refused, failed);
+    let refused = single.refused.as_ref().map(ToString::to_string);
+    let recorded = recording.end(followed.lost(), single.late(), refused, failed);
     Recorded { left, ..recorded }
 }
 

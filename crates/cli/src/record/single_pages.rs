@@ -38,9 +38,9 @@ pub struct SinglePages {
     /// Advice of this process that the kernel is about to tell of, as it tells of all.
     own: VecDeque<Own>,
     /// The first refusal that lasts.
-    refused: Option<Refusal>,
+    pub refused: Option<Refusal>,
     /// Mappings of which pages came with others that were touched before they were advised.
-    pub late: u64,
+    late: u64,
 }
 
 /// Advice that was tried from here.
@@ -184,11 +184,10 @@ impl SinglePages {
         }
     }
 
-    /// Why pages of some mappings came with others until the end.
-    pub fn refused(&self) -> Option<String> {
-        let lasting = self.refused.as_ref().map(ToString::to_string);
-        let unheld = || "its threads were in system calls whenever that was tried".to_string();
-        lasting.or_else(|| (!self.waiting.is_empty()).then(unheld))
+    /// Mappings of which pages may have come with others that were touched: those that were touched
+    /// before they were advised, and those whose threads could not be held until the end.
+    pub fn late(&self) -> u64 {
+        self.late + self.waiting.len() as u64
     }
 
     /// Tries again with mappings whose threads could not be held.

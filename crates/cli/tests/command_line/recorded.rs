@@ -33,7 +33,7 @@ pub fn is_recorded(output: &Output) -> bool {
 }
 
 /// A program that was touching a file already when this was noticed is recorded again.
-const MOST_RECORDINGS: usize = 10;
+const MOST_RECORDINGS: usize = 50;
 
 /// Records `words` to a file `name`, and compares what the program does with what it does alone.
 pub fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>> {

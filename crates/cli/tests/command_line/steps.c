@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096UL
@@ -12,6 +13,17 @@
 
 static volatile unsigned char *map;
 static unsigned long sum;
+
+/* Computes for 20 ms, so that who follows can do what is to be done about a mapping. */
+static void work(void)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 20000000);
+}
 
 static void touch(unsigned long page)
 {
@@ -36,6 +48,7 @@ int main(int argc, char **argv)
 	map = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, copy, 0);
 	if (map == MAP_FAILED)
 		return 2;
+	work();
 	touch(5);
 	touch(900);
 	touch(901);
@@ -62,6 +75,7 @@ int main(int argc, char **argv)
 	wait(&status);
 	touch(7100);
 	map = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 1024 * PAGE);
+	work();
 	map[PAGE] = 1;
 	touch(2);
 	close(file);
