@@ -160,6 +160,11 @@ impl Cached {
             between: job.elf.is_some().then_some(between),
         })
     }
+
+    /// All of them; `None` where the kernel does not tell.
+    pub fn pages(&self) -> Option<u64> {
+        Some(self.inside? + self.before? + self.after? + self.between.unwrap_or(0))
+    }
 }
 
 /// The counters of one run; `None` = the engine cannot see it.

@@ -41,6 +41,10 @@ impl Runnable for Job {
         });
         // Last: where nothing had left by then, nothing had when its parts were counted.
         let stat = stage.stats()?[0];
+        let cached = cached.unwrap_or_default();
+        // `cachestat` can pass over pages that the kernel moves to another folio meanwhile.
+        let is_miscounted =
+            cached.pages().zip(stat).is_some_and(|(pages, stat)| pages != stat.cached);
         let Ran { ended, vmstat, major_events, flushes } = ran;
         let steps = &ended.threads[0].steps;
         let seen = FileCounts::new(ended.read_bytes, stat, file.whole, Dropped::Nothing);
@@ -60,12 +64,16 @@ impl Runnable for Job {
             },
             phases: phases::runs(self, steps, file.whole, major_faults),
             // Null before Linux 6.5.
-            cached: cached.unwrap_or_default(),
+            cached,
             thrash: None,
             folio_ops: None,
             vmstat: vmstat.map(crate::procstat::VmStat::into_map),
         };
-        Ok(Measured { run, is_disturbed: stage.fits && seen.is_disturbed(), flushes })
+        Ok(Measured {
+            run,
+            is_disturbed: stage.fits && (seen.is_disturbed() || is_miscounted),
+            flushes,
+        })
     }
 }
 
