@@ -14,12 +14,13 @@ use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps_before};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
 use filemap_policy::Pages;
 
+use crate::costs::Sample;
 use crate::file::OpenFile;
-use crate::governor::{Answer, Given, Take, Took};
 use crate::journal::{Journal, start_ticks};
 use crate::process::page_bytes;
 use crate::range::Range;
 use crate::release::{Left, restore};
+use crate::request::{Answer, Given, Leave, Take, Took};
 
 /// Tasks that wait at most.
 const MOST_WAITING: usize = 8192;
@@ -34,6 +35,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub enum Task {
     Take(Take),
+    Leave(Leave),
     PutBack {
         pid: u32,
         range: MappedRange,
@@ -139,6 +141,10 @@ impl Work {
                     let took = self.take(&take);
                     let _ = self.answer.send(Answer::Took { id: take.id, pid: take.pid, took });
                 }
+                Task::Leave(leave) => {
+                    let stopped_ns = self.leave(&leave);
+                    let _ = self.answer.send(Answer::Left { leave, stopped_ns });
+                }
                 Task::PutBack { pid, range } => drop(restore(vec![(pid, range)])),
                 Task::Inherited { pid, ranges } => {
                     ranges.iter().for_each(|range| self.note(pid, range));
@@ -178,22 +184,20 @@ impl Work {
             Ok(given) => given,
             Err(took) => return took,
         };
-        let fault_ns = self.fault_ns(&file, range, pages);
-        Took::Governed { file, pages, given, fault_ns }
+        let sample = self.sample(&file, range, pages);
+        Took::Governed { file, pages, given, sample }
     }
 
-    /// What it takes to read a page of `range`, the first time that a file of its device is
-    /// governed.
-    fn fault_ns(&mut self, file: &OpenFile, range: &MappedRange, pages: u64) -> Option<u64> {
+    /// How long reads of `range` take, the first time that a file of its device is governed.
+    fn sample(&mut self, file: &OpenFile, range: &MappedRange, pages: u64) -> Option<Sample> {
         let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor))?;
         if self.only_observes || self.sampled.contains(&device) {
             return None;
         }
         let mapped = Range::new(range.clone(), 0).pages(page_bytes());
-        let fault_ns =
-            file.read_page_ns(Pages { end: mapped.end.min(pages), ..mapped }, page_bytes())?;
+        let sample = file.sample(Pages { end: mapped.end.min(pages), ..mapped }, page_bytes())?;
         self.sampled.insert(device);
-        Some(fault_ns)
+        Some(sample)
     }
 
     /// Advises a mapping RANDOM, if that is not its advice already.
@@ -219,6 +223,9 @@ impl Work {
         if self.only_observes {
             return Ok(Given::Nothing);
         }
+        if take.is_left_to_kernel {
+            return Ok(Given::Left);
+        }
         let now = Instant::now();
         self.unheld.retain(|_, until| now < *until);
         if self.unheld.contains_key(&pid) && !take.has_faulted {
@@ -243,6 +250,21 @@ impl Work {
                 })
             }
         }
+    }
+
+    /// Restores the advice of a mapping. Returns how long a thread was stopped, or nothing where that
+    /// is not possible now.
+    fn leave(&mut self, leave: &Leave) -> Option<u64> {
+        let Leave { pid, tid, ref range, .. } = *leave;
+        let stopped_ns = match madvise(pid, tid, range, Advice::Normal) {
+            Ok(advised) => advised.stopped_ns,
+            Err(Refusal::Unfinished { milliseconds, .. }) => milliseconds * 1_000_000,
+            Err(_) => return None,
+        };
+        if let Some(journal) = &mut self.journal {
+            journal.remove(pid, range);
+        }
+        Some(stopped_ns)
     }
 
     /// What the mappings in a range are advised. For a process with many large mappings that takes

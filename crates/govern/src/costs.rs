@@ -14,23 +14,66 @@ const FEWEST: usize = 32;
 /// Threads of which the last fault is known.
 const THREADS: usize = 64;
 
-/// The fault's cost as it is measured. The time from one major fault of a thread to its next is an
-/// upper bound of it, and the shorter ones are close to it, unless the program does much in
-/// between: so what reading a page takes bounds it too.
-#[derive(Debug, Default)]
-pub struct FaultCost {
+/// The cost of a page of a row is within this factor of what was expected.
+const ROW_FACTOR: u64 = 3;
+
+/// How long reads of a file took, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Of a single page.
+    pub single_ns: u64,
+    /// For each further page of a row.
+    pub row_page_ns: Option<u64>,
+}
+
+/// What reads cost, as it is measured. The time from one major fault of a thread to its next is an
+/// upper bound of what a fault costs, and the shorter ones are close to it, unless the program does
+/// much in between: so what reading a page took bounds it too.
+#[derive(Debug)]
+pub struct Cost {
+    expected: Costs,
+    fault_ns: u64,
     /// Threads and when their last fault ended, in no order.
     last: Vec<(u32, u64)>,
-    /// What it took to read a page, at the least.
-    sample_ns: Option<u64>,
+    /// The least of what it took to read a page, and one of a row.
+    single_ns: Option<u64>,
+    row_page_ns: Option<u64>,
     intervals_ns: Vec<u64>,
     next: usize,
 }
 
-impl FaultCost {
-    /// Hears that it took so long to read a page.
-    pub fn sample(&mut self, took_ns: u64) {
-        self.sample_ns = Some(self.sample_ns.map_or(took_ns, |least| least.min(took_ns)));
+impl Cost {
+    /// What is `expected`, until something is measured.
+    pub fn new(expected: Costs) -> Cost {
+        Cost {
+            expected,
+            fault_ns: expected.fault_ns,
+            last: Vec::new(),
+            single_ns: None,
+            row_page_ns: None,
+            intervals_ns: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// What reads cost.
+    pub fn costs(&self) -> Costs {
+        Costs { fault_ns: self.fault_ns, ..self.expected }
+    }
+
+    /// What a page costs that the kernel reads around a fault.
+    pub fn window_page_ns(&self) -> u64 {
+        let expected_ns = self.expected.page_ns;
+        let (least_ns, most_ns) = (expected_ns / ROW_FACTOR, expected_ns * ROW_FACTOR);
+        self.row_page_ns.map_or(expected_ns, |took_ns| took_ns.clamp(least_ns, most_ns))
+    }
+
+    /// Hears how long reads took.
+    pub fn sample(&mut self, sample: Sample) {
+        let least = |known: Option<u64>, took: Option<u64>| known.into_iter().chain(took).min();
+        self.single_ns = least(self.single_ns, Some(sample.single_ns));
+        self.row_page_ns = least(self.row_page_ns, sample.row_page_ns);
+        self.measure();
     }
 
     /// Hears that the thread `tid` had a major fault at `at_ns`.
@@ -53,19 +96,21 @@ impl FaultCost {
         }
     }
 
-    /// The cost. It is from a half of what reading a page took to one and a half of that, or within
-    /// a factor of 4 of what was `expected` where none was read.
-    pub fn measured_ns(&self, expected_ns: u64) -> Option<u64> {
+    /// Takes the cost of a fault from what was heard. It is from a half of what reading a page took
+    /// to one and a half of that, or within a factor of 4 of what was expected where none was read.
+    pub fn measure(&mut self) {
         if self.intervals_ns.len() < FEWEST {
-            return self.sample_ns;
+            self.fault_ns = self.single_ns.unwrap_or(self.fault_ns);
+            return;
         }
         let mut sorted = self.intervals_ns.clone();
         sorted.sort_unstable();
         let interval_ns = sorted[sorted.len() / 8];
-        Some(match self.sample_ns {
-            Some(sample_ns) => interval_ns.clamp(sample_ns / 2, sample_ns.saturating_mul(3) / 2),
+        let expected_ns = self.expected.fault_ns;
+        self.fault_ns = match self.single_ns {
+            Some(single_ns) => interval_ns.clamp(single_ns / 2, single_ns.saturating_mul(3) / 2),
             None => interval_ns.clamp(expected_ns / 4, expected_ns.saturating_mul(4)),
-        })
+        };
     }
 }
 
@@ -75,21 +120,39 @@ mod tests {
 
     #[test]
     fn short_intervals_tell_what_a_fault_costs() {
-        let mut cost = FaultCost::default();
-        assert_eq!(cost.measured_ns(80_000), None);
+        let mut cost = Cost::new(USUAL);
+        let measured = |cost: &mut Cost| {
+            cost.measure();
+            cost.costs().fault_ns
+        };
+        assert_eq!(measured(&mut cost), 80_000);
         for fault in 0..1000_u64 {
             // Another thread faults in between, and every second interval is long.
             cost.major(1, fault * 500_000 + fault % 2 * 440_000);
             cost.major(2, fault * 1_000_000_000);
         }
-        assert_eq!(cost.measured_ns(80_000), Some(60_000));
-        assert_eq!(cost.measured_ns(400_000), Some(100_000), "far from what is expected");
-        cost.sample(300_000);
-        cost.sample(30_000);
-        assert_eq!(cost.measured_ns(80_000), Some(45_000), "it does much between two faults");
+        assert_eq!(measured(&mut cost), 60_000);
+        for single_ns in [300_000, 30_000] {
+            cost.sample(Sample { single_ns, row_page_ns: None });
+        }
+        assert_eq!(measured(&mut cost), 45_000, "it does much between two faults");
         for tid in 0..1000 {
             cost.major(tid, 1 << 50);
         }
         assert_eq!((cost.last.len(), cost.intervals_ns.len()), (THREADS, INTERVALS));
+        let mut far = Cost::new(Costs { fault_ns: 400_000, ..USUAL });
+        (0..1000_u64).for_each(|fault| far.major(1, fault * 60_000));
+        assert_eq!(measured(&mut far), 100_000, "far from what is expected");
+    }
+
+    #[test]
+    fn rows_tell_what_a_page_of_a_window_costs() {
+        let mut cost = Cost::new(USUAL);
+        let mut after = |row_page_ns| {
+            cost.sample(Sample { single_ns: 80_000, row_page_ns });
+            cost.window_page_ns()
+        };
+        let sampled = [None, Some(100_000), Some(4_000), Some(6_000), Some(10)].map(&mut after);
+        assert_eq!(sampled, [3_000, 9_000, 4_000, 4_000, 1_000]);
     }
 }

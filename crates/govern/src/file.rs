@@ -6,11 +6,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::time::Instant;
 
-use filemap_policy::{Bounds, Costs, Pages, State, Touch};
+use filemap_policy::{Bounds, Pages, State, Touch, Window};
 use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::asked::Asked;
+use crate::costs::{Cost, Sample};
 
 /// The `f_type` of statfs(2) of tmpfs, ramfs and hugetlbfs (`linux/magic.h`): nothing is read ahead
 /// there.
@@ -26,9 +27,14 @@ const MOST_CALL_BYTES: u64 = 512 << 10;
 /// such calls.
 const MOST_CALL_BYTES_FOR_LATER: u64 = 256 << 10;
 
-/// Places of a file where a page is read to see how long that takes, and how often that is done.
+/// Places of a file that are looked at to see how long a read takes, and how far they are apart.
 const SAMPLED_PLACES: u64 = 16;
-const MOST_SAMPLES: u32 = 4;
+const FRACTIONS: u64 = SAMPLED_PLACES + 1;
+
+/// How many single pages are read there, and how many rows of how many pages.
+const SINGLES: u32 = 4;
+const ROWS: u32 = 2;
+const ROW_PAGES: u64 = 32;
 
 /// What the kernel reads at least for a call, where the device does not say.
 const LEAST_CALL_BYTES: u64 = 128 << 10;
@@ -37,6 +43,8 @@ const LEAST_CALL_BYTES: u64 = 128 << 10;
 #[derive(Debug)]
 pub struct OpenFile {
     pub file: File,
+    /// Pages that the kernel reads around a fault where nothing is advised; 0 where it does not say.
+    pub window_pages: u64,
     /// The most pages that the kernel reads for one call.
     pub call_pages: u64,
     /// The most pages that are asked for with one call for what the program may do later.
@@ -59,42 +67,41 @@ impl OpenFile {
         }
         // What is read through this descriptor is asked for, page by page.
         fadvise(&file, 0, None, Advice::Random).map_err(|_| "its file cannot be advised")?;
-        let call_bytes = call_bytes(stat.st_dev);
+        let read_ahead_bytes = read_ahead_bytes(stat.st_dev);
+        let call_bytes = call_bytes(stat.st_dev, read_ahead_bytes.unwrap_or(0));
         let pages = |bytes: u64| (bytes / page_bytes).max(1);
         Ok(OpenFile {
             file,
+            window_pages: read_ahead_bytes.unwrap_or(0) / page_bytes,
             call_pages: pages(call_bytes),
             call_pages_for_later: pages(call_bytes.min(MOST_CALL_BYTES_FOR_LATER)),
         })
     }
 
-    /// What it takes to read one page that is not cached, in nanoseconds: the least of a few of
-    /// them, which lie anywhere in `pages`. Nothing where all that were looked at are cached.
-    pub fn read_page_ns(&self, pages: Pages, page_bytes: u64) -> Option<u64> {
-        let mut page = vec![0; page_bytes as usize];
-        let mut least_ns: Option<u64> = None;
-        let mut samples = 0;
-        for place in 1..=SAMPLED_PLACES {
-            let offset = (pages.first + pages.count() * place / (SAMPLED_PLACES + 1)) * page_bytes;
-            let is_cached = preadv2(
-                &self.file,
-                &mut [IoSliceMut::new(&mut page)],
-                offset,
-                ReadWriteFlags::NOWAIT,
-            );
-            if is_cached != Err(Errno::AGAIN) {
-                continue;
-            }
+    /// What reads of this file cost, by reading a few pages of it that are not cached, and one row
+    /// of them; they lie anywhere in `pages`. Nothing where all that were looked at are cached.
+    pub fn sample(&self, pages: Pages, page_bytes: u64) -> Option<Sample> {
+        let places = (1..=SAMPLED_PLACES).map(|n| pages.first + pages.count() * n / FRACTIONS);
+        let mut uncached = places.filter(|page| !self.is_cached(*page, page_bytes));
+        let mut took_ns = |count: u64| -> Option<u64> {
+            let mut buffer = vec![0; (count * page_bytes) as usize];
+            let page = uncached.next()?;
             let start = Instant::now();
-            self.file.read_at(&mut page, offset).ok()?;
-            let took_ns = start.elapsed().as_nanos() as u64;
-            least_ns = Some(least_ns.map_or(took_ns, |least| least.min(took_ns)));
-            samples += 1;
-            if samples == MOST_SAMPLES {
-                break;
-            }
-        }
-        least_ns
+            self.file.read_at(&mut buffer, page * page_bytes).ok()?;
+            Some(start.elapsed().as_nanos() as u64)
+        };
+        let single_ns = (0..SINGLES).map_while(|_| took_ns(1)).min()?;
+        let row_ns = (0..ROWS).map_while(|_| took_ns(ROW_PAGES)).min();
+        let row_page_ns = row_ns.map(|row_ns| row_ns.saturating_sub(single_ns) / (ROW_PAGES - 1));
+        Some(Sample { single_ns, row_page_ns })
+    }
+
+    fn is_cached(&self, page: u64, page_bytes: u64) -> bool {
+        let mut byte = [0];
+        let offset = page * page_bytes;
+        let flags = ReadWriteFlags::NOWAIT;
+        let read = preadv2(&self.file, &mut [IoSliceMut::new(&mut byte)], offset, flags);
+        read != Err(Errno::AGAIN)
     }
 
     /// Pages that the file has now.
@@ -103,17 +110,25 @@ impl OpenFile {
     }
 }
 
+/// The readahead size of `device`.
+fn read_ahead_bytes(device: u64) -> Option<u64> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    bytes_of_kib(&format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"))
+}
+
 /// The most bytes that the kernel reads for one call on a file of `device`: the device's readahead
 /// size or its largest request, whichever is larger.
-fn call_bytes(device: u64) -> u64 {
+fn call_bytes(device: u64, read_ahead_bytes: u64) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let kib = |path: String| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let block = format!("/sys/dev/block/{major}:{minor}");
-    let readahead = kib(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
-    let request = kib(format!("{block}/queue/max_sectors_kb"))
-        .or_else(|| kib(format!("{block}/../queue/max_sectors_kb")));
-    let bytes = readahead.unwrap_or(0).max(request.unwrap_or(0)).saturating_mul(1 << 10);
-    bytes.clamp(LEAST_CALL_BYTES, MOST_CALL_BYTES)
+    let request = bytes_of_kib(&format!("{block}/queue/max_sectors_kb"))
+        .or_else(|| bytes_of_kib(&format!("{block}/../queue/max_sectors_kb")));
+    read_ahead_bytes.max(request.unwrap_or(0)).clamp(LEAST_CALL_BYTES, MOST_CALL_BYTES)
+}
+
+fn bytes_of_kib(path: &str) -> Option<u64> {
+    let kib: u64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    Some(kib.saturating_mul(1 << 10))
 }
 
 /// A file of which mappings are governed, in whatever process.
@@ -125,25 +140,34 @@ pub struct GovernedFile {
     /// What the policy knows of it.
     state: Box<State>,
     asked: Asked,
+    /// What a page costs that the kernel reads around a fault.
+    window_page_ns: u64,
     /// Mappings of it that are governed.
     pub users: usize,
 }
 
 impl GovernedFile {
-    /// A file of which nothing is mapped yet.
-    pub fn new(open: Arc<OpenFile>, pages: u64, state: State) -> GovernedFile {
-        GovernedFile { open, pages, state: Box::new(state), asked: Asked::default(), users: 0 }
+    /// A file of which nothing is mapped yet. A stream asks for `largest` pages at most.
+    pub fn new(open: Arc<OpenFile>, pages: u64, largest: u64, cost: &Cost) -> GovernedFile {
+        GovernedFile {
+            open,
+            pages,
+            state: Box::new(State::new(largest, cost.costs())),
+            asked: Asked::default(),
+            window_page_ns: cost.window_page_ns(),
+            users: 0,
+        }
     }
 
     /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read:
     /// in `mapping`, in the order of its use, and in pieces of one call each. It is for later where
-    /// the second is true.
+    /// the second is true. The mapping `may_be_left` to the kernel, or is.
     pub fn touch(
         &mut self,
         tid: u32,
-        page: u64,
-        touch: Touch,
+        (page, touch): (u64, Touch),
         mapping: Pages,
+        may_be_left: bool,
         now_ns: u64,
     ) -> (Vec<Pages>, bool) {
         if touch == Touch::Major {
@@ -151,6 +175,8 @@ impl GovernedFile {
         }
         let bounds = Bounds { mapping, file_pages: self.pages };
         self.state.set_thread(tid.into());
+        let window = Window { pages: self.open.window_pages, page_ns: self.window_page_ns };
+        self.state.set_window(if may_be_left { window } else { Window::NONE });
         let reads = self.state.fault(page, touch, bounds);
         let most = match reads.is_for_later {
             true => self.open.call_pages_for_later,
@@ -161,13 +187,19 @@ impl GovernedFile {
         (fresh, reads.is_for_later)
     }
 
+    /// Whether the kernel's own readahead costs less than single pages.
+    pub fn is_left_to_kernel(&self) -> bool {
+        self.state.is_left_to_kernel()
+    }
+
     /// Hears that `pages` were asked for and not read.
     pub fn was_not_read(&mut self, pages: Pages) {
         self.asked.forget(pages);
     }
 
-    pub fn set_costs(&mut self, costs: Costs) {
-        self.state.set_costs(costs);
+    pub fn set_costs(&mut self, cost: &Cost) {
+        self.state.set_costs(cost.costs());
+        self.window_page_ns = cost.window_page_ns();
     }
 
     pub fn set_memory_short(&mut self, is_short: bool) {

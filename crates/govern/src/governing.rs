@@ -14,12 +14,13 @@ use filemap_attach::{Event, Follower, Way, What, cgroup};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::advisor::{Advisor, Task};
-use crate::governor::{Answer, Governor, Request, Take, Took};
+use crate::governor::Governor;
 use crate::journal::{LeftJournal, start_ticks};
 use crate::memory::Memory;
 use crate::process::page_bytes;
 use crate::reader::{Read, Reader};
 use crate::release::{Left, release};
+use crate::request::{Answer, Request, Take, Took};
 use crate::settings::Settings;
 use crate::statistics::{MappingState, Statistics};
 
@@ -140,7 +141,7 @@ impl Governing {
             follower,
             advisor: Advisor::start(settings.only_observes, directory)?,
             reader: Reader::start(page_bytes())?,
-            governor: Governor::new(settings),
+            governor: Governor::new(settings, way == Way::PerfEvents),
             memory: Memory::default(),
             target: target.clone(),
             added: HashSet::new(),
@@ -210,7 +211,8 @@ impl Work {
             if self.tasks.is_empty() {
                 self.shared.is_ready.store(true, Ordering::Relaxed);
             }
-            if is_woken && !heard {
+            let is_ending = self.shared.is_ending.load(Ordering::Relaxed);
+            if is_woken && !heard && !is_ending {
                 // What has ended is readable for ever.
                 thread::sleep(BUSY);
             }
@@ -261,6 +263,7 @@ impl Work {
     fn answered(&mut self, answer: Answer) {
         let pid = match &answer {
             Answer::Took { pid, .. } | Answer::Maps { pid, .. } | Answer::NoMaps { pid } => *pid,
+            Answer::Left { leave, .. } => leave.pid,
         };
         if let Some(tasks) = self.tasks.get_mut(&pid) {
             *tasks -= 1;
@@ -292,6 +295,7 @@ impl Work {
                 Request::Watch { pid, range } => self.follower.watch(pid, &range),
                 Request::Unwatch { pid, range } => self.follower.unwatch(pid, &range),
                 Request::Take(take) => self.ask(take.pid, Task::Take(take)),
+                Request::Leave(leave) => self.ask(leave.pid, Task::Leave(leave)),
                 Request::Maps { pid, before } => self.ask(pid, Task::Maps { pid, before }),
                 Request::PutBack { pid, range, .. } => {
                     drop(self.advisor.ask(Task::PutBack { pid, range }));
@@ -321,6 +325,9 @@ impl Work {
             Some(Task::Take(Take { id, pid, .. })) => {
                 let took = Took::Later("it maps more than can be looked at".to_string());
                 self.governor.answer(Answer::Took { id, pid, took }, now_ns());
+            }
+            Some(Task::Leave(leave)) => {
+                self.governor.answer(Answer::Left { leave, stopped_ns: None }, now_ns());
             }
             // It is asked for again.
             Some(_) => {}

@@ -1,15 +1,15 @@
 //! Which mappings are governed, and what is read for them: events go in, requests come out.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use filemap_attach::{Event, FaultKind, FileId, MappedRange, What};
-use filemap_policy::{Costs, Pages, State, Touch};
+use filemap_policy::{Pages, Touch};
 
-use crate::costs::FaultCost;
-use crate::file::{GovernedFile, OpenFile};
+use crate::costs::Cost;
+use crate::file::GovernedFile;
 use crate::process::{Cut, Process, page_bytes};
 use crate::range::{Range, RangeState};
+use crate::request::{Answer, Given, Leave, Request, Take, Took};
 use crate::settings::Settings;
 use crate::statistics::{MappingState, ProcessStatistics, Statistics};
 
@@ -50,135 +50,30 @@ pub struct Governor {
     ranges: usize,
     next_id: u64,
     requests: Vec<Request>,
-    cost: FaultCost,
-    costs: Costs,
+    cost: Cost,
+    /// Faults are told one by one, and whether they had to read.
+    hears_of_faults: bool,
     told: Statistics,
     /// How many images of a process were told.
     images: HashMap<u32, u32>,
 }
 
-/// A mapping to take: to open its file and to advise it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Take {
-    pub id: u64,
-    pub pid: u32,
-    /// The thread that mapped it, or one that has just run.
-    pub tid: u32,
-    pub range: MappedRange,
-    /// If it is advised RANDOM, that may be this governor's advice.
-    pub may_be_inherited: bool,
-    /// How often it was asked for, this time included.
-    pub tries: u32,
-    /// The thread has just read something by a fault there.
-    pub has_faulted: bool,
-}
-
-/// Something to do.
-#[derive(Clone, Debug)]
-pub enum Request {
-    Take(Take),
-    /// Restore the advice of a range that is not to be governed any more.
-    PutBack {
-        pid: u32,
-        range: MappedRange,
-    },
-    /// A process has inherited mappings with advice.
-    Inherited {
-        pid: u32,
-        ranges: Vec<MappedRange>,
-    },
-    /// Read what a process has mapped. Ranges with a number from `before` on are newer.
-    Maps {
-        pid: u32,
-        before: u64,
-    },
-    Read {
-        id: FileId,
-        file: Arc<OpenFile>,
-        pages: Pages,
-        is_for_later: bool,
-    },
-    /// Have touches of a range told, or no more.
-    Watch {
-        pid: u32,
-        range: MappedRange,
-    },
-    Unwatch {
-        pid: u32,
-        range: MappedRange,
-    },
-}
-
-/// What came of a request.
-#[derive(Debug)]
-pub enum Answer {
-    Took {
-        id: u64,
-        pid: u32,
-        took: Took,
-    },
-    Maps {
-        pid: u32,
-        before: u64,
-        maps: Vec<MappedRange>,
-        elapsed_ns: u64,
-    },
-    /// What a process has mapped cannot be read: it is gone, or refuses it.
-    NoMaps {
-        pid: u32,
-    },
-}
-
-/// What came of taking a mapping.
-#[derive(Debug)]
-pub enum Took {
-    /// It is governed. Its file has `pages` pages, and one that is not cached takes `fault_ns`
-    /// nanoseconds to read, where that was looked at.
-    Governed { file: Arc<OpenFile>, pages: u64, given: Given, fault_ns: Option<u64> },
-    /// It cannot be advised now.
-    Later(String),
-    /// It is not to be governed, by what it is.
-    LeftAlone(String),
-    /// It cannot be governed, since something refuses it.
-    Refused(String),
-    /// It is not there any more.
-    Gone,
-}
-
-/// Whose advice a governed mapping has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
-    /// This governor has advised it RANDOM.
-    Advised { stopped_ns: u64 },
-    /// It was advised by this governor in the process that forked, or before it was moved.
-    Inherited,
-    /// The program has advised it RANDOM itself.
-    Own,
-    /// Nothing is advised, since it is only observed.
-    Nothing,
-}
-
-impl Given {
-    /// Whether the advice is to be restored in the end.
-    pub fn is_restored(self) -> bool {
-        matches!(self, Given::Advised { .. } | Given::Inherited)
-    }
-}
-
 impl Governor {
-    pub fn new(settings: Settings) -> Governor {
+    /// Governs nothing yet. It `hears_of_faults` where they are told one by one, and whether they
+    /// had to read.
+    pub fn new(settings: Settings, hears_of_faults: bool) -> Governor {
         Governor {
-            costs: settings.costs,
-            settings,
+            hears_of_faults,
             page_bytes: page_bytes(),
             processes: HashMap::new(),
             files: HashMap::new(),
             ranges: 0,
             next_id: 0,
             requests: Vec::new(),
-            cost: FaultCost::default(),
+            cost: Cost::new(settings.costs),
             told: Statistics::default(),
             images: HashMap::new(),
+            settings,
         }
     }
 
@@ -241,8 +136,18 @@ impl Governor {
             FaultKind::Minor => Touch::Minor,
             FaultKind::Seen => Touch::Seen,
         };
-        let page = range.page(address, page_bytes);
-        let (reads, is_for_later) = file.touch(tid, page, touch, range.pages(page_bytes), at_ns);
+        let RangeState::Governed(given) = range.state else { return false };
+        // What is to be left reads single pages until its advice is restored.
+        let may_be_left = self.hears_of_faults
+            && (given == Given::Left || given.is_restored() && !file.is_left_to_kernel());
+        let (page, pages) = (range.page(address, page_bytes), range.pages(page_bytes));
+        let (reads, is_for_later) = file.touch(tid, (page, touch), pages, may_be_left, at_ns);
+        let is_to_leave = is_major && given.is_restored() && file.is_left_to_kernel();
+        if is_to_leave && range.leave_at_ns.is_some_and(|due_ns| due_ns <= at_ns) {
+            range.leave_at_ns = None;
+            let (id, range) = (range.id, range.mapped.clone());
+            self.requests.push(Request::Leave(Leave { id, pid, tid, range }));
+        }
         for pages in reads {
             range.counts.pages += pages.count();
             range.counts.calls += 1;
@@ -293,6 +198,7 @@ impl Governor {
             process.told.mappings_left_alone += 1;
             return;
         }
+        let is_left_to_kernel = is_left_to_kernel(&self.files, &mapped);
         self.next_id += 1;
         let id = self.next_id;
         let mut range = Range::new(mapped.clone(), id);
@@ -307,6 +213,7 @@ impl Governor {
             may_be_inherited,
             tries: 1,
             has_faulted: false,
+            is_left_to_kernel,
         }));
     }
 
@@ -319,10 +226,18 @@ impl Governor {
             if let RangeState::Asked { tries, is_due: true } = range.state {
                 range.state = RangeState::Asked { tries: tries + 1, is_due: false };
                 let (id, may_be_inherited) = (range.id, range.may_be_inherited);
-                let range = range.mapped.clone();
-                let tries = tries + 1;
-                let take = Take { id, pid, tid, range, may_be_inherited, tries, has_faulted };
-                self.requests.push(Request::Take(take));
+                let (range, tries) = (range.mapped.clone(), tries + 1);
+                let is_left_to_kernel = is_left_to_kernel(&self.files, &range);
+                self.requests.push(Request::Take(Take {
+                    id,
+                    pid,
+                    tid,
+                    range,
+                    may_be_inherited,
+                    tries,
+                    has_faulted,
+                    is_left_to_kernel,
+                }));
             }
         }
     }
@@ -357,6 +272,7 @@ impl Governor {
                     (copy.id, copy.may_be_inherited) = (self.next_id, true);
                     copy.state = RangeState::Asked { tries: 1, is_due: false };
                     let (id, range) = (copy.id, copy.mapped.clone());
+                    let is_left_to_kernel = is_left_to_kernel(&self.files, &range);
                     let take = Take {
                         id,
                         pid,
@@ -365,6 +281,7 @@ impl Governor {
                         may_be_inherited: true,
                         tries: 1,
                         has_faulted: false,
+                        is_left_to_kernel,
                     };
                     self.requests.push(Request::Take(take));
                 }
@@ -386,6 +303,21 @@ impl Governor {
                 }
             }
             Answer::NoMaps { .. } => {}
+            Answer::Left { leave, stopped_ns } => self.left(&leave, stopped_ns, now_ns),
+        }
+    }
+
+    fn left(&mut self, leave: &Leave, stopped_ns: Option<u64>, now_ns: u64) {
+        let Some(process) = self.processes.get_mut(&leave.pid) else { return };
+        for range in process.ranges_mut().filter(|own| own.id == leave.id) {
+            if range.leave_at_ns.is_some() || !range.is_within(&leave.range) {
+                continue;
+            }
+            range.leave_at_ns = Some(now_ns.saturating_add(LEAST_PAUSE_NS));
+            if let (Some(stopped_ns), RangeState::Governed(_)) = (stopped_ns, range.state) {
+                range.state = RangeState::Governed(Given::Left);
+                range.counts.stopped_ns += stopped_ns;
+            }
         }
     }
 
@@ -404,8 +336,8 @@ impl Governor {
         for range in process.ranges_mut().filter(|range| range.id == id) {
             let RangeState::Asked { tries, .. } = range.state else { continue };
             match &took {
-                Took::Governed { file, pages, given, fault_ns } => {
-                    fault_ns.iter().for_each(|took_ns| self.cost.sample(*took_ns));
+                Took::Governed { file, pages, given, sample } => {
+                    sample.iter().for_each(|sample| self.cost.sample(*sample));
                     range.state = RangeState::Governed(*given);
                     if let Given::Advised { stopped_ns } = given {
                         range.counts.stopped_ns += stopped_ns;
@@ -413,7 +345,7 @@ impl Governor {
                     let Some(id) = range.mapped.file.as_ref().map(|file| file.id) else { continue };
                     let largest = self.settings.largest_window_bytes / self.page_bytes;
                     let of = self.files.entry(id).or_insert_with(|| {
-                        GovernedFile::new(file.clone(), *pages, State::new(largest, self.costs))
+                        GovernedFile::new(file.clone(), *pages, largest, &self.cost)
                     });
                     of.users += 1;
                     let range = range.mapped.clone();
@@ -533,13 +465,11 @@ impl Governor {
     /// What is to be done now and then: files of which nothing is mapped any more are closed, the
     /// others are looked at, and costs are taken from what was measured.
     pub fn tick(&mut self) {
-        if let Some(fault_ns) = self.cost.measured_ns(self.settings.costs.fault_ns) {
-            self.costs.fault_ns = fault_ns;
-        }
+        self.cost.measure();
         self.files.retain(|_, file| file.users > 0);
         for file in self.files.values_mut() {
             file.pages = file.open.pages(self.page_bytes).unwrap_or(file.pages);
-            file.set_costs(self.costs);
+            file.set_costs(&self.cost);
         }
         for (pid, process) in self.processes.iter_mut().filter(|(_, own)| own.is_new_copy) {
             process.is_new_copy = false;
@@ -593,6 +523,11 @@ impl Governor {
         told.processes.sort_by_key(|own| (own.pid, own.image));
         told
     }
+}
+
+fn is_left_to_kernel(files: &HashMap<FileId, GovernedFile>, mapped: &MappedRange) -> bool {
+    let file = mapped.file.as_ref().and_then(|file| files.get(&file.id));
+    file.is_some_and(GovernedFile::is_left_to_kernel)
 }
 
 fn file_of<'a>(

@@ -2,8 +2,8 @@
 //!
 //! Processes are followed from outside (`filemap-attach`). A large read-only mapping of a file is
 //! advised MADV_RANDOM, so that the kernel reads single pages, and what else is worth reading
-//! (`filemap-policy`) is asked for on a descriptor of this process' own. A program's results
-//! cannot change by that.
+//! (`filemap-policy`) is asked for on a descriptor of this process' own. Where the kernel's own
+//! readahead costs less, the advice is restored. A program's results cannot change by that.
 //!
 //! The module `governor` holds the decisions: events go in, requests come out. [`Governing`]
 //! carries them out in threads of its own.
@@ -20,6 +20,7 @@ mod process;
 mod range;
 mod reader;
 mod release;
+mod request;
 mod settings;
 mod statistics;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use filemap_attach::MappedRange;
 
-use crate::governor::Given;
 use crate::range::{Range, RangeState};
+use crate::request::Given;
 use crate::statistics::{MappingState, MappingStatistics, ProcessStatistics};
 
 /// Ended mappings of one process that are told one by one. The rest is told as a sum.
@@ -111,6 +111,7 @@ impl Process {
         for range in self.ranges.values() {
             let own = match range.state {
                 RangeState::Governed(Given::Own) => MappingState::OwnAdvice,
+                RangeState::Governed(Given::Left) => MappingState::GivenBack,
                 RangeState::Governed(_) => MappingState::Governed,
                 _ => continue,
             };

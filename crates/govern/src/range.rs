@@ -3,7 +3,7 @@
 use filemap_attach::MappedRange;
 use filemap_policy::Pages;
 
-use crate::governor::Given;
+use crate::request::Given;
 
 /// A mapping that is governed, or is to be.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct Range {
     /// If it is advised RANDOM, that may be this governor's advice.
     pub may_be_inherited: bool,
     pub state: RangeState,
+    /// When it may be asked for to leave it to the kernel. `None` while that is under way.
+    pub leave_at_ns: Option<u64>,
     pub counts: Counts,
 }
 
@@ -49,12 +51,13 @@ impl Range {
     /// A mapping that is to be taken by the request `id`.
     pub fn new(mapped: MappedRange, id: u64) -> Range {
         let state = RangeState::Asked { tries: 1, is_due: false };
-        Range { mapped, id, may_be_inherited: false, state, counts: Counts::default() }
+        let (may_be_inherited, counts) = (false, Counts::default());
+        Range { mapped, id, may_be_inherited, state, leave_at_ns: Some(0), counts }
     }
 
     /// The same in another process, of which nothing is counted yet.
     pub fn copied(&self) -> Range {
-        Range { counts: Counts::default(), ..self.clone() }
+        Range { counts: Counts::default(), leave_at_ns: Some(0), ..self.clone() }
     }
 
     /// The pages of the file that are mapped.

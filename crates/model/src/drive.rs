@@ -2,12 +2,11 @@
 
 use filemap_core::decision::Log;
 use filemap_core::fault::Access;
-use filemap_core::governor::Pages;
 use filemap_core::page_cache::PageCache;
 use filemap_job::{Job, Phase};
 
 use crate::Error;
-use crate::governor::Governor;
+use crate::governor::{Governed, Governor};
 use crate::open::OpenFile;
 use crate::process::Row;
 use crate::task::Task;
@@ -19,8 +18,8 @@ use crate::task::Task;
 pub fn phase<C: PageCache, L: Log>(
     job: &Job,
     phase: &Phase,
-    row: &Row,
-    governed: &mut Option<(Pages, Governor)>,
+    row: &mut Row,
+    governed: &mut Option<(Governed, Governor)>,
     open: &mut OpenFile,
     task: &mut Task<'_, '_, C, L>,
 ) -> Result<(), Error> {
@@ -42,8 +41,8 @@ pub fn phase<C: PageCache, L: Log>(
     let access = if job.mapping.private { Access::WritePrivate } else { Access::Read };
     for page in job.accesses(phase) {
         let seen = task.touch(&row.locate(page), access, open)?;
-        if let (Some(seen), Some((pages, governor))) = (seen, &mut *governed) {
-            governor.fault(seen, *pages, open, task);
+        if let (Some(seen), Some((governed, governor))) = (seen, &mut *governed) {
+            governor.fault(seen, governed, row.only(), open, task);
         }
         task.world.settle();
     }

@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::drive;
 use crate::extents::ExtentCache;
 use crate::flushes::Flushes;
-use crate::governor::{self, Governor};
+use crate::governor::{Governed, Governor};
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::process::{Process, Row};
@@ -187,12 +187,12 @@ fn trace_within<C: PageCache>(
     let mut mappings = setup::mappings(job);
     let mut governed = match mappings.as_mut_slice() {
         [only] if job.is_governed() => {
-            let pages = governor::advise(only);
-            Some((pages, Governor::new(profile, job.page_size(), job.machine.cache_limit)))
+            let governed = Governed::advise(only);
+            Some((governed, Governor::new(profile, job.page_size(), job.machine.cache_limit)))
         }
         _ => None,
     };
-    let row = Row::map(&mappings, memory.mappings.of_mut(FileId::FIRST));
+    let mut row = Row::map(&mappings, memory.mappings.of_mut(FileId::FIRST));
     let mut open = setup::open(job, profile);
     let device = Device::new(setup::device(job.file.sparse, profile), job.page_size());
     let mut world = World::new(profile, timing, memory, vec![device], Journal::new(log));
@@ -203,7 +203,7 @@ fn trace_within<C: PageCache>(
         let (began_ns, tlb) = (world.now_ns(), process.tlb.counts());
         let before = world.begin_phase(open.ra.mmap_miss);
         let mut task = Task { world: &mut world, process: &mut process };
-        drive::phase(job, phase, &row, &mut governed, &mut open, &mut task)?;
+        drive::phase(job, phase, &mut row, &mut governed, &mut open, &mut task)?;
         phases.push(PhaseRun {
             elapsed_ns: world.now_ns() - began_ns,
             tally: world.tally.since(&before),

@@ -70,6 +70,11 @@ impl Row {
         Row { before: before.collect(), areas }
     }
 
+    /// The mapping of a row that has no other.
+    pub fn only(&mut self) -> &mut Area {
+        &mut self.areas[0]
+    }
+
     /// Page `page` of the row, which has it.
     // Its callers are few, and locate pages by the million.
     #[inline(always)]

@@ -9,6 +9,20 @@ pub struct Costs {
     pub page_ns: u64,
 }
 
+/// What the kernel reads by itself around a page that is missing, where nothing is advised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// How many pages. 0 where nobody knows, and where single pages are read whatever is decided.
+    pub pages: u64,
+    /// Nanoseconds for each of them, besides those of the fault.
+    pub page_ns: u64,
+}
+
+impl Window {
+    /// No window is known.
+    pub const NONE: Window = Window { pages: 0, page_ns: 0 };
+}
+
 /// How a page was come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {

@@ -3,6 +3,7 @@
 
 mod account;
 mod beyond;
+mod comparison;
 mod costs;
 mod lengths;
 mod pages;
@@ -15,7 +16,7 @@ mod step;
 mod stream;
 mod table;
 
-pub use costs::{Costs, Touch};
+pub use costs::{Costs, Touch, Window};
 pub use pages::{Bounds, Pages};
 pub use reads::Reads;
 pub use state::State;

@@ -66,6 +66,9 @@ impl Open {
 pub struct Region {
     /// Pages that were read or asked for.
     known: [u64; (REGION_PAGES / 64) as usize],
+    /// Pages that the kernel's own windows would have read, in the comparison of that number.
+    around: [u64; (REGION_PAGES / 64) as usize],
+    compared: u32,
     /// Faults that read a page, in each block.
     faults: [u16; BLOCKS],
     /// What was bought, each block as a part of what.
@@ -83,6 +86,8 @@ pub struct Region {
 impl Region {
     pub const NEW: Region = Region {
         known: [0; (REGION_PAGES / 64) as usize],
+        around: [0; (REGION_PAGES / 64) as usize],
+        compared: 0,
         faults: [0; BLOCKS],
         bought: [None; BLOCKS],
         used: 0,
@@ -92,32 +97,37 @@ impl Region {
     };
 
     pub fn knows(&self, page: u64) -> bool {
-        let at = page % REGION_PAGES;
-        self.known[(at / 64) as usize] >> (at % 64) & 1 == 1
+        has(&self.known, page)
     }
 
     /// Notes that these pages, which are of this region, are in memory or will be.
     pub fn add(&mut self, pages: Pages) {
-        let mut first = pages.first;
-        while first < pages.end {
-            let at = first % REGION_PAGES;
-            let count = (64 - at % 64).min(pages.end - first);
-            self.known[(at / 64) as usize] |= u64::MAX >> (64 - count) << (at % 64);
-            first += count;
-        }
+        words(pages).for_each(|(word, mask)| self.known[word] |= mask);
     }
 
     /// How many of these pages, which are of this region, are not known.
     pub fn unknown(&self, pages: Pages) -> u64 {
-        let (mut first, mut known) = (pages.first, 0);
-        while first < pages.end {
-            let at = first % REGION_PAGES;
-            let count = (64 - at % 64).min(pages.end - first);
-            let mask = u64::MAX >> (64 - count) << (at % 64);
-            known += u64::from((self.known[(at / 64) as usize] & mask).count_ones());
-            first += count;
+        words(pages).map(|(word, mask)| u64::from((!self.known[word] & mask).count_ones())).sum()
+    }
+
+    /// Whether the kernel would have read `page` by now, in the comparison of that number.
+    pub fn is_around(&self, page: u64, number: u32) -> bool {
+        self.compared == number && has(&self.around, page)
+    }
+
+    /// Notes that the kernel would have read these pages, which are of this region. Returns how
+    /// many of them it would not have had.
+    pub fn add_around(&mut self, pages: Pages, number: u32) -> u64 {
+        if self.compared != number {
+            (self.around, self.compared) = (Region::NEW.around, number);
         }
-        pages.count() - known
+        words(pages)
+            .map(|(word, mask)| {
+                let fresh = mask & !self.around[word] & !self.known[word];
+                self.around[word] |= mask;
+                u64::from(fresh.count_ones())
+            })
+            .sum()
     }
 
     /// What it adds to the sums over all regions that were come to and not bought.
@@ -166,4 +176,20 @@ impl Region {
 
 fn block(page: u64) -> usize {
     (page % REGION_PAGES / BLOCK_PAGES) as usize
+}
+
+fn has(words: &[u64; (REGION_PAGES / 64) as usize], page: u64) -> bool {
+    let at = page % REGION_PAGES;
+    words[(at / 64) as usize] >> (at % 64) & 1 == 1
+}
+
+/// The words of a region that have bits of `pages`, each with these bits.
+fn words(pages: Pages) -> impl Iterator<Item = (usize, u64)> {
+    let mut first = pages.first;
+    std::iter::from_fn(move || {
+        let at = first % REGION_PAGES;
+        let count = (64 - at % 64).min(pages.end.checked_sub(first).filter(|left| *left > 0)?);
+        first += count;
+        Some(((at / 64) as usize, u64::MAX >> (64 - count) << (at % 64)))
+    })
 }

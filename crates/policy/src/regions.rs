@@ -6,7 +6,7 @@ use std::mem;
 use crate::pages::Pages;
 use crate::region::{Open, REGION_PAGES, Region};
 
-/// Regions of one generation. Two of them are kept: 16 MiB of memory at the most, which is enough
+/// Regions of one generation. Two of them are kept: 20 MiB of memory at the most, which is enough
 /// for 128 GiB of a file.
 const GENERATION: usize = 32_768;
 

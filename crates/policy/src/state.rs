@@ -2,7 +2,8 @@
 
 use crate::account::Account;
 use crate::beyond::Beyond;
-use crate::costs::{Costs, Touch};
+use crate::comparison::{Comparison, WindowCost};
+use crate::costs::{Costs, Touch, Window};
 use crate::lengths::Lengths;
 use crate::pages::{Bounds, Pages};
 use crate::reads::Reads;
@@ -13,6 +14,9 @@ use crate::step::Step;
 use crate::stream::{Circumstances, Elements, Stream};
 use crate::table::Table;
 
+/// Up to so many pages a window of the kernel's is short.
+const SHORT_WINDOW: u64 = Size::Group.pages();
+
 /// The most regions that are bought before the program comes to them.
 const MOST_AHEAD: u64 = 8;
 
@@ -22,6 +26,8 @@ pub struct State {
     largest_window: u64,
     thread: u64,
     is_memory_short: bool,
+    window: Window,
+    comparison: Comparison,
     /// Faults so far that read a page that was not asked for.
     faults: u64,
     /// Streams that have begun so far.
@@ -43,6 +49,8 @@ impl State {
             largest_window: largest_window_pages,
             thread: 0,
             is_memory_short: false,
+            window: Window::NONE,
+            comparison: Comparison::default(),
             faults: 0,
             begun: 0,
             table: Table::NEW,
@@ -75,14 +83,32 @@ impl State {
         self.is_memory_short = is_short;
     }
 
+    /// What the kernel reads around a fault by itself in the mapping of the faults that come next.
+    pub const fn set_window(&mut self, window: Window) {
+        self.window = window;
+    }
+
+    /// Whether the kernel's own windows cost less than single pages. From then on mappings whose
+    /// window is told have to be as the program made them, so that the kernel reads windows there.
+    #[must_use]
+    pub const fn is_left_to_kernel(&self) -> bool {
+        self.comparison.is_lost()
+    }
+
     /// The program has come to `page`, a page of the file. Returns the pages that are worth reading
     /// now, within `bounds`. A page outside of these says nothing.
     pub fn fault(&mut self, page: u64, touch: Touch, bounds: Bounds) -> Reads {
         let inside = bounds.inside();
-        if !inside.contains(page) || self.largest_window == 0 {
+        let is_left = self.has_short_window() && self.comparison.is_lost();
+        if !inside.contains(page) || self.largest_window == 0 || is_left {
             return Reads::NONE;
         }
         let is_known = self.regions.with(page, |region| region.knows(page));
+        if self.has_short_window() && !is_known && touch == Touch::Major {
+            let cost = self.kernels_cost(page, inside);
+            let all_ns = inside.count().saturating_mul(self.window.page_ns);
+            self.comparison.count(cost, self.account.fault_ns(), inside.count(), all_ns);
+        }
         match (is_known, touch) {
             (true, _) => self.come(page, touch, inside),
             (false, Touch::Minor) => {
@@ -91,6 +117,27 @@ impl State {
             }
             (false, Touch::Major | Touch::Seen) => self.miss(page, inside),
         }
+    }
+
+    /// What it would cost to come to `page` where the kernel reads windows of its own.
+    fn kernels_cost(&mut self, page: u64, inside: Pages) -> WindowCost {
+        let number = self.comparison.number();
+        let mut is_around = |page| self.regions.with(page, |region| region.is_around(page, number));
+        if is_around(page) {
+            return WindowCost::default();
+        }
+        // Behind the end of a window the next one is under way already.
+        let is_behind = page.checked_sub(1).is_some_and(is_around);
+        let (first, fault_ns) = match is_behind {
+            true => (page, 0),
+            false => (page.saturating_sub(self.window.pages / 2), self.account.fault_ns()),
+        };
+        let end = first.saturating_add(self.window.pages).min(inside.end);
+        let fresh: u64 = pieces(Pages { first: first.max(inside.first), end })
+            .map(|part| self.regions.with(part.first, |region| region.add_around(part, number)))
+            .sum();
+        let ns = fresh.saturating_mul(self.window.page_ns).saturating_add(fault_ns);
+        WindowCost { ns, pages: fresh }
     }
 
     /// A page that was asked for, or read before.
@@ -151,10 +198,16 @@ impl State {
         });
         let mut reads = self.follow(page, inside);
         self.note(&reads);
-        if !self.is_memory_short {
+        if !self.is_memory_short && !self.has_short_window() {
             self.buy(page, inside, &mut reads);
         }
         reads
+    }
+
+    /// Where the kernel's own windows are short, these are what can be read in place of single
+    /// pages, and nothing is bought.
+    const fn has_short_window(&self) -> bool {
+        self.window.pages > 0 && self.window.pages <= SHORT_WINDOW
     }
 
     /// What the stream of `page` asks for.

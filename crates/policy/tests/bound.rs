@@ -118,4 +118,28 @@ proptest! {
             prop_assert!(governed.cost_ns() <= most, "{} of {regions}", governed.cost_ns());
         }
     }
+
+    /// Where the kernel's own windows are short, the better way is single pages or these windows.
+    /// What has to be lost before a file is left to the kernel comes in addition.
+    #[test]
+    fn short_windows_are_left_to_the_kernel_in_time(
+        seed in 1..u64::MAX,
+        mib in 1..200_u64,
+        window in prop::sample::select(vec![8, 16, 32, 64, 128]),
+        parts in prop::collection::vec(part(), 1..6),
+    ) {
+        let (mut random, pages) = (Random(seed), mib * 256 + 300);
+        let mut governed = Governed::with_window(pages, COSTS, window);
+        let of_window = COSTS.fault_ns + window * COSTS.page_ns;
+        for part in &parts {
+            for page in touches(part, &mut random, pages) {
+                governed.touch(page);
+            }
+            let (cost, kernel) = (governed.cost_ns(), governed.kernel_ns());
+            let clear = FIRST_NS + 40 * COSTS.fault_ns;
+            prop_assert!(cost <= kernel * 2 + clear, "{cost} of {kernel}");
+            let singles = governed.touched() * of_window;
+            prop_assert!(cost <= singles + clear, "{cost} of {singles}");
+        }
+    }
 }

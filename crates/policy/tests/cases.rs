@@ -205,3 +205,35 @@ fn pieces_are_in_the_order_of_the_stream() {
     assert_eq!(pieces(&back), [(89_988, 89_995), (89_981, 89_988), (89_979, 89_981)]);
     assert_eq!(back.pieces(0).count(), 16, "one page at a time at the least");
 }
+
+/// A file of `pages` pages of which the kernel reads windows of 32, after these touches.
+fn with_short_windows(pages: u64, touches: impl IntoIterator<Item = u64>) -> Governed {
+    let mut governed = Governed::with_window(pages, COSTS, 32);
+    touches.into_iter().for_each(|page| governed.touch(page));
+    governed
+}
+
+#[test]
+fn a_file_is_left_to_the_kernel_where_its_windows_are_used() {
+    let mut random = Random::NEW;
+    let starts = random.pages(300, 199_000);
+    let of_object = |start: u64| [0, 7, 3, 11, 5, 9].map(|number| start + number);
+    let objects = with_short_windows(200_000, starts.into_iter().flat_map(of_object));
+    assert!(objects.state.is_left_to_kernel(), "one window has a whole object");
+    let dense = with_short_windows(16_384, random.pages(12_000, 16_384));
+    assert!(dense.state.is_left_to_kernel(), "it goes all over a small file");
+    let most = dense.kernel_ns() * 3 / 2 + 32 * COSTS.fault_ns;
+    assert!(dense.cost_ns() < most, "{} of {}", dense.cost_ns(), dense.kernel_ns());
+}
+
+#[test]
+fn a_file_is_not_left_to_the_kernel_where_its_windows_are_not_used() {
+    let mut random = Random::NEW;
+    let sparse = with_short_windows(200_000, random.pages(3000, 200_000));
+    assert!(!sparse.state.is_left_to_kernel());
+    assert_eq!(sparse.read, sparse.touched(), "nothing else is read");
+    let long = with_short_windows(2_000_000, random.pages(20_000, 2_000_000));
+    assert!(!long.state.is_left_to_kernel(), "old windows do not count for ever");
+    let scan = with_short_windows(50_000, 0..50_000);
+    assert!(!scan.state.is_left_to_kernel(), "a stream reads it as well");
+}

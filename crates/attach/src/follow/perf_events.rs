@@ -24,9 +24,9 @@ const SAMPLE_ADDRESS: u64 = 1 << 3;
 /// virtual machine tens of microseconds, of which the thread that faults pays the half.
 const PURPOSE: Purpose = Purpose {
     rings: &[
-        RingPlan { of_root: 1 << 20, of_user: 64 << 10, wakes_after: 1 },
-        RingPlan { of_root: 1 << 20, of_user: 128 << 10, wakes_after: 16 * FAULT_BYTES },
-        RingPlan { of_root: 2 << 20, of_user: 256 << 10, wakes_after: 1024 * FAULT_BYTES },
+        RingPlan { of_root: 256 << 10, of_user: 64 << 10, wakes_after: 1 },
+        RingPlan { of_root: 512 << 10, of_user: 128 << 10, wakes_after: 16 * FAULT_BYTES },
+        RingPlan { of_root: 1 << 20, of_user: 256 << 10, wakes_after: 1024 * FAULT_BYTES },
     ],
     tells_faults_once: true,
 };

@@ -1,4 +1,7 @@
+use std::sync::Arc;
+
 use super::*;
+use crate::file::OpenFile;
 use crate::range::tests::mapped;
 
 const MIB: u64 = 1 << 20;
@@ -12,7 +15,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        Bench { governor: Governor::new(Settings::default()), now_ns: 0, seen: Vec::new() }
+        Bench { governor: Governor::new(Settings::default(), true), now_ns: 0, seen: Vec::new() }
     }
 
     fn hear(&mut self, pid: u32, what: What) {
@@ -80,13 +83,14 @@ impl Bench {
 }
 
 fn governed(given: Given) -> Took {
+    governed_with_window(given, 2048)
+}
+
+/// A file of a device whose readahead size is so many pages.
+fn governed_with_window(given: Given, window_pages: u64) -> Took {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
-    Took::Governed {
-        file: Arc::new(OpenFile { file, call_pages: 128, call_pages_for_later: 64 }),
-        pages: 1 << 20,
-        given,
-        fault_ns: None,
-    }
+    let file = OpenFile { file, window_pages, call_pages: 128, call_pages_for_later: 64 };
+    Took::Governed { file: Arc::new(file), pages: 1 << 20, given, sample: None }
 }
 
 #[test]
@@ -134,7 +138,7 @@ fn streams_are_read_ahead_and_only_once() {
 #[test]
 fn nothing_is_advised_and_read_where_it_only_observes() {
     let settings = Settings { only_observes: true, ..Settings::default() };
-    let mut bench = Bench { governor: Governor::new(settings), ..Bench::new() };
+    let mut bench = Bench { governor: Governor::new(settings, true), ..Bench::new() };
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
     let takes = bench.takes();
     bench.took(&takes[0], governed(Given::Nothing));
@@ -340,4 +344,67 @@ fn a_process_that_is_replaced_begins_anew() {
         assert!(!told.processes[image].is_running);
     }
     assert!(bench.restorable().is_empty());
+}
+
+impl Bench {
+    /// What is asked for to be left to the kernel.
+    fn leaves(&mut self) -> Vec<Leave> {
+        let leave = |request: Request| match request {
+            Request::Leave(leave) => Some(leave),
+            _ => None,
+        };
+        std::mem::take(&mut self.seen).into_iter().filter_map(leave).collect()
+    }
+
+    fn left(&mut self, leave: Leave, stopped_ns: Option<u64>) {
+        self.governor.answer(Answer::Left { leave, stopped_ns }, self.now_ns);
+    }
+
+    /// Objects of six pages in no order, each within a window of 32.
+    fn read_objects(&mut self, pid: u32, objects: std::ops::Range<u64>) {
+        for object in objects {
+            for page in [0, 9, 4, 13, 7, 2] {
+                self.fault(pid, 0x1000_0000 + ((object * 677 % 1500) * 40 + page) * 4096);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_is_left_to_the_kernel_where_its_own_windows_cost_less() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 256 * MIB, 1));
+    let takes = bench.takes();
+    let advised = || governed_with_window(Given::Advised { stopped_ns: 7 }, 32);
+    bench.took(&takes[0], advised());
+    bench.read_objects(7, 0..40);
+    let leaves = bench.leaves();
+    assert_eq!(leaves.len(), 1, "once, until it is answered");
+    assert_eq!(bench.restorable().len(), 1, "it has the advice yet");
+    bench.left(leaves[0].clone(), None);
+    bench.read_objects(7, 40..120);
+    let again = bench.leaves();
+    assert!(!again.is_empty(), "it is asked for again after a pause");
+    bench.left(again[0].clone(), Some(5));
+    assert_eq!(bench.restorable(), []);
+    bench.read_objects(7, 120..200);
+    assert!(bench.seen.is_empty(), "nothing is read and asked for any more: {:?}", bench.seen);
+    let told = bench.governor.statistics();
+    let mapping = &told.processes[0].mappings[0];
+    assert_eq!((mapping.state, mapping.stopped_ns), (MappingState::GivenBack, 12));
+    // Other mappings of the file are left at once.
+    bench.map(8, mapped(0x1000_0000, 256 * MIB, 1));
+    assert!(bench.takes()[0].is_left_to_kernel);
+    bench.map(8, mapped(0x8000_0000, 256 * MIB, 2));
+    assert!(!bench.takes()[0].is_left_to_kernel);
+}
+
+#[test]
+fn the_programs_own_advice_is_never_restored() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 256 * MIB, 1));
+    let takes = bench.takes();
+    bench.took(&takes[0], governed_with_window(Given::Own, 32));
+    bench.read_objects(7, 0..200);
+    assert_eq!(bench.leaves(), []);
 }

@@ -2,7 +2,6 @@
 
 use filemap_core::address::advice::{AdviceFlag, ReadHint};
 use filemap_core::decision::Log;
-use filemap_core::governor::Pages;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
@@ -12,7 +11,7 @@ use super::order::Order;
 use crate::Error;
 use crate::device::Device;
 use crate::flushes::Flushes;
-use crate::governor::{self, Governor};
+use crate::governor::{Governed, Governor};
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::open::OpenFile;
@@ -33,8 +32,8 @@ pub(super) struct Running<'p, 'a, C, L> {
     pub(super) opens: Vec<OpenFile>,
     /// Each mapping, while it is there.
     pub(super) mapped: Vec<Option<Area>>,
-    /// The pages of each mapping that a governor follows.
-    governed: Vec<Option<Pages>>,
+    /// The mappings that a governor follows.
+    governed: Vec<Option<Governed>>,
     /// What it knows of each file.
     governors: Vec<Governor>,
     /// Where each mapping begins when it is there.
@@ -96,7 +95,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let page_size = self.program.page_size();
         let is_governed =
             self.program.machine.governor && of.mapping.ungoverned(page_size).is_none();
-        self.governed[number] = is_governed.then(|| governor::advise(&mut mapping));
+        self.governed[number] = is_governed.then(|| Governed::advise(&mut mapping));
         let file = self.opens[of.open].file;
         let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
         self.mapped[number] = Some(Area { mapping, layer });
@@ -128,11 +127,13 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         if pause.is_some() {
             return Ok(pause);
         }
-        let Running { program, world, process, opens, governed, governors, .. } = self;
-        if let (Some(seen), Some(pages)) = (fault.seen(), governed[number]) {
+        let Running { program, world, process, opens, mapped, governed, governors, .. } = self;
+        if let (Some(seen), Some(governed), Some(area)) =
+            (fault.seen(), &mut governed[number], &mut mapped[number])
+        {
             let open = &mut opens[program.mappings[number].open];
             let governor = &mut governors[program.opens[open.number as usize].file];
-            governor.fault(seen, pages, open, &mut Task { world, process });
+            governor.fault(seen, governed, area, open, &mut Task { world, process });
         }
         Ok(None)
     }

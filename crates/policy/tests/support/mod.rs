@@ -1,7 +1,9 @@
 //! A file that is read as the policy says: a set of pages, and no time.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use filemap_policy::{Bounds, Costs, Pages, State, Touch};
+use std::ops::Range;
+
+use filemap_policy::{Bounds, Costs, Pages, State, Touch, Window};
 
 /// The largest window that the tests use, if they do not say otherwise: 16 MiB of 4 KiB pages.
 pub const LARGEST: u64 = 4096;
@@ -59,6 +61,36 @@ pub struct Governed {
     pub faults: u64,
     /// Pages that were read.
     pub read: u64,
+    /// The same file where nothing is advised, and windows of so many pages are read.
+    kernel: Option<Kernel>,
+}
+
+/// A cold file of which the kernel reads windows around faults.
+struct Kernel {
+    window: u64,
+    cached: Vec<bool>,
+    cost_ns: u64,
+}
+
+impl Kernel {
+    fn touch(&mut self, page: u64, costs: Costs) {
+        if self.cached[page as usize] {
+            return;
+        }
+        let (window, is_fault) = window(&self.cached, page, self.window);
+        let pages = &mut self.cached[window.start as usize..window.end as usize];
+        let fresh = pages.iter().filter(|cached| !**cached).count() as u64;
+        pages.fill(true);
+        self.cost_ns += fresh * costs.page_ns + u64::from(is_fault) * costs.fault_ns;
+    }
+}
+
+/// The window that the kernel reads where `page` is missing, and whether the program waits for it:
+/// behind a window the next one is under way.
+fn window(cached: &[bool], page: u64, pages: u64) -> (Range<u64>, bool) {
+    let is_behind = page > 0 && cached[page as usize - 1];
+    let first = if is_behind { page } else { page.saturating_sub(pages / 2) };
+    (first..(first + pages).min(cached.len() as u64), !is_behind)
 }
 
 impl Governed {
@@ -73,7 +105,22 @@ impl Governed {
             touched: none,
             faults: 0,
             read: 0,
+            kernel: None,
         }
+    }
+
+    /// A file of which the kernel would read windows of so many pages.
+    pub fn with_window(pages: u64, costs: Costs, window: u64) -> Governed {
+        let cached = vec![false; pages as usize];
+        let kernel = Some(Kernel { window, cached, cost_ns: 0 });
+        let mut governed = Governed { kernel, ..Governed::new(pages, costs) };
+        governed.state.set_window(Window { pages: window, page_ns: costs.page_ns });
+        governed
+    }
+
+    /// What it would cost where nothing is advised.
+    pub fn kernel_ns(&self) -> u64 {
+        self.kernel.as_ref().map_or(0, |kernel| kernel.cost_ns)
     }
 
     /// A file of `pages` pages after these touches.
@@ -85,11 +132,21 @@ impl Governed {
 
     pub fn touch(&mut self, page: u64) {
         self.touched[page as usize] = true;
+        let costs = self.costs;
+        if let Some(kernel) = &mut self.kernel {
+            kernel.touch(page, costs);
+        }
         if self.mapped[page as usize] {
             return;
         }
         let touch = if self.cached[page as usize] { Touch::Minor } else { Touch::Major };
         self.faults += u64::from(touch == Touch::Major);
+        if touch == Touch::Major && self.state.is_left_to_kernel() {
+            let pages = self.kernel.as_ref().map_or(1, |kernel| kernel.window);
+            let (window, is_fault) = window(&self.cached, page, pages);
+            self.faults -= u64::from(!is_fault);
+            window.for_each(|page| self.add(page));
+        }
         self.add(page);
         self.mapped[page as usize] = true;
         if touch == Touch::Minor {

@@ -1,0 +1,137 @@
+//! What the governor asks for, and what came of it.
+
+use std::sync::Arc;
+
+use filemap_attach::{FileId, MappedRange};
+use filemap_policy::Pages;
+
+use crate::costs::Sample;
+use crate::file::OpenFile;
+
+/// A mapping to take: to open its file and to advise it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Take {
+    pub id: u64,
+    pub pid: u32,
+    /// The thread that mapped it, or one that has just run.
+    pub tid: u32,
+    pub range: MappedRange,
+    /// If it is advised RANDOM, that may be this governor's advice.
+    pub may_be_inherited: bool,
+    /// How often it was asked for, this time included.
+    pub tries: u32,
+    /// The thread has just read something by a fault there.
+    pub has_faulted: bool,
+    /// It is not advised: the kernel's own readahead of this file costs less.
+    pub is_left_to_kernel: bool,
+}
+
+/// A mapping whose advice is to be restored, since the kernel's own readahead costs less there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leave {
+    pub id: u64,
+    pub pid: u32,
+    /// A thread that has just read something by a fault there.
+    pub tid: u32,
+    pub range: MappedRange,
+}
+
+/// Something to do.
+#[derive(Clone, Debug)]
+pub enum Request {
+    Take(Take),
+    Leave(Leave),
+    /// Restore the advice of a range that is not to be governed any more.
+    PutBack {
+        pid: u32,
+        range: MappedRange,
+    },
+    /// A process has inherited mappings with advice.
+    Inherited {
+        pid: u32,
+        ranges: Vec<MappedRange>,
+    },
+    /// Read what a process has mapped. Ranges with a number from `before` on are newer.
+    Maps {
+        pid: u32,
+        before: u64,
+    },
+    Read {
+        id: FileId,
+        file: Arc<OpenFile>,
+        pages: Pages,
+        is_for_later: bool,
+    },
+    /// Have touches of a range told, or no more.
+    Watch {
+        pid: u32,
+        range: MappedRange,
+    },
+    Unwatch {
+        pid: u32,
+        range: MappedRange,
+    },
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Answer {
+    Took {
+        id: u64,
+        pid: u32,
+        took: Took,
+    },
+    /// Whether a mapping has the advice again that it had.
+    Left {
+        leave: Leave,
+        stopped_ns: Option<u64>,
+    },
+    Maps {
+        pid: u32,
+        before: u64,
+        maps: Vec<MappedRange>,
+        elapsed_ns: u64,
+    },
+    /// What a process has mapped cannot be read: it is gone, or refuses it.
+    NoMaps {
+        pid: u32,
+    },
+}
+
+/// What came of taking a mapping.
+#[derive(Debug)]
+pub enum Took {
+    /// It is governed. Its file has `pages` pages, and reads of it took so long, where that was
+    /// looked at.
+    Governed { file: Arc<OpenFile>, pages: u64, given: Given, sample: Option<Sample> },
+    /// It cannot be advised now.
+    Later(String),
+    /// It is not to be governed, by what it is.
+    LeftAlone(String),
+    /// It cannot be governed, since something refuses it.
+    Refused(String),
+    /// It is not there any more.
+    Gone,
+}
+
+/// Whose advice a governed mapping has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// This governor has advised it RANDOM.
+    Advised { stopped_ns: u64 },
+    /// It was advised by this governor in the process that forked, or before it was moved.
+    Inherited,
+    /// The program has advised it RANDOM itself.
+    Own,
+    /// Nothing is advised, since it is only observed.
+    Nothing,
+    /// Nothing is advised any more, since the kernel's own readahead costs less.
+    Left,
+}
+
+impl Given {
+    /// Whether the advice is to be restored in the end.
+    pub fn is_restored(self) -> bool {
+        matches!(self, Given::Advised { .. } | Given::Inherited)
+    }
+}
