@@ -14,7 +14,6 @@ use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps_before};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
 use filemap_policy::Pages;
 
-use crate::costs::Sample;
 use crate::file::OpenFile;
 use crate::journal::{Journal, start_ticks};
 use crate::process::page_bytes;
@@ -184,20 +183,21 @@ impl Work {
             Ok(given) => given,
             Err(took) => return took,
         };
-        let sample = self.sample(&file, range, pages);
-        Took::Governed { file, pages, given, sample }
+        let read_page_ns = self.read_page_ns(&file, range, pages);
+        Took::Governed { file, pages, given, read_page_ns }
     }
 
-    /// How long reads of `range` take, the first time that a file of its device is governed.
-    fn sample(&mut self, file: &OpenFile, range: &MappedRange, pages: u64) -> Option<Sample> {
+    /// How long it takes to read a page of `range`, the first time that a file of its device is governed.
+    fn read_page_ns(&mut self, file: &OpenFile, range: &MappedRange, pages: u64) -> Option<u64> {
         let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor))?;
         if self.only_observes || self.sampled.contains(&device) {
             return None;
         }
         let mapped = Range::new(range.clone(), 0).pages(page_bytes());
-        let sample = file.sample(Pages { end: mapped.end.min(pages), ..mapped }, page_bytes())?;
+        let read_page_ns =
+            file.read_page_ns(Pages { end: mapped.end.min(pages), ..mapped }, page_bytes())?;
         self.sampled.insert(device);
-        Some(sample)
+        Some(read_page_ns)
     }
 
     /// Advises a mapping RANDOM, if that is not its advice already.

@@ -14,18 +14,6 @@ const FEWEST: usize = 32;
 /// Threads of which the last fault is known.
 const THREADS: usize = 64;
 
-/// The cost of a page of a row is within this factor of what was expected.
-const ROW_FACTOR: u64 = 3;
-
-/// How long reads of a file took, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// Of a single page.
-    pub single_ns: u64,
-    /// For each further page of a row.
-    pub row_page_ns: Option<u64>,
-}
-
 /// What reads cost, as it is measured. The time from one major fault of a thread to its next is an
 /// upper bound of what a fault costs, and the shorter ones are close to it, unless the program does
 /// much in between: so what reading a page took bounds it too.
@@ -35,9 +23,8 @@ pub struct Cost {
     fault_ns: u64,
     /// Threads and when their last fault ended, in no order.
     last: Vec<(u32, u64)>,
-    /// The least of what it took to read a page, and one of a row.
+    /// The least of what it took to read a page.
     single_ns: Option<u64>,
-    row_page_ns: Option<u64>,
     intervals_ns: Vec<u64>,
     next: usize,
 }
@@ -50,7 +37,6 @@ impl Cost {
             fault_ns: expected.fault_ns,
             last: Vec::new(),
             single_ns: None,
-            row_page_ns: None,
             intervals_ns: Vec::new(),
             next: 0,
         }
@@ -61,18 +47,16 @@ impl Cost {
         Costs { fault_ns: self.fault_ns, ..self.expected }
     }
 
-    /// What a page costs that the kernel reads around a fault.
+    /// What a page costs that the kernel reads around a fault: where a fault takes longer than was
+    /// expected, so does that.
     pub fn window_page_ns(&self) -> u64 {
-        let expected_ns = self.expected.page_ns;
-        let (least_ns, most_ns) = (expected_ns / ROW_FACTOR, expected_ns * ROW_FACTOR);
-        self.row_page_ns.map_or(expected_ns, |took_ns| took_ns.clamp(least_ns, most_ns))
+        let Costs { fault_ns, page_ns } = self.expected;
+        page_ns.saturating_mul(self.fault_ns) / fault_ns.max(1)
     }
 
-    /// Hears how long reads took.
-    pub fn sample(&mut self, sample: Sample) {
-        let least = |known: Option<u64>, took: Option<u64>| known.into_iter().chain(took).min();
-        self.single_ns = least(self.single_ns, Some(sample.single_ns));
-        self.row_page_ns = least(self.row_page_ns, sample.row_page_ns);
+    /// Hears that it took so long to read a page.
+    pub fn sample(&mut self, took_ns: u64) {
+        self.single_ns = Some(self.single_ns.map_or(took_ns, |least| least.min(took_ns)));
         self.measure();
     }
 
@@ -132,9 +116,8 @@ mod tests {
             cost.major(2, fault * 1_000_000_000);
         }
         assert_eq!(measured(&mut cost), 60_000);
-        for single_ns in [300_000, 30_000] {
-            cost.sample(Sample { single_ns, row_page_ns: None });
-        }
+        cost.sample(300_000);
+        cost.sample(30_000);
         assert_eq!(measured(&mut cost), 45_000, "it does much between two faults");
         for tid in 0..1000 {
             cost.major(tid, 1 << 50);
@@ -143,16 +126,6 @@ mod tests {
         let mut far = Cost::new(Costs { fault_ns: 400_000, ..USUAL });
         (0..1000_u64).for_each(|fault| far.major(1, fault * 60_000));
         assert_eq!(measured(&mut far), 100_000, "far from what is expected");
-    }
-
-    #[test]
-    fn rows_tell_what_a_page_of_a_window_costs() {
-        let mut cost = Cost::new(USUAL);
-        let mut after = |row_page_ns| {
-            cost.sample(Sample { single_ns: 80_000, row_page_ns });
-            cost.window_page_ns()
-        };
-        let sampled = [None, Some(100_000), Some(4_000), Some(6_000), Some(10)].map(&mut after);
-        assert_eq!(sampled, [3_000, 9_000, 4_000, 4_000, 1_000]);
+        assert_eq!(far.window_page_ns(), 750);
     }
 }

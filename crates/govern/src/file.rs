@@ -11,7 +11,7 @@ use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::asked::Asked;
-use crate::costs::{Cost, Sample};
+use crate::costs::Cost;
 
 /// The `f_type` of statfs(2) of tmpfs, ramfs and hugetlbfs (`linux/magic.h`): nothing is read ahead
 /// there.
@@ -27,14 +27,11 @@ const MOST_CALL_BYTES: u64 = 512 << 10;
 /// such calls.
 const MOST_CALL_BYTES_FOR_LATER: u64 = 256 << 10;
 
-/// Places of a file that are looked at to see how long a read takes, and how far they are apart.
+/// Places of a file that are looked at to see how long it takes to read a page, how far they are
+/// apart, and how many pages are read there.
 const SAMPLED_PLACES: u64 = 16;
 const FRACTIONS: u64 = SAMPLED_PLACES + 1;
-
-/// How many single pages are read there, and how many rows of how many pages.
-const SINGLES: u32 = 4;
-const ROWS: u32 = 2;
-const ROW_PAGES: u64 = 32;
+const MOST_SAMPLES: usize = 4;
 
 /// What the kernel reads at least for a call, where the device does not say.
 const LEAST_CALL_BYTES: u64 = 128 << 10;
@@ -78,22 +75,18 @@ impl OpenFile {
         })
     }
 
-    /// What reads of this file cost, by reading a few pages of it that are not cached, and one row
-    /// of them; they lie anywhere in `pages`. Nothing where all that were looked at are cached.
-    pub fn sample(&self, pages: Pages, page_bytes: u64) -> Option<Sample> {
+    /// What it takes to read one page that is not cached, in nanoseconds: the least of a few of
+    /// them, which lie anywhere in `pages`. Nothing where all that were looked at are cached.
+    pub fn read_page_ns(&self, pages: Pages, page_bytes: u64) -> Option<u64> {
         let places = (1..=SAMPLED_PLACES).map(|n| pages.first + pages.count() * n / FRACTIONS);
-        let mut uncached = places.filter(|page| !self.is_cached(*page, page_bytes));
-        let mut took_ns = |count: u64| -> Option<u64> {
-            let mut buffer = vec![0; (count * page_bytes) as usize];
-            let page = uncached.next()?;
+        let uncached = places.filter(|page| !self.is_cached(*page, page_bytes));
+        let mut buffer = vec![0; page_bytes as usize];
+        let took_ns = |page: u64| -> Option<u64> {
             let start = Instant::now();
             self.file.read_at(&mut buffer, page * page_bytes).ok()?;
             Some(start.elapsed().as_nanos() as u64)
         };
-        let single_ns = (0..SINGLES).map_while(|_| took_ns(1)).min()?;
-        let row_ns = (0..ROWS).map_while(|_| took_ns(ROW_PAGES)).min();
-        let row_page_ns = row_ns.map(|row_ns| row_ns.saturating_sub(single_ns) / (ROW_PAGES - 1));
-        Some(Sample { single_ns, row_page_ns })
+        uncached.take(MOST_SAMPLES).map_while(took_ns).min()
     }
 
     fn is_cached(&self, page: u64, page_bytes: u64) -> bool {

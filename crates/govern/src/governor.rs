@@ -336,8 +336,8 @@ impl Governor {
         for range in process.ranges_mut().filter(|range| range.id == id) {
             let RangeState::Asked { tries, .. } = range.state else { continue };
             match &took {
-                Took::Governed { file, pages, given, sample } => {
-                    sample.iter().for_each(|sample| self.cost.sample(*sample));
+                Took::Governed { file, pages, given, read_page_ns } => {
+                    read_page_ns.iter().for_each(|took_ns| self.cost.sample(*took_ns));
                     range.state = RangeState::Governed(*given);
                     if let Given::Advised { stopped_ns } = given {
                         range.counts.stopped_ns += stopped_ns;

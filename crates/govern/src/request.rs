@@ -5,7 +5,6 @@ use std::sync::Arc;
 use filemap_attach::{FileId, MappedRange};
 use filemap_policy::Pages;
 
-use crate::costs::Sample;
 use crate::file::OpenFile;
 
 /// A mapping to take: to open its file and to advise it.
@@ -101,9 +100,9 @@ pub enum Answer {
 /// What came of taking a mapping.
 #[derive(Debug)]
 pub enum Took {
-    /// It is governed. Its file has `pages` pages, and reads of it took so long, where that was
-    /// looked at.
-    Governed { file: Arc<OpenFile>, pages: u64, given: Given, sample: Option<Sample> },
+    /// It is governed. Its file has `pages` pages, one of which took so long to read, where that
+    /// was looked at.
+    Governed { file: Arc<OpenFile>, pages: u64, given: Given, read_page_ns: Option<u64> },
     /// It cannot be advised now.
     Later(String),
     /// It is not to be governed, by what it is.
