@@ -120,22 +120,88 @@ pub fn result(registers: &Registers) -> i64 {
 /// value, and jump to where the thread was. They use no stack and change no flag: the call itself
 /// gives the flags back.
 pub fn stub(original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
-    let mut bytes = Vec::with_capacity(STUB_BYTES);
-    bytes.extend(SYSCALL);
-    let registers = [
-        ([0x48, 0xbf], original.rdi),
-        ([0x48, 0xbe], original.rsi),
-        ([0x48, 0xba], original.rdx),
-        ([0x48, 0xb9], original.rcx),
-        ([0x49, 0xbb], original.r11),
-        ([0x48, 0xb8], original.rax),
-    ];
-    for (load, value) in registers {
-        bytes.extend(load);
-        bytes.extend(value.to_le_bytes());
+    let mut bytes = SYSCALL.to_vec();
+    load_arguments(&mut bytes, original);
+    load(&mut bytes, [0x48, 0xb9], original.rcx);
+    load(&mut bytes, [0x49, 0xbb], original.r11);
+    load(&mut bytes, [0x48, 0xb8], original.rax);
+    assemble(bytes, original, thread)
+}
+
+/// What is left to do of a system call that has done a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Rest {
+    /// The file that it is about, if it is about one.
+    pub descriptor: Option<u64>,
+    /// What was done, which is below 2^31: no call does more.
+    done_bytes: u32,
+    /// The registers that make the call for what is left.
+    registers: Registers,
+}
+
+impl Rest {
+    /// Of the calls that do a part where a signal comes, and all of it otherwise.
+    pub fn of(original: &Registers) -> Option<Rest> {
+        let call = original.orig_rax as i64;
+        let flags = original.r10 as i32;
+        let receives_all =
+            flags & libc::MSG_WAITALL != 0 && flags & (libc::MSG_PEEK | libc::MSG_TRUNC) == 0;
+        let mut registers = Registers { rax: original.orig_rax, orig_rax: NO_CALL, ..*original };
+        let (address, length_bytes, descriptor) = match call {
+            libc::SYS_getrandom => (&mut registers.rdi, &mut registers.rsi, None),
+            libc::SYS_recvfrom if !receives_all => return None,
+            libc::SYS_write | libc::SYS_sendto | libc::SYS_recvfrom => {
+                (&mut registers.rsi, &mut registers.rdx, Some(original.rdi))
+            }
+            _ => return None,
+        };
+        let done_bytes = i32::try_from(original.rax).ok()?.cast_unsigned();
+        if done_bytes == 0 || u64::from(done_bytes) >= *length_bytes {
+            return None;
+        }
+        *address = address.wrapping_add(done_bytes.into());
+        *length_bytes -= u64::from(done_bytes);
+        Some(Rest { descriptor, done_bytes, registers })
     }
+
+    /// The registers with which the thread goes on in the stub.
+    pub fn begin(&self, stub: u64) -> Registers {
+        Registers { rip: stub, ..self.registers }
+    }
+
+    /// The instructions that do what is left, and go on as if one call had done all: with the sum,
+    /// or with the first part where no more could be done. A call leaves rcx and r11 changed, so
+    /// that they serve here. No flag is changed.
+    pub fn stub(&self, original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
+        let mut bytes = SYSCALL.to_vec();
+        // rcx = the highest byte of the result, which is 0 unless the call has failed.
+        bytes.extend([0x48, 0x89, 0xc1, 0x48, 0x0f, 0xc9, 0x0f, 0xb6, 0xc9]);
+        // If rcx is not 0: eax = 0.
+        bytes.extend([0xe3, 5, 0xb8, 0, 0, 0, 0]);
+        // rax = rax + what was done.
+        bytes.extend([0x48, 0x8d, 0x80]);
+        bytes.extend(self.done_bytes.to_le_bytes());
+        load_arguments(&mut bytes, original);
+        assemble(bytes, original, thread)
+    }
+}
+
+fn load_arguments(bytes: &mut Vec<u8>, original: &Registers) {
+    load(bytes, [0x48, 0xbf], original.rdi);
+    load(bytes, [0x48, 0xbe], original.rsi);
+    load(bytes, [0x48, 0xba], original.rdx);
+}
+
+fn load(bytes: &mut Vec<u8>, instruction: [u8; 2], value: u64) {
+    bytes.extend(instruction);
+    bytes.extend(value.to_le_bytes());
+}
+
+/// A stub of these instructions and a jump to where the thread was.
+fn assemble(mut bytes: Vec<u8>, original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
     bytes.extend([0xff, 0x25, 0, 0, 0, 0]);
     bytes.extend(original.rip.to_le_bytes());
+    debug_assert!(bytes.len() <= STUB_BYTES - 8);
     bytes.resize(STUB_BYTES - 8, 0);
     bytes.extend(thread.to_le_bytes());
     bytes.extend(MARK.to_le_bytes());

@@ -29,6 +29,7 @@ pub fn run(name: &str, file: &str) -> ! {
         "registers" => registers,
         "waits" => || waits(0),
         "killed-waits" => || waits(MOST_INTERRUPTED),
+        "transfers" => transfers,
         "signals" => signals,
         "blocked" => blocked,
         "threads" => threads,
@@ -334,6 +335,139 @@ fn receive(limit: Duration) -> bool {
         libc::close(ends[0]);
         libc::close(ends[1]);
         was_late
+    }
+}
+
+/// What a transfer moves in one call: more than a pipe or a socket has room for.
+const TRANSFER_BYTES: usize = 1 << 20;
+
+/// What one call of another thread moves, at most.
+const PIECE_BYTES: usize = 5000;
+
+/// What is transferred, from a position on: no two positions that are near each other look alike.
+fn contents(position: u64, length_bytes: usize) -> Vec<u8> {
+    (position..).take(length_bytes).map(|at| (at % 251) as u8).collect()
+}
+
+/// Threads that move much in one call, which ends early only where a signal comes. None does.
+fn transfers() {
+    let pipe = || -> [i32; 2] {
+        let mut ends = [0; 2];
+        // SAFETY: the ends are filled.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        ends
+    };
+    let sockets = || -> [i32; 2] {
+        let mut ends = [0; 2];
+        // SAFETY: the ends are filled.
+        let made =
+            unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) };
+        assert_eq!(made, 0);
+        ends
+    };
+    let ([read, write], [to, from], [into, out]) = (pipe(), sockets(), sockets());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            give("write", write, |end, bytes| {
+                // SAFETY: the bytes outlive the call.
+                unsafe { libc::write(end, bytes.as_ptr().cast(), bytes.len()) }
+            })
+        });
+        scope.spawn(move || take_pieces(read));
+        scope.spawn(move || {
+            give("send", to, |end, bytes| {
+                // SAFETY: the bytes outlive the call.
+                unsafe { libc::send(end, bytes.as_ptr().cast(), bytes.len(), 0) }
+            })
+        });
+        scope.spawn(move || take_pieces(from));
+        scope.spawn(move || take_all(out));
+        scope.spawn(move || give_pieces(into));
+        scope.spawn(random);
+    });
+}
+
+fn check_transfer(name: &str, moved: isize) {
+    if moved != TRANSFER_BYTES as isize {
+        fail(&format!("{name} moved {moved} bytes of {TRANSFER_BYTES}"));
+    }
+}
+
+/// Does something in the program itself.
+fn compute() {
+    let mut sum = 0_u64;
+    for step in 0..200_000_u64 {
+        sum = std::hint::black_box(sum.wrapping_mul(6364136223846793005).wrapping_add(step));
+    }
+}
+
+fn close(end: i32) {
+    // SAFETY: each end is closed once, by the thread that has it.
+    unsafe { libc::close(end) };
+}
+
+fn give(name: &str, end: i32, give: impl Fn(i32, &[u8]) -> isize) {
+    let mut position = 0;
+    while goes_on() {
+        check_transfer(name, give(end, &contents(position, TRANSFER_BYTES)));
+        position += TRANSFER_BYTES as u64;
+        compute();
+    }
+    close(end);
+}
+
+fn take_all(end: i32) {
+    let (mut position, mut bytes) = (0, vec![0; TRANSFER_BYTES]);
+    while goes_on() {
+        // SAFETY: the bytes outlive the call.
+        let moved =
+            unsafe { libc::recv(end, bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_WAITALL) };
+        check_transfer("recv", moved);
+        if bytes != contents(position, TRANSFER_BYTES) {
+            fail("something else was received");
+        }
+        position += TRANSFER_BYTES as u64;
+        compute();
+    }
+    close(end);
+}
+
+fn give_pieces(end: i32) {
+    let mut position = 0;
+    loop {
+        let bytes = contents(position, PIECE_BYTES);
+        // SAFETY: the bytes outlive the call.
+        match unsafe { libc::write(end, bytes.as_ptr().cast(), bytes.len()) } {
+            // The other end is closed.
+            ..=0 => return close(end),
+            moved => position += moved as u64,
+        }
+    }
+}
+
+fn take_pieces(end: i32) {
+    let (mut position, mut bytes) = (0, [0; PIECE_BYTES]);
+    loop {
+        // SAFETY: the bytes outlive the call.
+        match unsafe { libc::read(end, bytes.as_mut_ptr().cast(), bytes.len()) } {
+            ..=0 => return close(end),
+            moved => {
+                if bytes[..moved as usize] != contents(position, moved as usize) {
+                    fail("something else was written");
+                }
+                position += moved as u64;
+            }
+        }
+    }
+}
+
+fn random() {
+    let mut bytes = vec![0; TRANSFER_BYTES];
+    while goes_on() {
+        // SAFETY: the bytes outlive the call.
+        let moved = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        check_transfer("getrandom", moved);
+        compute();
     }
 }
 
