@@ -57,7 +57,7 @@ pub fn place(registers: &Registers) -> Place {
 }
 
 /// Whether a system call fails with EINTR although no handler ran: the calls that the kernel
-/// never begins again, and those that it does not with a timeout.
+/// never begins again, and those that it does not with a timeout, which a socket can have.
 pub fn fails_when_interrupted(call: i64) -> bool {
     [
         libc::SYS_epoll_wait,
@@ -76,6 +76,12 @@ pub fn fails_when_interrupted(call: i64) -> bool {
         libc::SYS_recvmsg,
         libc::SYS_sendto,
         libc::SYS_sendmsg,
+        libc::SYS_recvmmsg,
+        libc::SYS_sendmmsg,
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_write,
+        libc::SYS_writev,
     ]
     .contains(&call)
 }
