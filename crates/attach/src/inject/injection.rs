@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::Advised;
 use super::advice::Advice;
-use super::areas::Areas;
+use super::areas::{Area, Areas};
 use super::machine::{self, Place, Registers, Rest};
 use super::padding::{Held, Slot};
 use super::refusal::Refusal;
@@ -174,8 +174,7 @@ impl Injection {
             stack: original.rsp,
         };
         if let Some(rest) = Rest::of(&original).filter(|rest| self.has_cut_short(rest, &status)) {
-            let slot = Slot::find(&held, &vdso?)?;
-            finish_call(&held, &original, &rest, &slot).map_err(|_| self.gone())?;
+            self.finish_call(&held, &original, rest, &vdso?)?;
             return Err(Refusal::InSystemCall { tid: self.tid });
         }
         if !areas.hold(&self.range) {
@@ -210,6 +209,28 @@ impl Injection {
         status.seccomp == 0
             && !status.signals.any_is_due()
             && rest.descriptor.is_none_or(is_endless)
+    }
+
+    /// Has the held thread do what is left of its call, on its own, however long that takes: the
+    /// stub stays there. So the program sees one whole call, also if we are killed.
+    fn finish_call(
+        &self,
+        held: &Held<'_>,
+        original: &Registers,
+        rest: Rest,
+        vdso: &Area,
+    ) -> Result<(), Refusal> {
+        let gone = |_| self.gone();
+        let slot = Slot::find(held, vdso)?;
+        let last = Slot { address: machine::stub_of(original.rip) };
+        let joined = last.stub(held, vdso).and_then(|stub| rest.joined(original, &stub));
+        let (rest, first) = joined.unwrap_or((rest, *original));
+        slot.write(held.tracee, &rest.stub(&first, held.inner_tid)).map_err(gone)?;
+        held.tracee.set_registers(&rest.begin(slot.address)).map_err(gone)?;
+        if joined.is_some() {
+            last.clear(held.tracee).map_err(gone)?;
+        }
+        Ok(())
     }
 
     /// A thread that is interrupted in a restartable sequence is sent back to its beginning by
@@ -399,18 +420,6 @@ impl Injection {
     fn no_place(&self) -> Refusal {
         Refusal::NoPlace { pid: self.pid, needed_bytes: machine::STUB_BYTES }
     }
-}
-
-/// Has the held thread do what is left of its call, on its own, however long that takes: the stub
-/// stays there. So the program sees what it would have seen without us, also if we are killed.
-fn finish_call(
-    held: &Held<'_>,
-    original: &Registers,
-    rest: &Rest,
-    slot: &Slot,
-) -> rustix::io::Result<()> {
-    slot.write(held.tracee, &rest.stub(original, held.inner_tid))?;
-    held.tracee.set_registers(&rest.begin(slot.address))
 }
 
 /// Whether two processes have one address space, as far as this process may know.

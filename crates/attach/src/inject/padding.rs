@@ -79,6 +79,14 @@ impl Slot {
             })
     }
 
+    /// The stub that is there, if it is one of the thread's.
+    pub fn stub(&self, held: &Held<'_>, vdso: &Area) -> Option<[u8; STUB_BYTES]> {
+        let mut stub = [0; STUB_BYTES];
+        let is_inside = vdso.begin <= self.address && self.addresses().end <= vdso.end;
+        held.tracee.read(self.address, &mut stub).ok().filter(|()| is_inside)?;
+        (thread_of_stub(&stub) == Some(held.inner_tid)).then_some(stub)
+    }
+
     /// The last word, by which a stub is recognised, is written first and cleared last.
     pub fn write(&self, tracee: &Tracee, stub: &[u64; STUB_BYTES / 8]) -> rustix::io::Result<()> {
         for (index, word) in stub.iter().enumerate().rev() {
