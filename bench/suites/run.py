@@ -275,6 +275,9 @@ def main():
         wrapper[0] = str(pathlib.Path(found).absolute())
     root = arguments.root.absolute()
     root.mkdir(parents=True, exist_ok=True)
+    # A shell ignores these for what it starts in the background, and the tests would inherit that.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     same = True
     try:
         for name in names:

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use super::Advised;
 use super::advice::Advice;
-use super::areas::Areas;
-use super::machine::{self, Place, Registers};
+use super::areas::{Area, Areas};
+use super::machine::{self, Place, Registers, Rest};
 use super::padding::{Held, Slot};
 use super::refusal::Refusal;
 use super::seccomp::Call;
@@ -164,10 +164,8 @@ impl Injection {
         self.check_dispatch(tracee, &status)?;
         let areas = Areas::of_held_thread(self.pid, self.tid)
             .map_err(|error| self.why_not_read("reading maps", error))?;
-        if !areas.hold(&self.range) {
-            return Err(Refusal::Changed { address: self.range.address });
-        }
         let vdso = areas.at(vdso).filter(|area| area.is_vdso && area.begin == vdso);
+        let vdso = vdso.ok_or_else(|| self.no_place());
         let held = Held {
             tracee,
             pid: self.pid,
@@ -175,7 +173,14 @@ impl Injection {
             instruction: original.rip,
             stack: original.rsp,
         };
-        let slot = Slot::find(&held, &vdso.ok_or_else(|| self.no_place())?)?;
+        if let Some(rest) = Rest::of(&original).filter(|rest| self.has_cut_short(rest, &status)) {
+            self.finish_call(&held, &original, rest, &vdso?)?;
+            return Err(Refusal::InSystemCall { tid: self.tid });
+        }
+        if !areas.hold(&self.range) {
+            return Err(Refusal::Changed { address: self.range.address });
+        }
+        let slot = Slot::find(&held, &vdso?)?;
         self.check_seccomp(tracee, &status, &slot)?;
         Ok(Prepared { original, slot, inner_tid: status.inner_tid })
     }
@@ -188,6 +193,44 @@ impl Injection {
             // It fails for a thread that was killed.
             let _ = tracee.set_registers(&registers);
         }
+    }
+
+    /// Whether only our interruption can have ended a call before it had done all. A filter would
+    /// have to be asked for what is left, too.
+    fn has_cut_short(&self, rest: &Rest, status: &Status) -> bool {
+        const ENDLESS: [&str; 4] = ["pipe:[", "socket:[", "/dev/pts/", "/dev/tty"];
+        let is_endless = |descriptor: u64| {
+            fs::read_link(format!("/proc/{}/task/{}/fd/{descriptor}", self.pid, self.tid))
+                .is_ok_and(|path| {
+                    let path = path.to_string_lossy();
+                    ENDLESS.iter().any(|kind| path.starts_with(kind))
+                })
+        };
+        status.seccomp == 0
+            && !status.signals.any_is_due()
+            && rest.descriptor.is_none_or(is_endless)
+    }
+
+    /// Has the held thread do what is left of its call, on its own, however long that takes: the
+    /// stub stays there. So the program sees one whole call, also if we are killed.
+    fn finish_call(
+        &self,
+        held: &Held<'_>,
+        original: &Registers,
+        rest: Rest,
+        vdso: &Area,
+    ) -> Result<(), Refusal> {
+        let gone = |_| self.gone();
+        let slot = Slot::find(held, vdso)?;
+        let last = Slot { address: machine::stub_of(original.rip) };
+        let joined = last.stub(held, vdso).and_then(|stub| rest.joined(original, &stub));
+        let (rest, first) = joined.unwrap_or((rest, *original));
+        slot.write(held.tracee, &rest.stub(&first, held.inner_tid)).map_err(gone)?;
+        held.tracee.set_registers(&rest.begin(slot.address)).map_err(gone)?;
+        if joined.is_some() {
+            last.clear(held.tracee).map_err(gone)?;
+        }
+        Ok(())
     }
 
     /// A thread that is interrupted in a restartable sequence is sent back to its beginning by

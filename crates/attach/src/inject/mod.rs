@@ -23,10 +23,21 @@
 //! that would reset a disposition. Stops are looked at with `WNOWAIT`: after a wait that takes the
 //! stop for a signal, the signal would be lost with a tracer that is killed.
 //!
-//! What is left to chance: a thread that enters a system call within the few microseconds between
-//! the look at it and the interruption. Where the call would fail with EINTR, it is made again and
-//! the program does not see it; unless this process is killed at that very moment. A write to a
-//! pipe or a socket that was under way may come back short, as with any signal.
+//! A thread that waits in a system call is left alone. One that is in the kernel and on a CPU
+//! cannot be told from one that runs its program: `/proc` says that it runs. To stop it ends its
+//! call as a signal would, as soon as the call waits or looks for signals. What a program would see
+//! of that is undone.
+//!
+//! - A call that the kernel begins again by itself is left to it.
+//! - A call that has failed with EINTR, where no handler ran, is made again. If this process is
+//!   killed just before that, the program sees EINTR.
+//! - A write to a pipe, a socket or a terminal, send(2), recv(2) of all that is asked for and
+//!   getrandom(2) come back short. A stub then does the rest and adds up both parts. It stays until
+//!   the thread needs room again, since nobody waits for the end of the call.
+//!
+//! What can show: calls with several buffers (writev(2), sendmsg(2)) may come back short. So may
+//! the others in a process with a seccomp filter, on a FIFO with a name, and where a thread is
+//! given up on because it does not stop in time.
 //!
 //! Tracing belongs to a thread. Each attempt has one of its own, and ends with it: that is the
 //! one way to let go of a thread that does not stop.

@@ -36,8 +36,8 @@ pub struct Held<'a> {
 }
 
 impl Slot {
-    /// Room that is all zero; or else that of a stub which a killed run left, and which no thread
-    /// can be in any more.
+    /// Room of a stub that was left, to the thread itself; or room that is all zero; or else that
+    /// of a stub which no thread can be in any more.
     pub fn find(held: &Held<'_>, vdso: &Area) -> Result<Slot, Refusal> {
         let no_place = Refusal::NoPlace { pid: held.pid, needed_bytes: STUB_BYTES };
         let length = vdso.end - vdso.begin;
@@ -55,23 +55,36 @@ impl Slot {
             let address = vdso.begin + (begin + index * STUB_BYTES) as u64;
             (Slot { address }, bytes)
         });
+        let left = slots.clone().filter_map(|(slot, bytes)| Some((slot, thread_of_stub(bytes)?)));
+        let is_own = |(slot, thread): &(Slot, u32)| {
+            *thread == held.inner_tid
+                && held.is_outside(slot)
+                && !slots.clone().any(|(other, bytes)| other != *slot && slot.is_named_in(bytes))
+        };
+        if let Some((slot, _)) = left.clone().find(is_own) {
+            return Ok(slot);
+        }
         if let Some((slot, _)) =
             slots.clone().find(|(_, bytes)| bytes.iter().all(|byte| *byte == 0))
         {
             return Ok(slot);
         }
         let threads = inner_tids(held.pid);
-        slots
-            .filter_map(|(slot, bytes)| Some((slot, thread_of_stub(bytes)?)))
-            .find(|(slot, thread)| {
-                threads.as_ref().is_some_and(|threads| !threads.contains(thread))
-                    || *thread == held.inner_tid && held.is_outside(slot)
-            })
+        left.clone()
+            .find(|(_, thread)| threads.as_ref().is_some_and(|threads| !threads.contains(thread)))
             .map(|(slot, _)| slot)
             .ok_or(Refusal::Busy {
                 tid: held.tracee.tid(),
                 place: "a vDSO full of stubs of others",
             })
+    }
+
+    /// The stub that is there, if it is one of the thread's.
+    pub fn stub(&self, held: &Held<'_>, vdso: &Area) -> Option<[u8; STUB_BYTES]> {
+        let mut stub = [0; STUB_BYTES];
+        let is_inside = vdso.begin <= self.address && self.addresses().end <= vdso.end;
+        held.tracee.read(self.address, &mut stub).ok().filter(|()| is_inside)?;
+        (thread_of_stub(&stub) == Some(held.inner_tid)).then_some(stub)
     }
 
     /// The last word, by which a stub is recognised, is written first and cleared last.
@@ -87,6 +100,14 @@ impl Slot {
             tracee.write_word(self.address + 8 * index as u64, 0)?;
         }
         Ok(())
+    }
+
+    /// Whether a stub goes on here: a thread can be interrupted in one stub and get another.
+    fn is_named_in(&self, stub: &[u8]) -> bool {
+        stub.windows(8).any(|word| {
+            let word = u64::from_le_bytes(word.try_into().expect("a window of eight bytes"));
+            self.addresses().contains(&word)
+        })
     }
 
     fn addresses(&self) -> Range<u64> {

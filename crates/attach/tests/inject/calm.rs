@@ -99,6 +99,10 @@ pub fn waits_stay(bench: &Bench) {
     attack(bench, "waits", 100);
 }
 
+pub fn transfers_stay(bench: &Bench) {
+    attack(bench, "transfers", 20);
+}
+
 pub fn signals_stay(bench: &Bench) {
     attack(bench, "signals", 100);
 }

@@ -25,7 +25,13 @@ pub fn inject_for_ever(pid: u32, file: &str) -> ! {
 
 pub fn kills(bench: &Bench) {
     let clean = vdso_of(std::process::id());
-    for name in ["registers", "killed-waits", "signals"] {
+    // What a transfer is finished by stays until its thread needs room again.
+    for (name, leaves_stubs) in [
+        ("registers", false),
+        ("killed-waits", false),
+        ("signals", false),
+        ("killed-transfers", true),
+    ] {
         let victim = bench.start(name);
         let (mut while_traced, mut while_stopped, mut in_stub) = (0, 0, 0);
         let mut stubs = 0;
@@ -49,7 +55,8 @@ pub fn kills(bench: &Bench) {
             "  {name}: {KILLS} kills, {while_traced} of a tracer, {while_stopped} while a thread \
              was stopped, {in_stub} left a stub"
         );
-        assert!(while_traced > 0 && in_stub > 0, "no kill came between seizing and letting go");
+        let has_hit = while_traced > 0 && (in_stub > 0 || leaves_stubs);
+        assert!(has_hit, "no kill came between seizing and letting go");
         succeed(&victim);
         victim.end();
     }

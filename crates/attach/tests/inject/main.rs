@@ -20,10 +20,11 @@ fn main() {
 type Test = (&'static str, fn(&process::Bench));
 
 #[cfg(target_arch = "x86_64")]
-const TESTS: [Test; 12] = [
+const TESTS: [Test; 13] = [
     ("advice is in force and is taken back", calm::in_force),
     ("registers stay", calm::registers_stay),
     ("waits do not end early", calm::waits_stay),
+    ("transfers do not end early", calm::transfers_stay),
     ("signals are not lost", calm::signals_stay),
     ("threads begin and end", calm::threads_end),
     ("programs are started with vfork", calm::vforks),

@@ -22,6 +22,10 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 /// wait just before it stopped makes its call again only if its injector lives.
 const MOST_INTERRUPTED: u32 = 3;
 
+/// Transfers that may come back short in all: on a busy machine an injector now and then gives up
+/// on a thread that does not stop in time, and does not see what becomes of its call.
+const MOST_SHORT: u32 = 3;
+
 /// Runs the victim of that name until its standard input ends.
 pub fn run(name: &str, file: &str) -> ! {
     map(file);
@@ -29,6 +33,8 @@ pub fn run(name: &str, file: &str) -> ! {
         "registers" => registers,
         "waits" => || waits(0),
         "killed-waits" => || waits(MOST_INTERRUPTED),
+        "transfers" => || transfers(MOST_SHORT),
+        "killed-transfers" => || transfers(u32::MAX),
         "signals" => signals,
         "blocked" => blocked,
         "threads" => threads,
@@ -195,8 +201,8 @@ fn registers() {
 /// Threads that wait for short times in each kind of system call, and never see EINTR.
 fn waits(most_interrupted: u32) {
     let interrupted = &AtomicU32::new(0);
-    let kinds: [fn(Duration) -> bool; 8] =
-        [poll, epoll, nanosleep, futex, signal_wait, semaphore, pipe, receive];
+    let kinds: [fn(Duration) -> bool; 9] =
+        [poll, epoll, nanosleep, futex, signal_wait, semaphore, pipe, receive, read];
     thread::scope(|scope| {
         for (index, wait) in kinds.into_iter().enumerate() {
             scope.spawn(move || {
@@ -320,6 +326,16 @@ fn pipe(limit: Duration) -> bool {
 
 /// Receives with a timeout of the socket's, which is the kind that is never begun again.
 fn receive(limit: Duration) -> bool {
+    // SAFETY: the byte outlives the call.
+    times_out(limit, |end, byte| unsafe { libc::recv(end, (&raw mut *byte).cast(), 1, 0) })
+}
+
+fn read(limit: Duration) -> bool {
+    // SAFETY: the byte outlives the call.
+    times_out(limit, |end, byte| unsafe { libc::read(end, (&raw mut *byte).cast(), 1) })
+}
+
+fn times_out(limit: Duration, receive: impl Fn(i32, &mut u8) -> isize) -> bool {
     let mut ends = [0; 2];
     let limit = limit.max(Duration::from_millis(1));
     let time = libc::timeval { tv_sec: 0, tv_usec: limit.as_micros() as i64 };
@@ -328,12 +344,152 @@ fn receive(limit: Duration) -> bool {
         libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, ends.as_mut_ptr());
         let (level, name, size) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO, size_of_val(&time) as u32);
         libc::setsockopt(ends[0], level, name, (&raw const time).cast(), size);
-        let mut byte = [0_u8];
-        let got = libc::recv(ends[0], byte.as_mut_ptr().cast(), 1, 0);
+        let got = receive(ends[0], &mut 0);
         let was_late = got == -1 && errno() == libc::EAGAIN;
         libc::close(ends[0]);
         libc::close(ends[1]);
         was_late
+    }
+}
+
+/// What a transfer moves in one call: more than a pipe or a socket has room for.
+const TRANSFER_BYTES: usize = 1 << 20;
+
+/// What one call of another thread moves, at most.
+const PIECE_BYTES: usize = 5000;
+
+/// What is transferred, from a position on: no two positions that are near each other look alike.
+fn contents(position: u64, length_bytes: usize) -> Vec<u8> {
+    (position..).take(length_bytes).map(|at| (at % 251) as u8).collect()
+}
+
+/// Threads that move much in one call, which ends early only where a signal comes. None does.
+/// What an injector that is killed has cut short is short, and yet has to be the right part.
+fn transfers(most_short: u32) {
+    let pipe = || -> [i32; 2] {
+        let mut ends = [0; 2];
+        // SAFETY: the ends are filled.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        ends
+    };
+    let sockets = || -> [i32; 2] {
+        let mut ends = [0; 2];
+        // SAFETY: the ends are filled.
+        let made =
+            unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) };
+        assert_eq!(made, 0);
+        ends
+    };
+    let ([read, write], [to, from], [into, out]) = (pipe(), sockets(), sockets());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            give("write", most_short, write, |end, bytes| {
+                // SAFETY: the bytes outlive the call.
+                unsafe { libc::write(end, bytes.as_ptr().cast(), bytes.len()) }
+            })
+        });
+        scope.spawn(move || take_pieces(read));
+        scope.spawn(move || {
+            give("send", most_short, to, |end, bytes| {
+                // SAFETY: the bytes outlive the call.
+                unsafe { libc::send(end, bytes.as_ptr().cast(), bytes.len(), 0) }
+            })
+        });
+        scope.spawn(move || take_pieces(from));
+        scope.spawn(move || take_all(most_short, out));
+        scope.spawn(move || give_pieces(into));
+        scope.spawn(move || random(most_short));
+    });
+}
+
+/// How much was `moved`, if that is no error.
+fn check_transfer(name: &str, most_short: u32, moved: isize) -> usize {
+    static SHORT: AtomicU32 = AtomicU32::new(0);
+    let all = TRANSFER_BYTES as isize;
+    if moved != all {
+        let before = SHORT.fetch_add(1, Ordering::Relaxed);
+        if !(1..all).contains(&moved) || before >= most_short {
+            fail(&format!("{name} moved {moved} bytes of {all}"));
+        }
+    }
+    moved as usize
+}
+
+/// Does something in the program itself.
+fn compute() {
+    let mut sum = 0_u64;
+    for step in 0..200_000_u64 {
+        sum = std::hint::black_box(sum.wrapping_mul(6364136223846793005).wrapping_add(step));
+    }
+}
+
+fn close(end: i32) {
+    // SAFETY: each end is closed once, by the thread that has it.
+    unsafe { libc::close(end) };
+}
+
+fn give(name: &str, most_short: u32, end: i32, give: impl Fn(i32, &[u8]) -> isize) {
+    let mut position = 0;
+    while goes_on() {
+        let moved = give(end, &contents(position, TRANSFER_BYTES));
+        position += check_transfer(name, most_short, moved) as u64;
+        compute();
+    }
+    close(end);
+}
+
+fn take_all(most_short: u32, end: i32) {
+    let (mut position, mut bytes) = (0, vec![0; TRANSFER_BYTES]);
+    while goes_on() {
+        // SAFETY: the bytes outlive the call.
+        let moved =
+            unsafe { libc::recv(end, bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_WAITALL) };
+        let moved = check_transfer("recv", most_short, moved);
+        if bytes[..moved] != contents(position, moved) {
+            fail("something else was received");
+        }
+        position += moved as u64;
+        compute();
+    }
+    close(end);
+}
+
+fn give_pieces(end: i32) {
+    let mut position = 0;
+    loop {
+        let bytes = contents(position, PIECE_BYTES);
+        // SAFETY: the bytes outlive the call.
+        match unsafe { libc::write(end, bytes.as_ptr().cast(), bytes.len()) } {
+            // The other end is closed.
+            ..=0 => return close(end),
+            moved => position += moved as u64,
+        }
+    }
+}
+
+fn take_pieces(end: i32) {
+    let (mut position, mut bytes) = (0, [0; PIECE_BYTES]);
+    loop {
+        // SAFETY: the bytes outlive the call.
+        match unsafe { libc::read(end, bytes.as_mut_ptr().cast(), bytes.len()) } {
+            ..=0 => return close(end),
+            moved => {
+                if bytes[..moved as usize] != contents(position, moved as usize) {
+                    fail("something else was written");
+                }
+                position += moved as u64;
+            }
+        }
+    }
+}
+
+fn random(most_short: u32) {
+    let mut bytes = vec![0; TRANSFER_BYTES];
+    while goes_on() {
+        // SAFETY: the bytes outlive the call.
+        let moved = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        check_transfer("getrandom", most_short, moved);
+        compute();
     }
 }
 
