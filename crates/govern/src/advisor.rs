@@ -187,7 +187,8 @@ impl Work {
         Took::Governed { file, pages, given, read_page_ns }
     }
 
-    /// How long it takes to read a page of `range`, the first time that a file of its device is governed.
+    /// How long it takes to read a page of `range`, the first time that a file of its device is
+    /// governed.
     fn read_page_ns(&mut self, file: &OpenFile, range: &MappedRange, pages: u64) -> Option<u64> {
         let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor))?;
         if self.only_observes || self.sampled.contains(&device) {
@@ -252,8 +253,8 @@ impl Work {
         }
     }
 
-    /// Restores the advice of a mapping. Returns how long a thread was stopped, or nothing where that
-    /// is not possible now.
+    /// Restores the advice of a mapping. Returns how long a thread was stopped, or nothing where
+    /// that is not possible now.
     fn leave(&mut self, leave: &Leave) -> Option<u64> {
         let Leave { pid, tid, ref range, .. } = *leave;
         let stopped_ns = match madvise(pid, tid, range, Advice::Normal) {

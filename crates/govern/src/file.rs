@@ -40,7 +40,8 @@ const LEAST_CALL_BYTES: u64 = 128 << 10;
 #[derive(Debug)]
 pub struct OpenFile {
     pub file: File,
-    /// Pages that the kernel reads around a fault where nothing is advised; 0 where it does not say.
+    /// Pages that the kernel reads around a fault where nothing is advised; 0 where it does not
+    /// say.
     pub window_pages: u64,
     /// The most pages that the kernel reads for one call.
     pub call_pages: u64,

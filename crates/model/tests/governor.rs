@@ -82,13 +82,36 @@ fn the_kernel_reads_nothing_ahead_in_a_governed_mapping() {
         ("workload = 'reverse'\naccesses = 9000", 50),
         ("workload = 'sequential'\naccesses = 3000\nmap_offset = '20m'\nmap_len = '17m'", 20),
     ] {
-        let job = spec(&format!("file_size = '65m'\ngovernor = true\n{job}"));
+        // Of short windows the kernel may have to read its own.
+        let job = spec(&format!("file_size = '65m'\nread_ahead_kb = 8192\ngovernor = true\n{job}"));
         let job = job.validate(None).unwrap();
         let mut asked = Asked::default();
         trace(&job, &Profile::DEFAULT, &mut asked).unwrap();
         assert!(asked.by_governor >= asks, "{}: {}", job.command(), asked.by_governor);
         assert!(asked.longest <= 128, "{}: {}", job.command(), asked.longest);
     }
+}
+
+/// With a short readahead size the kernel reads windows again where these cost less, in a job and
+/// in the program that says the same.
+#[test]
+fn a_file_is_left_to_the_kernel_where_its_windows_cost_less() {
+    let job = |file_size: &str, accesses: u64, governor: bool| {
+        let text = format!(
+            "file_size = '{file_size}'\nmap_len = '{file_size}'\nread_ahead_kb = 128\n\
+             governor = {governor}\n[[phase]]\nworkload = 'random'\naccesses = {accesses}"
+        );
+        let counters = counted(&text);
+        let as_program = of_one_file(&spec(&text)).expect("a program says the same");
+        let run = trace_program(&as_program.validate(None).unwrap(), &Profile::DEFAULT, &mut ());
+        assert_eq!(run.unwrap().counters.major_faults, counters.major_faults, "{text}");
+        (counters.data_pages_read.unwrap(), counters.major_faults.unwrap())
+    };
+    let (all, plain) = job("64m", 30_000, false);
+    let (read, faults) = job("64m", 30_000, true);
+    assert!(read == all && plain < faults && faults < 3 * plain, "{faults} of {plain}, {read}");
+    let (read, faults) = job("4g", 20_000, true);
+    assert_eq!(read, faults, "single pages of a large file");
 }
 
 /// Both caches, and the program that says the same, make the same decisions.
