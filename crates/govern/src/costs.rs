@@ -80,20 +80,27 @@ impl Cost {
         }
     }
 
-    /// Takes the cost of a fault from what was heard. It is from a half of what reading a page took
-    /// to one and a half of that, or within a factor of 4 of what was expected where none was read.
+    /// Takes the cost of a fault from what was heard. Until there were some faults, it is what
+    /// reading a page took, and at most what was expected: that page may have come behind much
+    /// that the program had read. After that it is what faults took, from a half of the lesser of
+    /// both up to one and a half of what reading a page took.
     pub fn measure(&mut self) {
+        let expected_ns = self.expected.fault_ns;
+        let (least_ns, most_ns) = (expected_ns / 4, expected_ns.saturating_mul(4));
         if self.intervals_ns.len() < FEWEST {
-            self.fault_ns = self.single_ns.unwrap_or(self.fault_ns);
+            let single_ns = self.single_ns.map(|took_ns| took_ns.clamp(least_ns, expected_ns));
+            self.fault_ns = single_ns.unwrap_or(self.fault_ns);
             return;
         }
         let mut sorted = self.intervals_ns.clone();
         sorted.sort_unstable();
         let interval_ns = sorted[sorted.len() / 8];
-        let expected_ns = self.expected.fault_ns;
         self.fault_ns = match self.single_ns {
-            Some(single_ns) => interval_ns.clamp(single_ns / 2, single_ns.saturating_mul(3) / 2),
-            None => interval_ns.clamp(expected_ns / 4, expected_ns.saturating_mul(4)),
+            Some(single_ns) => {
+                let most_ns = single_ns.saturating_mul(3) / 2;
+                interval_ns.clamp((single_ns.min(expected_ns) / 2).min(most_ns), most_ns)
+            }
+            None => interval_ns.clamp(least_ns, most_ns),
         };
     }
 }
@@ -127,5 +134,20 @@ mod tests {
         (0..1000_u64).for_each(|fault| far.major(1, fault * 60_000));
         assert_eq!(measured(&mut far), 100_000, "far from what is expected");
         assert_eq!(far.window_page_ns(), 750);
+    }
+
+    #[test]
+    fn a_page_that_took_long_to_read_does_not_make_faults_dear() {
+        let mut busy = Cost::new(USUAL);
+        busy.sample(12_000_000);
+        assert_eq!(busy.costs().fault_ns, 80_000, "it came behind something");
+        (0..100_u64).for_each(|fault| busy.major(1, fault * 90_000));
+        busy.measure();
+        assert_eq!(busy.costs().fault_ns, 90_000);
+        let mut slow = Cost::new(USUAL);
+        slow.sample(8_000_000);
+        (0..100_u64).for_each(|fault| slow.major(1, fault * 9_000_000));
+        slow.measure();
+        assert_eq!(slow.costs().fault_ns, 9_000_000, "each of them takes so long");
     }
 }

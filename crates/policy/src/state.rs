@@ -104,7 +104,9 @@ impl State {
             return Reads::NONE;
         }
         let is_known = self.regions.with(page, |region| region.knows(page));
-        if self.has_short_window() && !is_known && touch == Touch::Major {
+        // A page that a stream has asked for too late is one that the window would have had.
+        let is_late = |state: &mut State| is_known && state.table.that_has_asked(page).is_some();
+        if self.has_short_window() && touch == Touch::Major && (!is_known || is_late(self)) {
             let cost = self.kernels_cost(page, inside);
             let all_ns = inside.count().saturating_mul(self.window.page_ns);
             self.comparison.count(cost, self.account.fault_ns(), inside.count(), all_ns);
