@@ -83,11 +83,12 @@ pub fn sleeping(seconds: u32) -> Vec<u32> {
     pids.filter(sleeps).collect()
 }
 
-/// Has a command start with SIGINT and SIGQUIT as usual: tests that run in the background of a
-/// script are started with these ignored, which no shell could trap.
+/// Has a command start with signals as usual: tests that run in the background of a script, or
+/// are started by nohup(1) or by Python, inherit some that are ignored, which no shell could trap.
 pub fn with_usual_signals(command: &mut Command) -> &mut Command {
     let as_usual = || {
-        for signal in [libc::SIGINT, libc::SIGQUIT] {
+        let ignored = [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT, libc::SIGXFSZ];
+        for signal in ignored {
             // SAFETY: the call takes numbers, and runs no code of ours.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
