@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps_before};
-use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
+use filemap_attach::{Advice, Advised, Error, MappedRange, Refusal, advise_any, madvise};
 use filemap_policy::Pages;
 
 use crate::file::OpenFile;
@@ -19,7 +19,7 @@ use crate::journal::{Journal, start_ticks};
 use crate::process::page_bytes;
 use crate::range::Range;
 use crate::release::{Left, restore};
-use crate::request::{Answer, Given, Leave, Take, Took};
+use crate::request::{Answer, Given, Leave, Take, Task, Took};
 
 /// Tasks that wait at most.
 const MOST_WAITING: usize = 8192;
@@ -29,29 +29,6 @@ const TRIES_OF_ONE: u32 = 3;
 
 /// How long a process is left alone after none of its threads could be held.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// Something that the thread does.
-#[derive(Debug)]
-pub enum Task {
-    Take(Take),
-    Leave(Leave),
-    PutBack {
-        pid: u32,
-        range: MappedRange,
-    },
-    Inherited {
-        pid: u32,
-        ranges: Vec<MappedRange>,
-    },
-    Maps {
-        pid: u32,
-        before: u64,
-    },
-    /// Only these processes are there yet.
-    Keep(Vec<u32>),
-    /// The last one: restore the advice of these.
-    Restore(Vec<(u32, MappedRange)>),
-}
 
 /// The thread that does what may take its time.
 #[derive(Debug)]
@@ -257,11 +234,7 @@ impl Work {
     /// that is not possible now.
     fn leave(&mut self, leave: &Leave) -> Option<u64> {
         let Leave { pid, tid, ref range, .. } = *leave;
-        let stopped_ns = match madvise(pid, tid, range, Advice::Normal) {
-            Ok(advised) => advised.stopped_ns,
-            Err(Refusal::Unfinished { milliseconds, .. }) => milliseconds * 1_000_000,
-            Err(_) => return None,
-        };
+        let stopped_ns = stopped_ns(madvise(pid, tid, range, Advice::Normal)).ok()?;
         if let Some(journal) = &mut self.journal {
             journal.remove(pid, range);
         }
@@ -330,10 +303,14 @@ fn inject(take: &Take) -> Result<u64, Refusal> {
     } else {
         advise_any(pid, tid, range, Advice::Random)
     };
-    let advised = match advised {
+    stopped_ns(match advised {
         Err(Refusal::Gone { .. }) => advise_any(pid, pid, range, Advice::Random),
         advised => advised,
-    };
+    })
+}
+
+/// How long a thread was stopped that has advised something, or was given up on while it did.
+fn stopped_ns(advised: Result<Advised, Refusal>) -> Result<u64, Refusal> {
     match advised {
         Ok(advised) => Ok(advised.stopped_ns),
         Err(Refusal::Unfinished { milliseconds, .. }) => Ok(milliseconds * 1_000_000),

@@ -66,11 +66,11 @@ impl OpenFile {
         // What is read through this descriptor is asked for, page by page.
         fadvise(&file, 0, None, Advice::Random).map_err(|_| "its file cannot be advised")?;
         let read_ahead_bytes = read_ahead_bytes(stat.st_dev);
-        let call_bytes = call_bytes(stat.st_dev, read_ahead_bytes.unwrap_or(0));
+        let call_bytes = call_bytes(stat.st_dev, read_ahead_bytes);
         let pages = |bytes: u64| (bytes / page_bytes).max(1);
         Ok(OpenFile {
             file,
-            window_pages: read_ahead_bytes.unwrap_or(0) / page_bytes,
+            window_pages: read_ahead_bytes / page_bytes,
             call_pages: pages(call_bytes),
             call_pages_for_later: pages(call_bytes.min(MOST_CALL_BYTES_FOR_LATER)),
         })
@@ -104,10 +104,10 @@ impl OpenFile {
     }
 }
 
-/// The readahead size of `device`.
-fn read_ahead_bytes(device: u64) -> Option<u64> {
+/// The readahead size of `device`; 0 where it does not say.
+fn read_ahead_bytes(device: u64) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    bytes_of_kib(&format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"))
+    bytes_of_kib(&format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).unwrap_or(0)
 }
 
 /// The most bytes that the kernel reads for one call on a file of `device`: the device's readahead

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use filemap_attach::{Event, Follower, Way, What, cgroup};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::advisor::{Advisor, Task};
+use crate::advisor::Advisor;
 use crate::governor::Governor;
 use crate::journal::{LeftJournal, start_ticks};
 use crate::memory::Memory;
 use crate::process::page_bytes;
 use crate::reader::{Read, Reader};
 use crate::release::{Left, release};
-use crate::request::{Answer, Request, Take, Took};
+use crate::request::{Answer, Request, Take, Task, Took};
 use crate::settings::Settings;
 use crate::statistics::{MappingState, Statistics};
 
@@ -294,15 +294,7 @@ impl Work {
                 }
                 Request::Watch { pid, range } => self.follower.watch(pid, &range),
                 Request::Unwatch { pid, range } => self.follower.unwatch(pid, &range),
-                Request::Take(take) => self.ask(take.pid, Task::Take(take)),
-                Request::Leave(leave) => self.ask(leave.pid, Task::Leave(leave)),
-                Request::Maps { pid, before } => self.ask(pid, Task::Maps { pid, before }),
-                Request::PutBack { pid, range, .. } => {
-                    drop(self.advisor.ask(Task::PutBack { pid, range }));
-                }
-                Request::Inherited { pid, ranges } => {
-                    drop(self.advisor.ask(Task::Inherited { pid, ranges }));
-                }
+                Request::Task(task) => self.ask(task),
             }
         }
         if !reads.is_empty() {
@@ -313,8 +305,11 @@ impl Work {
         }
     }
 
-    /// Gives the advisor a task of the process `pid` that it will answer.
-    fn ask(&mut self, pid: u32, task: Task) {
+    /// Gives the advisor a task. Of those that it answers, one process has only so many at a time.
+    fn ask(&mut self, task: Task) {
+        let Some(pid) = task.answered_for() else {
+            return drop(self.advisor.ask(task));
+        };
         let tasks = self.tasks.entry(pid).or_insert(0);
         let refused = match *tasks >= MOST_TASKS {
             true => Some(task),

@@ -9,7 +9,7 @@ use crate::costs::Cost;
 use crate::file::GovernedFile;
 use crate::process::{Cut, Process, page_bytes};
 use crate::range::{Range, RangeState};
-use crate::request::{Answer, Given, Leave, Request, Take, Took};
+use crate::request::{Answer, Given, Leave, Request, Take, Task, Took};
 use crate::settings::Settings;
 use crate::statistics::{MappingState, ProcessStatistics, Statistics};
 
@@ -113,17 +113,17 @@ impl Governor {
             // Minor ones are those of all the program's memory.
             if is_major && at_ns >= process.no_maps_until_ns {
                 process.no_maps_until_ns = at_ns.saturating_add(MAPS_EVERY_NS);
-                self.requests.push(Request::Maps { pid, before: self.next_id });
+                self.requests.push(Request::Task(Task::Maps { pid, before: self.next_id }));
             }
             return false;
         };
         range.counts.major_faults += u64::from(is_major);
         range.counts.other_faults += u64::from(!is_major);
-        if !matches!(range.state, RangeState::Governed(_)) {
+        let RangeState::Governed(given) = range.state else {
             range.counts.early_faults += u64::from(is_major);
             let is_due = matches!(range.state, RangeState::Asked { is_due: true, .. });
             return is_major && is_due && at_ns >= process.no_retry_until_ns;
-        }
+        };
         if is_major {
             self.cost.major(tid, at_ns);
         }
@@ -136,7 +136,6 @@ impl Governor {
             FaultKind::Minor => Touch::Minor,
             FaultKind::Seen => Touch::Seen,
         };
-        let RangeState::Governed(given) = range.state else { return false };
         // What is to be left reads single pages until its advice is restored.
         let may_be_left = self.hears_of_faults
             && (given == Given::Left || given.is_restored() && !file.is_left_to_kernel());
@@ -146,7 +145,7 @@ impl Governor {
         if is_to_leave && range.leave_at_ns.is_some_and(|due_ns| due_ns <= at_ns) {
             range.leave_at_ns = None;
             let (id, range) = (range.id, range.mapped.clone());
-            self.requests.push(Request::Leave(Leave { id, pid, tid, range }));
+            self.requests.push(Request::Task(Task::Leave(Leave { id, pid, tid, range })));
         }
         for pages in reads {
             range.counts.pages += pages.count();
@@ -178,7 +177,7 @@ impl Governor {
             if given && let Some(both) = of_both {
                 may_be_inherited = true;
                 if !takes {
-                    self.requests.push(Request::PutBack { pid, range: both });
+                    self.requests.push(Request::Task(Task::PutBack { pid, range: both }));
                 }
             }
         }
@@ -198,23 +197,12 @@ impl Governor {
             process.told.mappings_left_alone += 1;
             return;
         }
-        let is_left_to_kernel = is_left_to_kernel(&self.files, &mapped);
         self.next_id += 1;
-        let id = self.next_id;
-        let mut range = Range::new(mapped.clone(), id);
+        let mut range = Range::new(mapped, self.next_id);
         range.may_be_inherited = may_be_inherited;
+        self.requests.push(take_request(&self.files, &range, (pid, tid), false));
         process.insert(range);
         self.ranges += 1;
-        self.requests.push(Request::Take(Take {
-            id,
-            pid,
-            tid,
-            range: mapped,
-            may_be_inherited,
-            tries: 1,
-            has_faulted: false,
-            is_left_to_kernel,
-        }));
     }
 
     /// Asks again for what could not be advised, by the thread `tid`, which has just run, or even
@@ -225,19 +213,7 @@ impl Governor {
         for range in process.ranges_mut() {
             if let RangeState::Asked { tries, is_due: true } = range.state {
                 range.state = RangeState::Asked { tries: tries + 1, is_due: false };
-                let (id, may_be_inherited) = (range.id, range.may_be_inherited);
-                let (range, tries) = (range.mapped.clone(), tries + 1);
-                let is_left_to_kernel = is_left_to_kernel(&self.files, &range);
-                self.requests.push(Request::Take(Take {
-                    id,
-                    pid,
-                    tid,
-                    range,
-                    may_be_inherited,
-                    tries,
-                    has_faulted,
-                    is_left_to_kernel,
-                }));
+                self.requests.push(take_request(&self.files, range, (pid, tid), has_faulted));
             }
         }
     }
@@ -271,19 +247,7 @@ impl Governor {
                     self.next_id += 1;
                     (copy.id, copy.may_be_inherited) = (self.next_id, true);
                     copy.state = RangeState::Asked { tries: 1, is_due: false };
-                    let (id, range) = (copy.id, copy.mapped.clone());
-                    let is_left_to_kernel = is_left_to_kernel(&self.files, &range);
-                    let take = Take {
-                        id,
-                        pid,
-                        tid: pid,
-                        range,
-                        may_be_inherited: true,
-                        tries: 1,
-                        has_faulted: false,
-                        is_left_to_kernel,
-                    };
-                    self.requests.push(Request::Take(take));
+                    self.requests.push(take_request(&self.files, &copy, (pid, pid), false));
                 }
             }
             process.insert(copy);
@@ -369,7 +333,7 @@ impl Governor {
             self.ranges -= 1;
         }
         if !gone.is_empty() {
-            self.requests.push(Request::Maps { pid, before: self.next_id });
+            self.requests.push(Request::Task(Task::Maps { pid, before: self.next_id }));
         }
     }
 
@@ -475,7 +439,7 @@ impl Governor {
             process.is_new_copy = false;
             let inherited = process.restorable().cloned().collect::<Vec<_>>();
             if !inherited.is_empty() {
-                self.requests.push(Request::Inherited { pid: *pid, ranges: inherited });
+                self.requests.push(Request::Task(Task::Inherited { pid: *pid, ranges: inherited }));
             }
         }
     }
@@ -525,9 +489,31 @@ impl Governor {
     }
 }
 
-fn is_left_to_kernel(files: &HashMap<FileId, GovernedFile>, mapped: &MappedRange) -> bool {
-    let file = mapped.file.as_ref().and_then(|file| files.get(&file.id));
-    file.is_some_and(GovernedFile::is_left_to_kernel)
+/// Asks for `range` of a process by one of its threads, which may have `has_faulted` there.
+fn take_request(
+    files: &HashMap<FileId, GovernedFile>,
+    range: &Range,
+    (pid, tid): (u32, u32),
+    has_faulted: bool,
+) -> Request {
+    let Range { id, may_be_inherited, .. } = *range;
+    let tries = match range.state {
+        RangeState::Asked { tries, .. } => tries,
+        RangeState::Governed(_) | RangeState::LeftAlone => 0,
+    };
+    let file = range.mapped.file.as_ref().and_then(|file| files.get(&file.id));
+    let is_left_to_kernel = file.is_some_and(GovernedFile::is_left_to_kernel);
+    let range = range.mapped.clone();
+    Request::Task(Task::Take(Take {
+        id,
+        pid,
+        tid,
+        range,
+        may_be_inherited,
+        tries,
+        has_faulted,
+        is_left_to_kernel,
+    }))
 }
 
 fn file_of<'a>(

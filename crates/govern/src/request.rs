@@ -38,6 +38,27 @@ pub struct Leave {
 /// Something to do.
 #[derive(Clone, Debug)]
 pub enum Request {
+    Task(Task),
+    Read {
+        id: FileId,
+        file: Arc<OpenFile>,
+        pages: Pages,
+        is_for_later: bool,
+    },
+    /// Have touches of a range told, or no more.
+    Watch {
+        pid: u32,
+        range: MappedRange,
+    },
+    Unwatch {
+        pid: u32,
+        range: MappedRange,
+    },
+}
+
+/// Something to do that may take its time.
+#[derive(Clone, Debug)]
+pub enum Task {
     Take(Take),
     Leave(Leave),
     /// Restore the advice of a range that is not to be governed any more.
@@ -55,21 +76,24 @@ pub enum Request {
         pid: u32,
         before: u64,
     },
-    Read {
-        id: FileId,
-        file: Arc<OpenFile>,
-        pages: Pages,
-        is_for_later: bool,
-    },
-    /// Have touches of a range told, or no more.
-    Watch {
-        pid: u32,
-        range: MappedRange,
-    },
-    Unwatch {
-        pid: u32,
-        range: MappedRange,
-    },
+    /// Only these processes are there yet.
+    Keep(Vec<u32>),
+    /// The last one: restore the advice of these.
+    Restore(Vec<(u32, MappedRange)>),
+}
+
+impl Task {
+    /// The process that it is about, if it is answered.
+    pub fn answered_for(&self) -> Option<u32> {
+        match *self {
+            Task::Take(Take { pid, .. })
+            | Task::Leave(Leave { pid, .. })
+            | Task::Maps { pid, .. } => Some(pid),
+            Task::PutBack { .. } | Task::Inherited { .. } | Task::Keep(_) | Task::Restore(_) => {
+                None
+            }
+        }
+    }
 }
 
 /// What came of a request.

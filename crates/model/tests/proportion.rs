@@ -30,9 +30,6 @@ use support::work::Work;
 /// No job may cost more than so many times the median.
 const MOST: f64 = 20.0;
 
-/// A job above that is run so many times more.
-const MOST_REPEATS: usize = 8;
-
 /// Work below which a job is not measured.
 const LEAST_UNITS: u64 = 300;
 
@@ -192,13 +189,7 @@ fn the_worst_jobs_known_are_in_proportion() {
     let median = percentile(&ordinary, 50);
     println!("{median:.0} ns for a unit of work in the median of {ORDINARY} ordinary jobs");
     let mut beyond = Vec::new();
-    for job in &mut kept {
-        // Others on the machine make single runs slower: the fastest counts.
-        for _ in 0..MOST_REPEATS {
-            if job.cost() / median > MOST {
-                job.again();
-            }
-        }
+    for job in &kept {
         let ratio = job.cost() / median;
         println!("{ratio:5.1} times the median: {}", job.name);
         if ratio > MOST {

@@ -10,7 +10,7 @@ pub struct Costs {
 }
 
 /// What the kernel reads by itself around a page that is missing, where nothing is advised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// How many pages. 0 where nobody knows, and where single pages are read whatever is decided.
     pub pages: u64,

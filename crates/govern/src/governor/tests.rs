@@ -35,7 +35,7 @@ impl Bench {
 
     fn takes(&mut self) -> Vec<Take> {
         let take = |request: Request| match request {
-            Request::Take(take) => Some(take),
+            Request::Task(Task::Take(take)) => Some(take),
             _ => None,
         };
         std::mem::take(&mut self.seen).into_iter().filter_map(take).collect()
@@ -179,7 +179,7 @@ fn what_becomes_writable_is_put_back() {
     part.protection |= libc::PROT_WRITE.cast_unsigned();
     bench.map(7, part);
     let put_back = bench.seen.iter().find_map(|request| match request {
-        Request::PutBack { range, .. } => Some((range.address, range.length_bytes)),
+        Request::Task(Task::PutBack { range, .. }) => Some((range.address, range.length_bytes)),
         _ => None,
     });
     assert_eq!(put_back, Some((0x1100_0000, 16 * MIB)));
@@ -192,11 +192,12 @@ fn what_is_moved_is_found_by_its_faults() {
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
     bench.govern();
     bench.hear(7, What::Fault { address: 0x5000_0000, kind: FaultKind::Minor });
-    assert!(!bench.seen.iter().any(|request| matches!(request, Request::Maps { .. })));
+    assert!(!bench.seen.iter().any(|request| matches!(request, Request::Task(Task::Maps { .. }))));
     for _ in 0..10 {
         bench.fault(7, 0x5000_0000);
     }
-    let asked = bench.seen.iter().filter(|request| matches!(request, Request::Maps { .. }));
+    let asked =
+        bench.seen.iter().filter(|request| matches!(request, Request::Task(Task::Maps { .. })));
     assert_eq!(asked.count(), 1, "not again within a short time");
     bench.maps(7, vec![mapped(0x5000_0000, 64 * MIB, 1), mapped(0x7000_0000, MIB, 4)]);
     let takes = bench.takes();
@@ -218,7 +219,8 @@ fn forked_processes_share_what_is_known_of_a_file() {
     assert_eq!(bench.restorable().len(), 5);
     bench.governor.tick();
     let noted = bench.governor.requests();
-    let noted = noted.iter().filter(|request| matches!(request, Request::Inherited { .. }));
+    let noted =
+        noted.iter().filter(|request| matches!(request, Request::Task(Task::Inherited { .. })));
     assert_eq!(noted.count(), 4);
     // Each has one page of a stream in turn.
     for page in 0..64 {
@@ -296,7 +298,7 @@ fn what_is_gone_has_the_mappings_read_again() {
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
     let takes = bench.takes();
     bench.took(&takes[0], Took::Gone);
-    assert!(matches!(bench.seen[..], [Request::Maps { pid: 7, .. }]));
+    assert!(matches!(bench.seen[..], [Request::Task(Task::Maps { pid: 7, .. })]));
     assert_eq!(bench.governor.ranges, 0);
     bench.seen.clear();
     let mut rest = mapped(0x1100_0000, 48 * MIB, 1);
@@ -350,7 +352,7 @@ impl Bench {
     /// What is asked for to be left to the kernel.
     fn leaves(&mut self) -> Vec<Leave> {
         let leave = |request: Request| match request {
-            Request::Leave(leave) => Some(leave),
+            Request::Task(Task::Leave(leave)) => Some(leave),
             _ => None,
         };
         std::mem::take(&mut self.seen).into_iter().filter_map(leave).collect()
