@@ -12,7 +12,8 @@ mod kills;
 mod skip;
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -178,16 +179,17 @@ fn check_files(governor: &Child, place: &Path, harm: Harm) {
         return;
     }
     for entry in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
-        let Ok(target) = fs::read_link(entry.path()) else { continue };
-        let is_in_silence = target.starts_with(place.join(harm::SILENT));
-        // To look at a file of a server that says nothing would not end.
-        let is_regular = || {
-            fs::metadata(entry.path()).is_ok_and(|data| {
-                let kind = data.file_type();
-                !kind.is_fifo() && !kind.is_char_device() && !kind.is_socket()
-            })
+        // Held here, it stays what it is: the governor may close it at any time.
+        let Ok(held) = fs::File::options().read(true).custom_flags(libc::O_PATH).open(entry.path())
+        else {
+            continue;
         };
+        let own = format!("/proc/self/fd/{}", held.as_raw_fd());
+        let target = fs::read_link(own).expect("it is open");
         if target.starts_with(place) {
+            // To look at a file of a server that says nothing would not end.
+            let is_in_silence = target.starts_with(place.join(harm::SILENT));
+            let is_regular = || held.metadata().is_ok_and(|data| data.is_file() || data.is_dir());
             assert!(
                 !is_in_silence && is_regular(),
                 "{}: the governor has opened {}",
