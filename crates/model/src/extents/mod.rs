@@ -14,6 +14,7 @@ mod orders;
 mod page_cache;
 mod reclaim;
 mod shadows;
+mod short_list;
 mod span;
 mod words;
 mod young;

@@ -2,6 +2,7 @@
 
 use filemap_core::units::Order;
 
+use super::short_list::{ShortList, replace};
 use super::span::{CHUNK_PAGES, Span, WORD};
 
 /// Orders by runs of pages, but only where any folio is large.
@@ -10,16 +11,17 @@ pub struct Orders {
     /// The offset of the first page of each run, and its order; a run ends where the next begins.
     /// None where no page is in a large folio, else the first begins with the chunk. What absent
     /// pages have is old.
-    runs: Vec<(u16, Order)>,
+    runs: ShortList<(u16, Order)>,
 }
 
 impl Orders {
     /// No page is in a large folio.
-    pub const NONE: Orders = Orders { runs: Vec::new() };
+    pub const NONE: Orders = Orders { runs: ShortList::new_const() };
 
     /// Bytes of memory that they take beside themselves.
     pub fn held_bytes(&self) -> u64 {
-        (self.runs.capacity() * size_of::<(u16, Order)>()) as u64
+        let bytes = self.runs.capacity() * size_of::<(u16, Order)>();
+        if self.runs.spilled() { bytes as u64 } else { 0 }
     }
 
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
@@ -72,7 +74,8 @@ impl Orders {
             to += 1;
         }
         let rest = rest.filter(|rest| rest.1 != order);
-        self.runs.splice(from..to, begins.into_iter().chain(rest));
+        let made: ShortList<_> = begins.into_iter().chain(rest).collect();
+        replace(&mut self.runs, from..to, &made);
     }
 
     /// The pages of `word` that are in large folios, and meaningless bits for absent ones.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::super::lists::bits;
+use super::super::short_list::{ShortList, replace};
 use super::super::span::{CHUNK_WORDS, Span, WORD};
 use super::{Counted, Word};
 
@@ -44,11 +45,11 @@ const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 20 };
 
 /// Pages that are anything at all, in order. Words of which nothing is kept are anything.
 #[derive(Debug, Default)]
-pub struct Few(Vec<Run>);
+pub struct Few(ShortList<Run>);
 
 impl Few {
     /// No page is anything.
-    pub const NONE: Few = Few(Vec::new());
+    pub const NONE: Few = Few(ShortList::new_const());
 
     /// Word `number`.
     #[inline(never)]
@@ -75,7 +76,7 @@ impl Few {
 
     /// Bytes of memory that they take beside themselves.
     pub fn held_bytes(&self) -> u64 {
-        (self.0.capacity() * size_of::<Run>()) as u64
+        if self.0.spilled() { (self.0.capacity() * size_of::<Run>()) as u64 } else { 0 }
     }
 
     /// No page is anything any more.
@@ -121,7 +122,7 @@ impl Few {
                 return Some(words);
             }
         }
-        runs.splice(touched, made.runs[..made.count].iter().copied());
+        replace(runs, touched, &made.runs[..made.count]);
         None
     }
 }
