@@ -19,6 +19,9 @@ pub enum Error {
     /// The process has ended, or never was.
     #[error("process {pid} is gone; name one that runs")]
     Gone { pid: u32 },
+    /// What was named as a process is one of its other threads.
+    #[error("{tid} is a thread of process {pid}; name that process")]
+    Thread { tid: u32, pid: u32 },
     /// A mapped file is not opened.
     #[error("'{}' of process {pid} is not opened: {reason}", .path.display())]
     NotOpened { pid: u32, path: PathBuf, reason: String },

@@ -1,12 +1,13 @@
-//! The thread that does what may take its time: it opens files, advises, and reads what processes
-//! have mapped.
+//! Threads that do what may take its time: they open files, advise, and read what processes have
+//! mapped. All tasks of a process are for one of them, in order. So nobody waits until a thread of
+//! another process can be stopped.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -21,8 +22,11 @@ use crate::range::Range;
 use crate::release::{Left, restore};
 use crate::request::{Answer, Given, Leave, Take, Task, Took};
 
-/// Tasks that wait at most.
-const MOST_WAITING: usize = 8192;
+/// Tasks of one thread that wait at most.
+const MOST_WAITING: usize = 2048;
+
+/// Threads. Each can wait for a process of its own.
+const THREADS: usize = 4;
 
 /// After so many tries by the thread that has just run, any other is tried too.
 const TRIES_OF_ONE: u32 = 3;
@@ -30,49 +34,65 @@ const TRIES_OF_ONE: u32 = 3;
 /// How long a process is left alone after none of its threads could be held.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The thread that does what may take its time.
+/// The threads that do what may take its time.
 #[derive(Debug)]
 pub struct Advisor {
-    tasks: SyncSender<Task>,
+    tasks: Vec<SyncSender<Task>>,
     answers: Receiver<Answer>,
-    takes_no_more: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Left>>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads have in common.
+#[derive(Debug)]
+struct Shared {
+    only_observes: bool,
+    takes_no_more: AtomicBool,
+    journal: Mutex<Option<Journal>>,
+    /// Devices of which pages were read to see how long that takes.
+    sampled: Mutex<HashSet<(u32, u32)>>,
 }
 
 impl Advisor {
-    /// Starts the thread. With `only_observes` it advises nothing. What it has advised is kept in
-    /// `directory`, if there is one.
+    /// Starts the threads. With `only_observes` they advise nothing. What they have advised is kept
+    /// in `directory`, if there is one.
     pub fn start(only_observes: bool, directory: Option<PathBuf>) -> io::Result<Advisor> {
-        let (tasks, todo) = sync_channel(MOST_WAITING);
-        let (answer, answers) = channel();
         let journal = match directory.filter(|_| !only_observes) {
             Some(directory) => Some(Journal::create(&directory)?),
             None => None,
         };
-        let takes_no_more = Arc::new(AtomicBool::new(false));
-        let work = Work {
-            unheld: HashMap::new(),
-            sampled: HashSet::new(),
-            answer,
-            journal,
+        let shared = Arc::new(Shared {
             only_observes,
-            takes_no_more: Arc::clone(&takes_no_more),
-            seen: None,
-        };
-        let builder = thread::Builder::new().name("advisor".to_string());
-        let thread = builder.spawn(move || work.until_end(&todo))?;
-        Ok(Advisor { tasks, answers, takes_no_more, thread })
+            takes_no_more: AtomicBool::new(false),
+            journal: Mutex::new(journal),
+            sampled: Mutex::default(),
+        });
+        let (answer, answers) = channel();
+        let (mut tasks, mut threads) = (Vec::new(), Vec::new());
+        for _ in 0..THREADS {
+            let (sender, todo) = sync_channel(MOST_WAITING);
+            let work = Work {
+                unheld: HashMap::new(),
+                answer: answer.clone(),
+                shared: Arc::clone(&shared),
+                seen: None,
+            };
+            let builder = thread::Builder::new().name("advisor".to_string());
+            threads.push(builder.spawn(move || work.until_end(&todo))?);
+            tasks.push(sender);
+        }
+        Ok(Advisor { tasks, answers, shared, threads })
     }
 
     /// No mapping is taken any more: those that wait are answered at once.
     pub fn take_no_more(&self) {
-        self.takes_no_more.store(true, Ordering::Relaxed);
+        self.shared.takes_no_more.store(true, Ordering::Relaxed);
     }
 
     /// Adds a task. Returns it where too many wait.
     pub fn ask(&self, task: Task) -> Option<Task> {
         use std::sync::mpsc::TrySendError::{Disconnected, Full};
-        match self.tasks.try_send(task) {
+        match self.tasks[task.pid() as usize % THREADS].try_send(task) {
             Ok(()) => None,
             Err(Full(task) | Disconnected(task)) => Some(task),
         }
@@ -83,22 +103,55 @@ impl Advisor {
         self.answers.try_recv().ok()
     }
 
-    /// Restores the advice of `ranges` and ends the thread. Returns what could not be restored.
+    /// Only the processes `pids` are there yet.
+    pub fn keep(&self, pids: &[u32]) {
+        if let Some(journal) = &mut *self.shared.journal() {
+            journal.keep(|pid| pids.contains(&pid));
+        }
+    }
+
+    /// Ends the threads when they have done what waits, and restores the advice of `ranges`.
+    /// Returns what could not be restored.
     pub fn end(self, ranges: Vec<(u32, MappedRange)>) -> Vec<Left> {
-        let _ = self.tasks.send(Task::Restore(ranges));
-        self.thread.join().unwrap_or_default()
+        drop(self.tasks);
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
+        let alive = ranges.into_iter().filter(|(pid, _)| start_ticks(*pid).is_some());
+        let left = restore(alive.collect());
+        if let Some(journal) = self.shared.journal().take() {
+            let kept: Vec<_> = left.iter().map(|own| (own.pid, own.range.clone())).collect();
+            // What is there too much is removed by the next command.
+            let _ = journal.end(&kept);
+        }
+        left
     }
 }
 
+impl Shared {
+    fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a mapping that is advised, or is about to be.
+    fn note(&self, pid: u32, range: &MappedRange) {
+        if let Some(journal) = &mut *self.journal() {
+            // What cannot be noted is restored all the same, unless this process is killed.
+            let _ = journal.add(pid, range);
+        }
+    }
+
+    fn forget(&self, pid: u32, range: &MappedRange) {
+        if let Some(journal) = &mut *self.journal() {
+            journal.remove(pid, range);
+        }
+    }
+}
+
+/// One of the threads.
 struct Work {
     /// Processes of which no thread can be held, until when they are left alone.
     unheld: HashMap<u32, Instant>,
-    /// Devices of which pages were read to see how long that takes.
-    sampled: HashSet<(u32, u32)>,
     answer: Sender<Answer>,
-    journal: Option<Journal>,
-    only_observes: bool,
-    takes_no_more: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     seen: Option<SeenAdvice>,
 }
 
@@ -110,7 +163,7 @@ struct SeenAdvice {
 }
 
 impl Work {
-    fn until_end(mut self, todo: &Receiver<Task>) -> Vec<Left> {
+    fn until_end(mut self, todo: &Receiver<Task>) {
         while let Ok(task) = todo.recv() {
             match task {
                 Task::Take(take) => {
@@ -123,24 +176,16 @@ impl Work {
                 }
                 Task::PutBack { pid, range } => drop(restore(vec![(pid, range)])),
                 Task::Inherited { pid, ranges } => {
-                    ranges.iter().for_each(|range| self.note(pid, range));
+                    ranges.iter().for_each(|range| self.shared.note(pid, range));
                 }
                 Task::Maps { pid, before } => self.maps(pid, before),
-                Task::Keep(pids) => {
-                    self.seen = None;
-                    if let Some(journal) = &mut self.journal {
-                        journal.keep(|pid| pids.contains(&pid));
-                    }
-                }
-                Task::Restore(ranges) => return self.end(ranges),
             }
         }
-        Vec::new()
     }
 
     fn take(&mut self, take: &Take) -> Took {
         let Take { pid, ref range, .. } = *take;
-        if self.takes_no_more.load(Ordering::Relaxed) {
+        if self.shared.takes_no_more.load(Ordering::Relaxed) {
             return Took::Gone;
         }
         let file = match filemap_attach::file::open(pid, range) {
@@ -160,22 +205,33 @@ impl Work {
             Ok(given) => given,
             Err(took) => return took,
         };
-        let read_page_ns = self.read_page_ns(&file, range, pages);
-        Took::Governed { file, pages, given, read_page_ns }
+        self.sample(&file, range, pages);
+        Took::Governed { file, pages, given }
     }
 
-    /// How long it takes to read a page of `range`, the first time that a file of its device is
-    /// governed.
-    fn read_page_ns(&mut self, file: &OpenFile, range: &MappedRange, pages: u64) -> Option<u64> {
-        let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor))?;
-        if self.only_observes || self.sampled.contains(&device) {
-            return None;
+    /// Has it looked at how long it takes to read a page of `range`, the first time that a file of
+    /// its device is governed. That may come behind much that the program reads, so nobody waits.
+    fn sample(&self, file: &Arc<OpenFile>, range: &MappedRange, pages: u64) {
+        let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor));
+        let Some(device) = device.filter(|_| !self.shared.only_observes) else { return };
+        if !self.shared.sampled.lock().unwrap_or_else(PoisonError::into_inner).insert(device) {
+            return;
         }
         let mapped = Range::new(range.clone(), 0).pages(page_bytes());
-        let read_page_ns =
-            file.read_page_ns(Pages { end: mapped.end.min(pages), ..mapped }, page_bytes())?;
-        self.sampled.insert(device);
-        Some(read_page_ns)
+        let (file, answer, shared) =
+            (Arc::clone(file), self.answer.clone(), Arc::clone(&self.shared));
+        let sample = move || {
+            let inside = Pages { end: mapped.end.min(pages), ..mapped };
+            match file.read_page_ns(inside, page_bytes()) {
+                Some(took_ns) => drop(answer.send(Answer::Sampled { took_ns })),
+                // All of it was cached. Another file may say more.
+                None => {
+                    let mut sampled = shared.sampled.lock().unwrap_or_else(PoisonError::into_inner);
+                    sampled.remove(&device);
+                }
+            }
+        };
+        let _ = thread::Builder::new().name("sampler".to_string()).spawn(sample);
     }
 
     /// Advises a mapping RANDOM, if that is not its advice already.
@@ -194,11 +250,11 @@ impl Work {
         }
         if kept.iter().all(|kept| kept.readahead == Readahead::Random) {
             if may_be_inherited {
-                self.note(pid, range);
+                self.shared.note(pid, range);
             }
             return Ok(if may_be_inherited { Given::Inherited } else { Given::Own });
         }
-        if self.only_observes {
+        if self.shared.only_observes {
             return Ok(Given::Nothing);
         }
         if take.is_left_to_kernel {
@@ -209,13 +265,11 @@ impl Work {
         if self.unheld.contains_key(&pid) && !take.has_faulted {
             return Err(Took::Later("its threads are in system calls".to_string()));
         }
-        self.note(pid, range);
+        self.shared.note(pid, range);
         match inject(take) {
             Ok(stopped_ns) => Ok(Given::Advised { stopped_ns }),
             Err(refusal) => {
-                if let Some(journal) = &mut self.journal {
-                    journal.remove(pid, range);
-                }
+                self.shared.forget(pid, range);
                 Err(match refusal {
                     Refusal::Changed { .. } | Refusal::Gone { .. } => Took::Gone,
                     refusal if refusal.is_lasting() => Took::Refused(refusal.to_string()),
@@ -235,9 +289,7 @@ impl Work {
     fn leave(&mut self, leave: &Leave) -> Option<u64> {
         let Leave { pid, tid, ref range, .. } = *leave;
         let stopped_ns = stopped_ns(madvise(pid, tid, range, Advice::Normal)).ok()?;
-        if let Some(journal) = &mut self.journal {
-            journal.remove(pid, range);
-        }
+        self.shared.forget(pid, range);
         Some(stopped_ns)
     }
 
@@ -264,14 +316,6 @@ impl Work {
         kept
     }
 
-    /// Notes a mapping that is advised, or is about to be.
-    fn note(&mut self, pid: u32, range: &MappedRange) {
-        if let Some(journal) = &mut self.journal {
-            // What cannot be noted is restored all the same, unless this process is killed.
-            let _ = journal.add(pid, range);
-        }
-    }
-
     fn maps(&self, pid: u32, before: u64) {
         let start = Instant::now();
         let Ok(maps) = process::maps(pid) else {
@@ -281,17 +325,6 @@ impl Work {
         let maps = joined(maps.into_iter().filter(|range| range.file.is_some()));
         let elapsed_ns = start.elapsed().as_nanos() as u64;
         let _ = self.answer.send(Answer::Maps { pid, before, maps, elapsed_ns });
-    }
-
-    fn end(mut self, ranges: Vec<(u32, MappedRange)>) -> Vec<Left> {
-        let alive = ranges.into_iter().filter(|(pid, _)| start_ticks(*pid).is_some());
-        let left = restore(alive.collect());
-        if let Some(journal) = self.journal.take() {
-            let kept: Vec<_> = left.iter().map(|own| (own.pid, own.range.clone())).collect();
-            // What is there too much is removed by the next command.
-            let _ = journal.end(&kept);
-        }
-        left
     }
 }
 

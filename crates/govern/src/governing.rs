@@ -262,16 +262,21 @@ impl Work {
 
     fn answered(&mut self, answer: Answer) {
         let pid = match &answer {
-            Answer::Took { pid, .. } | Answer::Maps { pid, .. } | Answer::NoMaps { pid } => *pid,
-            Answer::Left { leave, .. } => leave.pid,
+            Answer::Took { pid, .. } | Answer::Maps { pid, .. } | Answer::NoMaps { pid } => {
+                Some(*pid)
+            }
+            Answer::Left { leave, .. } => Some(leave.pid),
+            Answer::Sampled { .. } => None,
         };
-        if let Some(tasks) = self.tasks.get_mut(&pid) {
+        if let Some(pid) = pid
+            && let Some(tasks) = self.tasks.get_mut(&pid)
+        {
             *tasks -= 1;
             if *tasks == 0 {
                 self.tasks.remove(&pid);
             }
         }
-        if let Answer::Took { took: Took::Refused(reason), .. } = &answer {
+        if let Answer::Took { pid, took: Took::Refused(reason), .. } = &answer {
             self.say_once(&format!("a mapping of process {pid} is not governed: {reason}"));
         }
         self.governor.answer(answer, now_ns());
@@ -307,9 +312,10 @@ impl Work {
 
     /// Gives the advisor a task. Of those that it answers, one process has only so many at a time.
     fn ask(&mut self, task: Task) {
-        let Some(pid) = task.answered_for() else {
+        if !task.is_answered() {
             return drop(self.advisor.ask(task));
-        };
+        }
+        let pid = task.pid();
         let tasks = self.tasks.entry(pid).or_insert(0);
         let refused = match *tasks >= MOST_TASKS {
             true => Some(task),
@@ -341,7 +347,7 @@ impl Work {
         let pids = self.governor.pids();
         let short = self.memory.short(&pids);
         self.governor.set_memory_short(|pid| short.contains(&pid));
-        drop(self.advisor.ask(Task::Keep(pids)));
+        self.advisor.keep(&pids);
         if let Err(error) = self.add_named() {
             self.say_once(&error.to_string());
         }

@@ -267,6 +267,10 @@ impl Governor {
                 }
             }
             Answer::NoMaps { .. } => {}
+            Answer::Sampled { took_ns } => {
+                self.cost.sample(took_ns);
+                self.files.values_mut().for_each(|file| file.set_costs(&self.cost));
+            }
             Answer::Left { leave, stopped_ns } => self.left(&leave, stopped_ns, now_ns),
         }
     }
@@ -300,8 +304,7 @@ impl Governor {
         for range in process.ranges_mut().filter(|range| range.id == id) {
             let RangeState::Asked { tries, .. } = range.state else { continue };
             match &took {
-                Took::Governed { file, pages, given, read_page_ns } => {
-                    read_page_ns.iter().for_each(|took_ns| self.cost.sample(*took_ns));
+                Took::Governed { file, pages, given } => {
                     range.state = RangeState::Governed(*given);
                     if let Given::Advised { stopped_ns } = given {
                         range.counts.stopped_ns += stopped_ns;

@@ -76,23 +76,23 @@ pub enum Task {
         pid: u32,
         before: u64,
     },
-    /// Only these processes are there yet.
-    Keep(Vec<u32>),
-    /// The last one: restore the advice of these.
-    Restore(Vec<(u32, MappedRange)>),
 }
 
 impl Task {
-    /// The process that it is about, if it is answered.
-    pub fn answered_for(&self) -> Option<u32> {
+    /// The process that it is about.
+    pub fn pid(&self) -> u32 {
         match *self {
             Task::Take(Take { pid, .. })
             | Task::Leave(Leave { pid, .. })
-            | Task::Maps { pid, .. } => Some(pid),
-            Task::PutBack { .. } | Task::Inherited { .. } | Task::Keep(_) | Task::Restore(_) => {
-                None
-            }
+            | Task::PutBack { pid, .. }
+            | Task::Inherited { pid, .. }
+            | Task::Maps { pid, .. } => pid,
         }
+    }
+
+    /// Whether an answer comes to it.
+    pub fn is_answered(&self) -> bool {
+        !matches!(self, Task::PutBack { .. } | Task::Inherited { .. })
     }
 }
 
@@ -119,14 +119,17 @@ pub enum Answer {
     NoMaps {
         pid: u32,
     },
+    /// How long it took to read a page, of the first file of a device.
+    Sampled {
+        took_ns: u64,
+    },
 }
 
 /// What came of taking a mapping.
 #[derive(Debug)]
 pub enum Took {
-    /// It is governed. Its file has `pages` pages, one of which took so long to read, where that
-    /// was looked at.
-    Governed { file: Arc<OpenFile>, pages: u64, given: Given, read_page_ns: Option<u64> },
+    /// It is governed. Its file has `pages` pages.
+    Governed { file: Arc<OpenFile>, pages: u64, given: Given },
     /// It cannot be advised now.
     Later(String),
     /// It is not to be governed, by what it is.

@@ -13,7 +13,7 @@ pub use scan::mapped_pages;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::{Error, Event, MappedRange};
+use crate::{Error, Event, MappedRange, process};
 use page_tables::PageTables;
 use perf_events::PerfEvents;
 
@@ -90,6 +90,7 @@ impl Follower {
     /// Follows a process that runs, and what it starts from now on. What it has mapped is told as
     /// if it was mapped now.
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
+        process::check_is_process(pid)?;
         match &mut self.by {
             By::PerfEvents(by) => by.add(pid),
             By::PageTables(by) => by.add(pid),

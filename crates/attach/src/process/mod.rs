@@ -10,7 +10,9 @@ pub use advice::{KeptAdvice, Readahead, advised_maps, advised_maps_before};
 pub use map_query::is_mapped;
 pub use maps::maps;
 pub use mounts::filesystem_type;
-pub use state::{ThreadState, children, is_32_bit, seccomp_mode, thread_state, threads, user};
+pub use state::{
+    ThreadState, check_is_process, children, is_32_bit, seccomp_mode, thread_state, threads, user,
+};
 
 pub(crate) use map_query::mapped_at;
 pub(crate) use mounts::{Mount, mounts};

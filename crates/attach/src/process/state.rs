@@ -22,6 +22,17 @@ pub enum ThreadState {
     Ended,
 }
 
+/// Refuses the number of a thread that is not its process' first.
+pub fn check_is_process(pid: u32) -> Result<(), Error> {
+    let status = read(pid, "status")?;
+    let lines = str::from_utf8(&status).unwrap_or_default().lines();
+    let of = lines.filter_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok()).next();
+    match of {
+        Some(process) if process != pid => Err(Error::Thread { tid: pid, pid: process }),
+        _ => Ok(()),
+    }
+}
+
 /// The threads of a process.
 pub fn threads(pid: u32) -> Result<Vec<u32>, Error> {
     let unreadable = |cause| unreadable(pid, "task", cause);

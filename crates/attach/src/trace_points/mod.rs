@@ -157,6 +157,7 @@ impl TracePoints {
     /// # Errors
     /// Those of [`TracePoints::of_processes`]; the process is gone.
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
+        process::check_is_process(pid)?;
         let mut followed = HashSet::new();
         for _ in 0..MOST_LOOKS {
             let threads = process::threads(pid)?;

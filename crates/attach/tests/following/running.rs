@@ -71,6 +71,11 @@ pub fn refusals(_: &Bench) {
         let mut follower = Follower::of_processes_by(way).expect("events");
         let nobody = follower.add(u32::MAX / 2);
         assert!(matches!(nobody, Err(Error::Gone { .. })), "{nobody:?}");
+        // SAFETY: it has no arguments.
+        let tid = unsafe { libc::gettid() }.unsigned_abs();
+        let thread = follower.add(tid).expect_err("it is no process").to_string();
+        let own = std::process::id();
+        assert_eq!(thread, format!("{tid} is a thread of process {own}; name that process"));
         if rustix::process::geteuid().is_root() {
             skip("nothing is refused to root");
             continue;

@@ -90,7 +90,7 @@ fn governed(given: Given) -> Took {
 fn governed_with_window(given: Given, window_pages: u64) -> Took {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let file = OpenFile { file, window_pages, call_pages: 128, call_pages_for_later: 64 };
-    Took::Governed { file: Arc::new(file), pages: 1 << 20, given, read_page_ns: None }
+    Took::Governed { file: Arc::new(file), pages: 1 << 20, given }
 }
 
 #[test]
