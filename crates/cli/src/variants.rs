@@ -3,10 +3,11 @@
 //! ```text
 //! variants = part { "," part }
 //! part     = word { "+" word }
-//! word     = "baseline" | series | "governor" | setting "=" value
+//! word     = "baseline" | series | "governor" | setting "=" value | "advice@" name "=" value
 //! ```
 //!
-//! `advice` is a set, and may be given several times in one variant:
+//! `advice` is for all mappings of a program, and `advice@NAME` for those of that name, or of the
+//! file of that name. `advice` is a set, and may be given several times in one variant:
 //! `advice=random+advice=hugepage`.
 //!
 //! A part whose first word is none of these goes on with the list of the setting before it: it is
@@ -50,6 +51,8 @@ enum Word {
     Series(String),
     /// A key of a job, and its value.
     Setting(String, String),
+    /// A mapping or a file of a program, and what it is advised.
+    AdviceAt(String, String),
     /// The setting of the governor, which is a variant of its own.
     Governor,
 }
@@ -73,6 +76,20 @@ pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
         variants.push(variant.map_err(|reason| in_variant(part, reason))?);
     }
     Ok(variants)
+}
+
+/// Refuses what only a program has: advice for one of its mappings or files.
+///
+/// # Errors
+/// Names the first variant that has it.
+pub fn check_one_file(variants: &[Variant]) -> Result<(), Error> {
+    match variants.iter().find(|variant| variant.advice_at().next().is_some()) {
+        Some(variant) => {
+            let reason = "advice@NAME is for a program; give advice=VALUE".to_string();
+            Err(in_variant(&variant.name(), reason))
+        }
+        None => Ok(()),
+    }
 }
 
 fn in_variant(variant: &str, reason: String) -> Error {
@@ -109,7 +126,7 @@ impl Variant {
     fn with(&self, value: &str) -> Option<Variant> {
         let mut next = self.clone();
         let last = next.words.iter_mut().rev().find_map(|word| match word {
-            Word::Setting(_, value) => Some(value),
+            Word::Setting(_, value) | Word::AdviceAt(_, value) => Some(value),
             Word::Series(_) | Word::Governor => None,
         })?;
         *last = value.to_string();
@@ -151,7 +168,15 @@ impl Variant {
         self.words.iter().filter_map(|word| match word {
             Word::Setting(key, value) => Some((key.as_str(), value.as_str())),
             Word::Governor => Some((GOVERNOR, "true")),
-            Word::Series(_) => None,
+            Word::Series(_) | Word::AdviceAt(..) => None,
+        })
+    }
+
+    /// The mappings and files of a program that it advises, and what.
+    pub fn advice_at(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.words.iter().filter_map(|word| match word {
+            Word::AdviceAt(name, advice) => Some((name.as_str(), advice.as_str())),
+            Word::Series(_) | Word::Setting(..) | Word::Governor => None,
         })
     }
 
@@ -160,6 +185,7 @@ impl Variant {
         let text = |word: &Word| match word {
             Word::Series(name) => name.clone(),
             Word::Setting(key, value) => format!("{key}={value}"),
+            Word::AdviceAt(name, advice) => format!("{ADVICE}@{name}={advice}"),
             Word::Governor => GOVERNOR.to_string(),
         };
         self.words.iter().map(text).collect::<Vec<_>>().join("+")
@@ -177,7 +203,7 @@ impl Variant {
 
     /// Whether it sets anything.
     pub fn has_settings(&self) -> bool {
-        self.settings().next().is_some()
+        self.settings().next().is_some() || self.advice_at().next().is_some()
     }
 
     /// What is left of it for a kernel that has the series it was built with.
@@ -198,7 +224,7 @@ impl Variant {
         }
         let names = self.words.iter().filter_map(|word| match word {
             Word::Series(name) => Some(name.as_str()),
-            Word::Setting(..) | Word::Governor => None,
+            Word::Setting(..) | Word::AdviceAt(..) | Word::Governor => None,
         });
         let names: Vec<&str> = names.collect();
         own.with = Some(if names.is_empty() { "baseline".to_string() } else { names.join("+") });
@@ -232,7 +258,12 @@ impl Word {
                 }
             };
         };
-        let (key, value) = (key.trim().trim_start_matches("--").replace('-', "_"), value.trim());
+        let value = value.trim();
+        if let Some((ADVICE, name)) = key.trim().split_once('@') {
+            advice::parse(value).map_err(|error| format!("{key}: {error}"))?;
+            return Ok(Word::AdviceAt(name.to_string(), value.to_string()));
+        }
+        let key = key.trim().trim_start_matches("--").replace('-', "_");
         let settings = Flag::all().filter(|flag| flag.is_setting).map(|flag| flag.key);
         let settings: Vec<&str> = settings.collect();
         if !settings.contains(&key.as_str()) {
@@ -294,6 +325,10 @@ mod tests {
                 &["split=16+split_prot=write", "split=16+split_prot=exec"],
             ),
             ("exec=true,false", &["exec=true", "exec=false"]),
+            (
+                "advice@data.mdb=random,normal",
+                &["advice@data.mdb=random", "advice@data.mdb=normal"],
+            ),
             ("file_size=1g,2g,vma-bound", &["file_size=1g", "file_size=2g", "vma-bound"]),
         ] {
             assert_eq!(names(text), expected, "{text}");

@@ -2,6 +2,7 @@
 
 mod support;
 
+use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Decision, Lock};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View, lock};
 use filemap_core::rules::Kernel::V6_18;
@@ -15,11 +16,14 @@ use support::map;
 const VMA_RETRY: &[Switch] = &[Switch::VmaRetry];
 
 #[test]
-fn a_retry_takes_mmap_lock_or_with_vma_retry_that_of_its_vma() {
+fn a_retry_takes_mmap_lock_or_with_vma_retry_the_lock_that_it_held() {
     let series = Series::BASELINE.with(Switch::VmaRetry);
-    for first in [Lock::Vma, Lock::Mmap] {
-        assert_eq!(lock::of_retry(first, Series::BASELINE), Lock::Mmap);
-        assert_eq!(lock::of_retry(first, series), first);
+    for held in [Lock::Vma, Lock::Mmap] {
+        for read_alone in [false, true] {
+            assert_eq!(lock::of_retry(held, read_alone, Series::BASELINE), Lock::Mmap);
+        }
+        assert_eq!(lock::of_retry(held, false, series), held);
+        assert_eq!(lock::of_retry(held, true, series), Lock::Mmap);
     }
 }
 
@@ -76,12 +80,32 @@ fn a_retry_whose_lock_is_refused_takes_mmap_lock_in_the_same_try() {
         (&[], None, &[vma, mmap]),
         (&[], Some(0), &[vma, mmap, mmap]),
         (VMA_RETRY, None, &[vma, vma]),
-        (VMA_RETRY, Some(0), &[vma, mmap, vma]),
+        (VMA_RETRY, Some(0), &[vma, mmap, mmap]),
         (VMA_RETRY, Some(1), &[vma, vma, mmap]),
         (VMA_RETRY, Some(2), &[vma, vma]),
     ];
     for (switches, refused, expected) in cases {
         assert_eq!(locks(switches, fault(), refused), (expected.to_vec(), outcome), "{refused:?}");
+    }
+}
+
+/// Readahead asks for no page where the mapping is advised RANDOM, or after many misses. The page
+/// is then read by the fault itself, which the series as posted does not cover.
+#[test]
+fn a_page_that_is_read_alone_comes_back_to_mmap_lock() {
+    for kernel in KERNELS {
+        let mut engine =
+            Engine::new(with(VMA_RETRY, limits(kernel, PageCount(64))), Io::Waited, "64.");
+        engine.vma.advice = Advice::RANDOM;
+        engine.fault(32, Access::Read);
+        let course = engine.course();
+        assert!(course.starts_with("vma") && course.contains("mmap"), "{course}");
+        let mut engine =
+            Engine::new(with(VMA_RETRY, limits(kernel, PageCount(64))), Io::Waited, "64.");
+        engine.ra.mmap_miss = 1000;
+        engine.fault(32, Access::Read);
+        let course = engine.course();
+        assert!(course.starts_with("vma") && course.contains("mmap"), "{course}");
     }
 }
 

@@ -7,6 +7,7 @@ use filemap_core::units::PageCount;
 
 use crate::Error;
 use crate::size::{parse_count, shorten};
+use crate::skewed::Skewed;
 use crate::workload::Workload;
 
 /// Seed of the random workloads where none is given.
@@ -47,6 +48,7 @@ enum Source<'a> {
     Reverse,
     First,
     Interleave { streams: u64 },
+    Skewed(Skewed),
     Blocks { reads: Reads, page_size: u64 },
     Listed(slice::Iter<'a, u64>),
 }
@@ -71,6 +73,10 @@ impl<'a> Accesses<'a> {
             Workload::Reverse => Source::Reverse,
             Workload::First => Source::First,
             Workload::Interleave(streams) => Source::Interleave { streams },
+            Workload::Zipf(thousandths) => Source::Skewed(Skewed::zipf(thousandths, pages.0, seed)),
+            Workload::Hot { percent, hot_percent } => {
+                Source::Skewed(Skewed::hot(percent, hot_percent, pages.0, seed))
+            }
         };
         Accesses { source, pages: pages.0, done: 0, count }
     }
@@ -117,6 +123,7 @@ impl Iterator for Accesses<'_> {
                 let start = bound(stream);
                 start + number / *streams % (bound(stream + 1) - start)
             }
+            Source::Skewed(skewed) => skewed.draw(),
             Source::Blocks { reads, page_size } => reads.next()?.offset_bytes / *page_size,
             Source::Listed(list) => *list.next()?,
         })

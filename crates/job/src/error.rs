@@ -170,6 +170,14 @@ pub enum Error {
         /// Largest allowed.
         to: String,
     },
+    /// What follows the name of a pattern is none of its numbers.
+    #[error("'{text}' is no pattern; {remedy}")]
+    BadPattern {
+        /// What was given behind the colon.
+        text: String,
+        /// What to give.
+        remedy: &'static str,
+    },
     /// A number is 0 where that means nothing.
     #[error("0 is not allowed; give {remedy}")]
     Zero {

@@ -122,10 +122,11 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K,
-    /// read-random, read-sequential, elf (to the segments of --file), exec (calls of code:
-    /// exec:cold, exec:random), thrash (threads that each map, read and unmap a file), or folio-ops
-    /// (operations over anonymous memory in large folios).
+    /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K, zipf:S
+    /// (the page of rank r as often as r to the power of -S, such as zipf:0.99), hot:P/Q (P % of
+    /// the accesses to Q % of the pages), read-random, read-sequential, elf (to the segments of
+    /// --file), exec (calls of code: exec:cold, exec:random), thrash (threads that each map, read
+    /// and unmap a file), or folio-ops (operations over anonymous memory in large folios).
     workload: String = Flag { group: WORKLOAD, value_name: "PATTERN", ..FLAG },
     /// Number of accesses.
     accesses: u64 = Flag {

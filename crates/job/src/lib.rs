@@ -35,6 +35,7 @@ mod seed;
 mod seen;
 pub mod shown;
 pub mod size;
+mod skewed;
 mod spec;
 mod spread;
 pub mod thrash;

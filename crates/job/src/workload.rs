@@ -23,6 +23,16 @@ pub enum Workload {
     First,
     /// Touches as K streams in turn, each sequential in its own K-th of the mapping.
     Interleave(u64),
+    /// Touches pages drawn by rank, rank r with a probability that falls as r to this power, in
+    /// thousandths.
+    Zipf(u32),
+    /// Touches hot pages in so many of a hundred accesses, and otherwise the others.
+    Hot {
+        /// Of the accesses.
+        percent: u8,
+        /// Of the pages.
+        hot_percent: u8,
+    },
     /// Reads blocks with `read(2)` at pages drawn by xorshift64.
     ReadRandom,
     /// Reads the file block after block with `read(2)`.
@@ -51,8 +61,8 @@ const PLAIN: [(&str, Workload); 9] = [
     ("exec:random", Workload::ExecRandom),
 ];
 
-const KNOWN: &str = "random, stride:N, sequential, reverse, first, interleave:K, read-random, \
-    read-sequential, elf, exec, exec:cold, exec:random, thrash, folio-ops";
+const KNOWN: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q, \
+    read-random, read-sequential, elf, exec, exec:cold, exec:random, thrash, folio-ops";
 
 impl Workload {
     /// Whether it reads with `read(2)` instead of touching the mapping.
@@ -62,7 +72,14 @@ impl Workload {
 
     /// Whether its pages are drawn from a seed.
     pub const fn is_random(self) -> bool {
-        matches!(self, Workload::Random | Workload::ReadRandom | Workload::ExecRandom)
+        matches!(
+            self,
+            Workload::Random
+                | Workload::Zipf(_)
+                | Workload::Hot { .. }
+                | Workload::ReadRandom
+                | Workload::ExecRandom
+        )
     }
 
     /// Whether it calls what it maps, so that the mapping is executable.
@@ -86,6 +103,8 @@ impl FromStr for Workload {
                 positive(number, "a number of streams, such as interleave:2")
                     .map(Workload::Interleave)
             }
+            Some(("zipf", exponent)) => zipf(exponent),
+            Some(("hot", shares)) => hot(shares),
             _ if text == THRASH => Err(Error::IsThrash),
             _ if text == FOLIO_OPS => Err(Error::IsFolioOps),
             _ => Err(Error::UnknownName {
@@ -95,6 +114,41 @@ impl FromStr for Workload {
             }),
         }
     }
+}
+
+/// The largest exponent of `zipf`.
+const MOST_EXPONENT: u32 = 10;
+
+/// Digits of it behind the point.
+const EXPONENT_DIGITS: usize = 3;
+
+fn zipf(exponent: &str) -> Result<Workload, Error> {
+    let (whole, part) = exponent.split_once('.').unwrap_or((exponent, ""));
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    let digits = format!("{whole}{part:0<EXPONENT_DIGITS$}");
+    let thousandths = digits.parse().ok().filter(|thousandths| {
+        is_number(whole)
+            && is_number(part)
+            && !whole.is_empty()
+            && part.len() <= EXPONENT_DIGITS
+            && *thousandths <= MOST_EXPONENT * 1000
+    });
+    thousandths.map(Workload::Zipf).ok_or_else(|| Error::BadPattern {
+        text: shorten(exponent),
+        remedy: "give zipf:S an exponent from 0 to 10 with at most 3 decimals, such as zipf:0.99",
+    })
+}
+
+fn hot(shares: &str) -> Result<Workload, Error> {
+    let percent = |text: &str| text.parse().ok().filter(|percent| (1..=99).contains(percent));
+    let both = shares.split_once('/').and_then(|(accesses, pages)| {
+        Some(Workload::Hot { percent: percent(accesses)?, hot_percent: percent(pages)? })
+    });
+    both.ok_or_else(|| Error::BadPattern {
+        text: shorten(shares),
+        remedy: "give hot:P/Q two percentages from 1 to 99, such as hot:90/10 for 90 % of the \
+                 accesses on 10 % of the pages",
+    })
 }
 
 fn positive(number: &str, remedy: &'static str) -> Result<u64, Error> {
@@ -109,6 +163,15 @@ impl fmt::Display for Workload {
         match self {
             Workload::Stride(pages) => write!(f, "stride:{pages}"),
             Workload::Interleave(streams) => write!(f, "interleave:{streams}"),
+            Workload::Zipf(thousandths) => {
+                let (whole, part) = (thousandths / 1000, thousandths % 1000);
+                let part = format!("{part:03}");
+                match part.trim_end_matches('0') {
+                    "" => write!(f, "zipf:{whole}"),
+                    part => write!(f, "zipf:{whole}.{part}"),
+                }
+            }
+            Workload::Hot { percent, hot_percent } => write!(f, "hot:{percent}/{hot_percent}"),
             plain => {
                 let named = PLAIN.iter().find(|named| named.1 == *plain);
                 f.write_str(named.expect("every workload without a number is in PLAIN").0)
@@ -131,6 +194,11 @@ mod tests {
             "reverse",
             "first",
             "interleave:2",
+            "zipf:0.99",
+            "zipf:1",
+            "zipf:0",
+            "zipf:1.205",
+            "hot:90/10",
             "read-random",
             "read-sequential",
             "elf",
@@ -155,6 +223,15 @@ mod tests {
             ("stride:-1", "'-1' is negative"),
             ("stride:1k", "'1k' is no whole number"),
             ("stride:18446744073709551616", "18446744073709551616 is out of range"),
+            ("zipf:", "'' is no pattern; give zipf:S an exponent"),
+            ("zipf:10.001", "'10.001'"),
+            ("zipf:0.9999", "'0.9999'"),
+            ("zipf:-1", "'-1'"),
+            ("zipf:+1", "'+1'"),
+            ("zipf:.5", "'.5'"),
+            ("hot:90", "'90' is no pattern; give hot:P/Q two percentages from 1 to 99"),
+            ("hot:0/10", "'0/10'"),
+            ("hot:90/100", "'90/100'"),
             ("interleave:0", "0 is not allowed; give a number of streams"),
         ] {
             let error = text.parse::<Workload>().unwrap_err().to_string();

@@ -40,6 +40,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     }
     let files = args.out.map(JobFiles::new).transpose()?;
     let variants = variants::parse(&args.variants)?;
+    variants::check_one_file(&variants)?;
     let [first, second] = variants.as_slice() else {
         return Err(Error::Usage(format!(
             "--variants {}: a search is between two variants; give two, as in --variants \

@@ -48,6 +48,28 @@ fn file<'a>(record: &'a Value, name: &str) -> &'a Value {
     files.iter().find(|file| file["name"] == name).unwrap()
 }
 
+/// The variant of a program is the program with that advice in its job file.
+#[test]
+fn advice_is_for_all_mappings_or_for_those_of_a_name() {
+    let scratch = Scratch::new("program_advice");
+    let path = scratch.file("program.toml", PROGRAM);
+    let sequential = PROGRAM.replace("advice = 'random'", "advice = 'sequential'");
+    let data = sequential
+        .replace("open = 'scan'\n[[thread]]", "open = 'scan'\nadvice = 'sequential'\n[[thread]]");
+    assert_ne!(data, sequential);
+    let [tree, both] = [("tree.toml", sequential), ("both.toml", data)].map(|(name, text)| {
+        let path = scratch.file(name, text);
+        json(&format!("run {path} --json -"))["run"].clone()
+    });
+    let variants = "advice=sequential,advice@tree=sequential,advice@index=sequential";
+    let report = json(&format!("compare {path} --variants {variants} --json -"));
+    let found: Vec<&Value> =
+        report["cells"].as_array().unwrap().iter().map(|cell| &cell["runs"][0]["files"]).collect();
+    assert_eq!(found, [&both["files"], &tree["files"], &tree["files"]]);
+    let flag = json(&format!("run {path} --advice sequential --json -"));
+    assert_eq!(flag["run"]["files"], both["files"]);
+}
+
 #[test]
 fn a_program_runs_in_the_model() {
     let scratch = Scratch::new("program");
@@ -139,7 +161,12 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         (format!("run {path} --on disk"), "unknown engine 'disk'"),
         (format!("run {path} --apply"), "--apply is for the running kernel"),
         (format!("compare {path}"), "there is one variant only"),
-        (format!("compare {path} --variants baseline,advice=random"), "advice belongs to a file"),
+        (format!("compare {path} --variants baseline,exec=true"), "exec belongs to a file"),
+        (
+            format!("compare {path} --variants baseline,advice@x=random"),
+            "unknown mapping or file 'x'",
+        ),
+        (format!("compare {path} --variants baseline,advice@data=no"), "unknown advice 'no'"),
         (format!("compare {path} --variants baseline,p9"), "unknown series 'p9'"),
         (format!("explain {path} --runs 2"), "--runs does not go with explain"),
         (format!("explain {path} --svg x.svg"), "remove the flag, or give a job of one file"),

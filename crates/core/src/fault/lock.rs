@@ -20,13 +20,15 @@ pub fn looks_up(held: Lock, rules: &Rules) -> bool {
     held == Lock::Mmap || rules.vma_lock == VmaLock::WholeFault
 }
 
-/// The lock that a fault asks for when it begins again after it dropped one: `mmap_lock`, and with
-/// vma-retry the one that it asked for first. A lock of a VMA that cannot be had is
-/// [`super::Fault::refused`] like that of the first try.
+/// The lock that a fault asks for when it begins again after it dropped the one that it `held`:
+/// `mmap_lock`. With vma-retry it is the lock of its VMA where it held that and waited for a page
+/// that readahead had asked for, so not where its page was `read_alone`. A lock of a VMA that
+/// cannot be had is [`super::Fault::refused`] like that of the first try.
 ///
-/// Mirrors the retry of `do_user_addr_fault`, 6.12 and 6.18. Test: `tests/fault_locks.rs`.
-pub fn of_retry(first: Lock, series: Series) -> Lock {
-    if series.has(Switch::VmaRetry) { first } else { Lock::Mmap }
+/// Mirrors the retry of `do_user_addr_fault`, 6.12 and 6.18, and with vma-retry `filemap_fault` of
+/// the series as posted (20251127011438.6918-2). Test: `tests/fault_locks.rs`.
+pub fn of_retry(held: Lock, read_alone: bool, series: Series) -> Lock {
+    if series.has(Switch::VmaRetry) && !read_alone { held } else { Lock::Mmap }
 }
 
 /// Whether the retry of a try may not drop its lock again (`FAULT_FLAG_TRIED`): that try was one

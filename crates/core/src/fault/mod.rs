@@ -28,8 +28,6 @@ pub struct Fault {
     access: Access,
     /// MADV_POPULATE_READ asked for it.
     populates: bool,
-    /// The lock that its first try asks for.
-    first: Lock,
     lock: Lock,
     /// The retry that may not drop its lock again.
     tried: bool,
@@ -44,6 +42,8 @@ pub struct Fault {
     major: bool,
     /// This try dropped its lock.
     dropped: bool,
+    /// This try found no folio after readahead, and reads its page by itself.
+    read_alone: bool,
     /// Other tasks were at work between two steps.
     interrupted: bool,
     /// It has mapped its page as accessed, not only found it mapped.
@@ -77,7 +77,6 @@ impl Fault {
             index,
             access,
             populates: false,
-            first: Lock::Vma,
             lock: Lock::Vma,
             tried: false,
             tries: 0,
@@ -86,6 +85,7 @@ impl Fault {
             mapped: PageCount(0),
             major: false,
             dropped: false,
+            read_alone: false,
             interrupted: false,
             is_young: false,
             copied: false,
@@ -102,7 +102,7 @@ impl Fault {
     /// Test: `tests/fault.rs`.
     pub fn populating(index: PageIndex) -> Fault {
         let fault = Fault::new(index, Access::Read);
-        Fault { populates: true, first: Lock::Mmap, lock: Lock::Mmap, ..fault }
+        Fault { populates: true, lock: Lock::Mmap, ..fault }
     }
 
     /// How often it has begun.
@@ -213,12 +213,13 @@ impl Fault {
 
     fn begin(&mut self, rules: &Rules) -> Step {
         if self.tries == 0 && lock::of_access(rules) == Lock::Mmap {
-            (self.first, self.lock) = (Lock::Mmap, Lock::Mmap);
+            self.lock = Lock::Mmap;
         }
         self.state = State::Look;
         self.tries += 1;
         self.major = false;
         self.dropped = false;
+        self.read_alone = false;
         Step::Lock(self.lock)
     }
 
@@ -282,6 +283,7 @@ impl Fault {
 
     fn read_page(&mut self) -> Step {
         self.state = State::Reading;
+        self.read_alone = true;
         Step::ReadPage(self.index)
     }
 
@@ -367,7 +369,7 @@ impl Fault {
         if !(self.populates && rules.populating_begins_anew) {
             self.tried = lock::is_last(self.tried, self.major, self.lock);
         }
-        self.lock = lock::of_retry(self.first, rules.series);
+        self.lock = lock::of_retry(self.lock, self.read_alone, rules.series);
         self.begin(rules)
     }
 

@@ -49,9 +49,10 @@ macro_rules! program {
                 ProgramSpec { $( $shared: job.$shared.clone().or(self.$shared), )+ ..self }
             }
 
-            /// The first flag of `job` that no program has.
+            /// The first flag of `job` that no program has. Advice is for all of its mappings: see
+            /// [`ProgramSpec::advise`].
             pub fn foreign_flag(job: &JobSpec) -> Option<String> {
-                let foreign = JobSpec { $( $shared: None, )+ ..job.clone() };
+                let foreign = JobSpec { $( $shared: None, )+ advice: None, ..job.clone() };
                 foreign.flags().into_iter().next()
             }
         }

@@ -5,6 +5,7 @@
 
 mod actions;
 mod advice;
+mod advised;
 mod after;
 mod error;
 mod keys;

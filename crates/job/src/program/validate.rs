@@ -362,4 +362,4 @@ pub(super) fn listed(list: &Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
 }
 
 /// The patterns of pages through a mapping.
-const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K";
+const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q";

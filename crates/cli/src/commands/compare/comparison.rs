@@ -17,7 +17,7 @@ use crate::input;
 use crate::judged::{self, Judged};
 use crate::machine_profile;
 use crate::seeds;
-use crate::variants::Variant;
+use crate::variants::{self, Variant};
 
 /// One job in all its variants, yet to be run.
 pub struct Comparison<J> {
@@ -48,6 +48,7 @@ pub fn with_variants(
     args: &CompareArgs,
 ) -> Result<((GivenJob, JobSpec), Vec<Variant>), Error> {
     let variants = variants(&spec, &args.variants)?;
+    variants::check_one_file(&variants)?;
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
     Ok(((asked, spec), variants))

@@ -190,7 +190,14 @@ fn cell(
     variant: &Variant,
     image: Option<&Booted>,
 ) -> Result<Planned, Error> {
-    let mut spec = spec.clone().overlay(&variant.applied(&JobSpec::default()));
+    let settings = variant.applied(&JobSpec::default());
+    let mut spec = spec.clone().overlay(&settings);
+    if let Some(advice) = &settings.advice {
+        spec.advise(None, advice)?;
+    }
+    for (name, advice) in variant.advice_at() {
+        spec.advise(Some(name), advice)?;
+    }
     spec.image = image.map(|image| image.path.clone());
     spec.modules = image.and_then(|image| image.modules.clone());
     if let Some(image) = image

@@ -1,0 +1,102 @@
+//! Advice in place of the program's own: what if it had advised its mappings otherwise.
+
+use std::collections::BTreeSet;
+
+use super::{Madvise, ProgramSpec};
+use crate::Error;
+use crate::advice;
+use crate::size::shorten;
+use filemap_core::address::vma::AdviceFlag;
+
+impl ProgramSpec {
+    /// Has mappings advised `advice` from when they are made: those that `name` names or that map
+    /// the file of that name, or all. Where the program says itself how they are read, it says
+    /// the same as `advice` then.
+    ///
+    /// # Errors
+    /// No such advice; no mapping or file of that name.
+    pub fn advise(&mut self, name: Option<&str>, advice: &str) -> Result<(), Error> {
+        let given = advice::parse(advice).map_err(|error| error.of("advice"))?;
+        let read = Madvise::Flag(AdviceFlag::Read(given.read)).name();
+        let open = &self.open;
+        let file = |of: &str| open.iter().find(|open| open.name == of).map(|open| &open.file);
+        let is_meant = |mapping: &str, of: &str| {
+            name.is_none_or(|name| mapping == name || file(of).is_some_and(|file| file == name))
+        };
+        let mut advised = BTreeSet::new();
+        for mapping in &mut self.mapping {
+            if is_meant(&mapping.name, &mapping.open) {
+                mapping.advice = Some(advice.to_string());
+                advised.insert(mapping.name.clone());
+            }
+        }
+        if let Some(name) = name.filter(|_| advised.is_empty()) {
+            let files = self.file.iter().map(|file| file.name.as_str());
+            let mappings = self.mapping.iter().map(|mapping| mapping.name.as_str());
+            let known = files.chain(mappings).collect::<Vec<_>>().join(", ");
+            let text = shorten(name);
+            return Err(Error::UnknownName {
+                what: "mapping or file",
+                text,
+                known: shorten(&known),
+            });
+        }
+        for phase in self.thread.iter_mut().flat_map(|thread| &mut thread.phase) {
+            let is_advised = phase.mapping.as_ref().is_some_and(|of| advised.contains(of));
+            if let Some(madvise) = phase.madvise.as_mut().filter(|_| is_advised)
+                && says_how_it_is_read(madvise)
+            {
+                *madvise = read.to_string();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn says_how_it_is_read(madvise: &str) -> bool {
+    let is_it = |known: &Madvise| known.name() == madvise;
+    let known = Madvise::ALL.iter().find(|known| is_it(known));
+    known.is_some_and(|known| matches!(known, Madvise::Flag(AdviceFlag::Read(_))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = "
+        [[file]]\nname = 'data'\nsize = '1m'\n[[file]]\nname = 'index'\nsize = '1m'
+        [[open]]\nname = 'o'\nfile = 'data'\n[[open]]\nname = 'p'\nfile = 'index'
+        [[mapping]]\nname = 'm'\nopen = 'o'\nadvice = 'sequential'
+        [[mapping]]\nname = 'n'\nopen = 'p'
+        [[thread]]
+        [[thread.phase]]\nmapping = 'm'\nmadvise = 'normal'
+        [[thread.phase]]\nmapping = 'n'\nmadvise = 'willneed'
+        [[thread.phase]]\nmapping = 'n'\nmadvise = 'sequential'";
+
+    fn advised(
+        name: Option<&str>,
+        advice: &str,
+    ) -> Result<(Vec<Option<String>>, Vec<String>), Error> {
+        let mut spec = ProgramSpec::from_toml(PROGRAM).unwrap();
+        spec.advise(name, advice)?;
+        let steps = spec.thread[0].phase.iter().filter_map(|phase| phase.madvise.clone());
+        Ok((spec.mapping.iter().map(|of| of.advice.clone()).collect(), steps.collect()))
+    }
+
+    #[test]
+    fn advice_takes_the_place_of_what_the_program_says() {
+        let text = |text: &str| Some(text.to_string());
+        let all = (vec![text("random"), text("random")], vec!["random", "willneed", "random"]);
+        let found = advised(None, "random").unwrap();
+        assert_eq!((found.0, found.1.iter().map(String::as_str).collect()), all);
+        for name in ["n", "index"] {
+            let (mappings, steps) = advised(Some(name), "random,hugepage").unwrap();
+            assert_eq!(mappings, [text("sequential"), text("random,hugepage")]);
+            assert_eq!(steps, ["normal", "willneed", "random"]);
+        }
+        let error = advised(Some("x"), "random").unwrap_err().to_string();
+        assert!(error.contains("unknown mapping or file 'x'; known: data, index, m, n"), "{error}");
+        let error = advised(None, "rnd").unwrap_err().to_string();
+        assert!(error.contains("unknown advice 'rnd'"), "{error}");
+    }
+}
