@@ -148,10 +148,11 @@ pub struct CompareArgs {
     /// Variants to compare with the first one: baseline, or series, governor and settings joined
     /// by +.
     ///
-    /// With governor the policy of the governor reads ahead instead of the kernel, in the model.
-    /// A setting is a key of a job file with its value, such as advice=random, read_ahead_kb=128,
-    /// fault_around=4k, kernel=6.12 or ram=2g. A word that is no series continues the list of the
-    /// setting before it: baseline,read_ahead_kb=128,512+p1 is baseline, read_ahead_kb=128 and
+    /// With governor the policy of the governor reads ahead instead of the kernel, in the model. A
+    /// setting is a key of a job file with its value, such as advice=random, read_ahead_kb=128,
+    /// fault_around=4k, kernel=6.12 or ram=2g. In a program advice@NAME=random is for the mappings
+    /// of that name, or of the file of that name. A word that is no series continues the list of
+    /// the setting before it: baseline,read_ahead_kb=128,512+p1 is baseline, read_ahead_kb=128 and
     /// read_ahead_kb=512+p1. A list with blanks needs quotes.
     #[arg(long, value_name = "VARIANT,...", allow_hyphen_values = true)]
     pub variants: Vec<String>,

@@ -83,7 +83,7 @@ pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
 /// # Errors
 /// Names the first variant that has it.
 pub fn check_one_file(variants: &[Variant]) -> Result<(), Error> {
-    match variants.iter().find(|variant| variant.advice_at().next().is_some()) {
+    match variants.iter().find(|variant| !variant.advice_at().is_empty()) {
         Some(variant) => {
             let reason = "advice@NAME is for a program; give advice=VALUE".to_string();
             Err(in_variant(&variant.name(), reason))
@@ -146,6 +146,10 @@ impl Variant {
             set(&mut spec, key, value)
                 .map_err(|error| self.explained(format!("{key}: {error}")))?;
         }
+        for (name, advice) in self.advice_at() {
+            advice::parse(&advice)
+                .map_err(|error| self.explained(format!("{ADVICE}@{name}: {error}")))?;
+        }
         match spec.advice.filter(|advice| advice.contains(',')) {
             Some(advice) => advice::parse(&advice)
                 .map(|_| ())
@@ -172,12 +176,17 @@ impl Variant {
         })
     }
 
-    /// The mappings and files of a program that it advises, and what.
-    pub fn advice_at(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.words.iter().filter_map(|word| match word {
-            Word::AdviceAt(name, advice) => Some((name.as_str(), advice.as_str())),
-            Word::Series(_) | Word::Setting(..) | Word::Governor => None,
-        })
+    /// The mappings and files of a program that it advises, and what: a set for each.
+    pub fn advice_at(&self) -> Vec<(&str, String)> {
+        let mut all: Vec<(&str, String)> = Vec::new();
+        for word in &self.words {
+            let Word::AdviceAt(name, advice) = word else { continue };
+            match all.iter_mut().find(|(own, _)| own == name) {
+                Some((_, before)) => *before = format!("{before},{advice}"),
+                None => all.push((name, advice.clone())),
+            }
+        }
+        all
     }
 
     /// As it is written on the command line, its list written out.
@@ -203,7 +212,7 @@ impl Variant {
 
     /// Whether it sets anything.
     pub fn has_settings(&self) -> bool {
-        self.settings().next().is_some() || self.advice_at().next().is_some()
+        self.settings().next().is_some() || !self.advice_at().is_empty()
     }
 
     /// What is left of it for a kernel that has the series it was built with.
@@ -259,9 +268,8 @@ impl Word {
             };
         };
         let value = value.trim();
-        if let Some((ADVICE, name)) = key.trim().split_once('@') {
-            advice::parse(value).map_err(|error| format!("{key}: {error}"))?;
-            return Ok(Word::AdviceAt(name.to_string(), value.to_string()));
+        if let Some((ADVICE, name)) = key.trim().trim_start_matches("--").split_once('@') {
+            return Ok(Word::AdviceAt(name.trim().to_string(), value.to_string()));
         }
         let key = key.trim().trim_start_matches("--").replace('-', "_");
         let settings = Flag::all().filter(|flag| flag.is_setting).map(|flag| flag.key);
@@ -325,6 +333,7 @@ mod tests {
                 &["split=16+split_prot=write", "split=16+split_prot=exec"],
             ),
             ("exec=true,false", &["exec=true", "exec=false"]),
+            ("--advice@ x = random+advice@x=hugepage", &["advice@x=random+advice@x=hugepage"]),
             (
                 "advice@data.mdb=random,normal",
                 &["advice@data.mdb=random", "advice@data.mdb=normal"],

@@ -1,6 +1,6 @@
 //! Threads that do what may take its time: they open files, advise, and read what processes have
-//! mapped. All tasks of a process are for one of them, in order. So nobody waits until a thread of
-//! another process can be stopped.
+//! mapped. All tasks of a process are for one of them, in order. So up to four processes are waited
+//! for side by side.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -103,9 +103,11 @@ impl Advisor {
         self.answers.try_recv().ok()
     }
 
-    /// Only the processes `pids` are there yet.
-    pub fn keep(&self, pids: &[u32]) {
-        if let Some(journal) = &mut *self.shared.journal() {
+    /// Only the processes `pids` are there yet. Nobody waits for that: it is said again and again.
+    pub fn keep(&self, pids: &HashSet<u32>) {
+        if let Ok(mut journal) = self.shared.journal.try_lock()
+            && let Some(journal) = &mut *journal
+        {
             journal.keep(|pid| pids.contains(&pid));
         }
     }
@@ -129,6 +131,10 @@ impl Advisor {
 impl Shared {
     fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sampled(&self) -> MutexGuard<'_, HashSet<(u32, u32)>> {
+        self.sampled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a mapping that is advised, or is about to be.
@@ -158,9 +164,13 @@ struct Work {
 /// What the mappings of a process were advised when they were read last.
 struct SeenAdvice {
     pid: u32,
+    read_at: Instant,
     until: Instant,
     maps: Vec<(MappedRange, KeptAdvice)>,
 }
+
+/// A process that maps several files does so within this time.
+const MAPS_MANY_WITHIN: Duration = Duration::from_millis(200);
 
 impl Work {
     fn until_end(mut self, todo: &Receiver<Task>) {
@@ -209,12 +219,13 @@ impl Work {
         Took::Governed { file, pages, given }
     }
 
-    /// Has it looked at how long it takes to read a page of `range`, the first time that a file of
-    /// its device is governed. That may come behind much that the program reads, so nobody waits.
+    /// Has it looked at how long it takes to read a page of `range`, where no page of its device
+    /// was read for that yet. It may come behind much that the program reads, so nobody waits for
+    /// it, not even in the end.
     fn sample(&self, file: &Arc<OpenFile>, range: &MappedRange, pages: u64) {
         let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor));
         let Some(device) = device.filter(|_| !self.shared.only_observes) else { return };
-        if !self.shared.sampled.lock().unwrap_or_else(PoisonError::into_inner).insert(device) {
+        if !self.shared.sampled().insert(device) {
             return;
         }
         let mapped = Range::new(range.clone(), 0).pages(page_bytes());
@@ -225,13 +236,12 @@ impl Work {
             match file.read_page_ns(inside, page_bytes()) {
                 Some(took_ns) => drop(answer.send(Answer::Sampled { took_ns })),
                 // All of it was cached. Another file may say more.
-                None => {
-                    let mut sampled = shared.sampled.lock().unwrap_or_else(PoisonError::into_inner);
-                    sampled.remove(&device);
-                }
+                None => drop(shared.sampled().remove(&device)),
             }
         };
-        let _ = thread::Builder::new().name("sampler".to_string()).spawn(sample);
+        if thread::Builder::new().name("sampler".to_string()).spawn(sample).is_err() {
+            self.shared.sampled().remove(&device);
+        }
     }
 
     /// Advises a mapping RANDOM, if that is not its advice already.
@@ -307,10 +317,12 @@ impl Work {
             return kept;
         }
         // One mapping needs no more than what is before its end; of many, all serves the others.
-        let has_many = self.seen.as_ref().is_some_and(|seen| seen.pid == pid);
+        let is_recent = |seen: &SeenAdvice| seen.read_at + MAPS_MANY_WITHIN > begin;
+        let has_many = self.seen.as_ref().is_some_and(|seen| seen.pid == pid && is_recent(seen));
         let end = if has_many { u64::MAX } else { range.mapped.end() };
         let maps = advised_maps_before(pid, end).unwrap_or_default();
-        let seen = SeenAdvice { pid, until: Instant::now() + begin.elapsed(), maps };
+        let until = Instant::now() + begin.elapsed();
+        let seen = SeenAdvice { pid, read_at: begin, until, maps };
         let kept = of_range(&seen);
         self.seen = Some(seen);
         kept

@@ -151,7 +151,10 @@ impl Governing {
             say: Box::new(say),
             shared: Arc::clone(&shared),
         };
-        work.add_named()?;
+        if let Err(error) = work.add_named() {
+            work.advisor.end(Vec::new());
+            return Err(error);
+        }
         let builder = thread::Builder::new().name("governor".to_string());
         Ok(Governing { way, shared, thread: builder.spawn(move || work.until_end())? })
     }
@@ -310,7 +313,7 @@ impl Work {
         }
     }
 
-    /// Gives the advisor a task. Of those that it answers, one process has only so many at a time.
+    /// Gives an advisor a task. Of those that it answers, one process has only so many at a time.
     fn ask(&mut self, task: Task) {
         if !task.is_answered() {
             return drop(self.advisor.ask(task));
@@ -347,7 +350,7 @@ impl Work {
         let pids = self.governor.pids();
         let short = self.memory.short(&pids);
         self.governor.set_memory_short(|pid| short.contains(&pid));
-        self.advisor.keep(&pids);
+        self.advisor.keep(&pids.into_iter().collect());
         if let Err(error) = self.add_named() {
             self.say_once(&error.to_string());
         }

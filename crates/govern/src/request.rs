@@ -119,7 +119,7 @@ pub enum Answer {
     NoMaps {
         pid: u32,
     },
-    /// How long it took to read a page, of the first file of a device.
+    /// How long it took to read a page of a file, once for each device.
     Sampled {
         took_ns: u64,
     },

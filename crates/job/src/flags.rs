@@ -123,8 +123,8 @@ spec! {
         ..FLAG
     },
     /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K, zipf:S
-    /// (the page of rank r as often as r to the power of -S, such as zipf:0.99), hot:P/Q (P % of
-    /// the accesses to Q % of the pages), read-random, read-sequential, elf (to the segments of
+    /// (the page of rank r in proportion to r to the power of -S, such as zipf:0.99), hot:P/Q (P %
+    /// of the accesses to Q % of the pages), read-random, read-sequential, elf (to the segments of
     /// --file), exec (calls of code: exec:cold, exec:random), thrash (threads that each map, read
     /// and unmap a file), or folio-ops (operations over anonymous memory in large folios).
     workload: String = Flag { group: WORKLOAD, value_name: "PATTERN", ..FLAG },
@@ -205,8 +205,8 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// Advice for the mapping: normal, random or sequential, and hugepage with or without one of
-    /// these, joined by a comma.
+    /// Advice for the mapping, or for all mappings of a program: normal, random or sequential, and
+    /// hugepage with or without one of these, joined by a comma.
     advice: String = Flag {
         group: FILE,
         value_name: "ADVICE",

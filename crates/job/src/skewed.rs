@@ -10,8 +10,8 @@ use crate::accesses::xorshift64;
 /// Draws pages of a mapping by their rank.
 ///
 /// Where a rank lies is the same for each seed. Ranks that follow each other lie far apart: rank r
-/// is page r x step modulo the number of pages, where step is the first number from 0.618 times
-/// that number on which has no divisor in common with it.
+/// is page r x step modulo the number of pages. The step is the first number from 0.618 times the
+/// number of pages on that has no divisor in common with it but 1.
 #[derive(Clone, Debug)]
 pub struct Skewed {
     by: By,

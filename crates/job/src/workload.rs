@@ -123,13 +123,14 @@ const MOST_EXPONENT: u32 = 10;
 const EXPONENT_DIGITS: usize = 3;
 
 fn zipf(exponent: &str) -> Result<Workload, Error> {
-    let (whole, part) = exponent.split_once('.').unwrap_or((exponent, ""));
+    let (whole, part) = exponent.split_once('.').unwrap_or((exponent, "0"));
     let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
     let digits = format!("{whole}{part:0<EXPONENT_DIGITS$}");
     let thousandths = digits.parse().ok().filter(|thousandths| {
         is_number(whole)
             && is_number(part)
             && !whole.is_empty()
+            && !part.is_empty()
             && part.len() <= EXPONENT_DIGITS
             && *thousandths <= MOST_EXPONENT * 1000
     });
@@ -140,7 +141,10 @@ fn zipf(exponent: &str) -> Result<Workload, Error> {
 }
 
 fn hot(shares: &str) -> Result<Workload, Error> {
-    let percent = |text: &str| text.parse().ok().filter(|percent| (1..=99).contains(percent));
+    let percent = |text: &str| {
+        let digits = text.bytes().all(|digit| digit.is_ascii_digit()).then_some(text)?;
+        digits.parse().ok().filter(|percent| (1..=99).contains(percent))
+    };
     let both = shares.split_once('/').and_then(|(accesses, pages)| {
         Some(Workload::Hot { percent: percent(accesses)?, hot_percent: percent(pages)? })
     });
@@ -229,6 +233,8 @@ mod tests {
             ("zipf:-1", "'-1'"),
             ("zipf:+1", "'+1'"),
             ("zipf:.5", "'.5'"),
+            ("zipf:1.", "'1.'"),
+            ("hot:+90/10", "'+90/10'"),
             ("hot:90", "'90' is no pattern; give hot:P/Q two percentages from 1 to 99"),
             ("hot:0/10", "'0/10'"),
             ("hot:90/100", "'90/100'"),

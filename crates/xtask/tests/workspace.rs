@@ -30,8 +30,20 @@ const INSIDE: [(&str, &[&str]); 6] = [
     ("filemap-policy", &[]),
     ("filemap-core", &[]),
     ("filemap-mapcount", &[]),
-    ("filemap-job", &["object", "schemars", "serde", "serde_json", "thiserror", "toml"]),
-    ("filemap-model", &["serde", "serde_json", "thiserror", "toml"]),
+    (
+        "filemap-job",
+        &[
+            "object",
+            "rand_core",
+            "rand_distr",
+            "schemars",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "toml",
+        ],
+    ),
+    ("filemap-model", &["serde", "serde_json", "smallvec", "thiserror", "toml"]),
     ("filemap-report", &["maud", "schemars", "serde", "serde_json", "shlex", "thiserror", "toml"]),
 ];
 

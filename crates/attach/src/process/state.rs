@@ -25,8 +25,9 @@ pub enum ThreadState {
 /// Refuses the number of a thread that is not its process' first.
 pub fn check_is_process(pid: u32) -> Result<(), Error> {
     let status = read(pid, "status")?;
-    let lines = str::from_utf8(&status).unwrap_or_default().lines();
-    let of = lines.filter_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok()).next();
+    // A name may have any bytes.
+    let of = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
+    let of = of.and_then(|of| str::from_utf8(of).ok()?.trim().parse().ok());
     match of {
         Some(process) if process != pid => Err(Error::Thread { tid: pid, pid: process }),
         _ => Ok(()),

@@ -44,6 +44,10 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     }
     let again = args.check.then(|| Again::of(path)).transpose()?;
     let mut asked = GivenProgram::new(given, path, args.job)?;
+    if asked.flags.advice.is_some() {
+        let message = "--advice does not go with advise, which tries all of it; remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
     if is_recording {
         add_recorded_program(&mut asked.inputs, path)?;
     }

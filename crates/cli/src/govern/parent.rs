@@ -130,6 +130,9 @@ enum Change {
 
 /// What became of the child `pid` since this was asked last.
 fn changed(pid: i32) -> Option<Change> {
+    if !may_have_changed(pid) {
+        return None;
+    }
     let mut status = 0;
     let flags = libc::WNOHANG | libc::WUNTRACED;
     // SAFETY: the status is filled by the call.
@@ -146,6 +149,19 @@ fn changed(pid: i32) -> Option<Change> {
     } else {
         Change::Ended { exit_code: Some(libc::WEXITSTATUS(status)), signal: None }
     })
+}
+
+/// Whether something may have become of it. A signal of the kernel tells of each thread of any
+/// process that this one stops, and to wait for the child until no thread is stopped has all
+/// others wait that are to be stopped.
+fn may_have_changed(pid: i32) -> bool {
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: all zero is what the call fills, and it stays where nothing has changed.
+    unsafe {
+        let mut told: libc::siginfo_t = std::mem::zeroed();
+        let asked = libc::waitid(libc::P_PID, pid.unsigned_abs(), &raw mut told, flags);
+        asked != 0 || told.si_pid() != 0
+    }
 }
 
 /// A signal that came.

@@ -18,8 +18,8 @@ fn parsed(output: &Output) -> Value {
 
 /// Why nothing is governed here, if nothing is; says that a part is skipped then.
 fn reason(processes: &Value) -> Option<String> {
-    let of_each = processes.as_array().into_iter().flatten();
-    let reason = of_each.filter_map(|of| of["reason"].as_str()).next().map(str::to_string);
+    let mut of_each = processes.as_array().into_iter().flatten();
+    let reason = of_each.find_map(|of| of["reason"].as_str()).map(str::to_string);
     if let Some(reason) = &reason {
         skip(reason);
     }

@@ -189,9 +189,9 @@ fn check_files(governor: &Child, place: &Path, harm: Harm) {
         if target.starts_with(place) {
             // To look at a file of a server that says nothing would not end.
             let is_in_silence = target.starts_with(place.join(harm::SILENT));
-            let is_regular = || held.metadata().is_ok_and(|data| data.is_file() || data.is_dir());
+            let is_harmless = || held.metadata().is_ok_and(|data| data.is_file() || data.is_dir());
             assert!(
-                !is_in_silence && is_regular(),
+                !is_in_silence && is_harmless(),
                 "{}: the governor has opened {}",
                 harm.name(),
                 target.display()

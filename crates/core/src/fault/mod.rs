@@ -42,7 +42,7 @@ pub struct Fault {
     major: bool,
     /// This try dropped its lock.
     dropped: bool,
-    /// This try found no folio after readahead, and reads its page by itself.
+    /// This try found no folio to wait for, and reads its page by itself.
     read_alone: bool,
     /// Other tasks were at work between two steps.
     interrupted: bool,

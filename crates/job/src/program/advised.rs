@@ -14,8 +14,12 @@ impl ProgramSpec {
     /// the same as `advice` then.
     ///
     /// # Errors
-    /// No such advice; no mapping or file of that name.
+    /// No such advice; no mapping or file of that name; no mapping at all.
     pub fn advise(&mut self, name: Option<&str>, advice: &str) -> Result<(), Error> {
+        if self.mapping.is_empty() {
+            let remedy = "a program that maps a file, as advice is for mappings";
+            return Err(Error::MissingKey { key: "mapping".to_string(), remedy });
+        }
         let given = advice::parse(advice).map_err(|error| error.of("advice"))?;
         let read = Madvise::Flag(AdviceFlag::Read(given.read)).name();
         let open = &self.open;

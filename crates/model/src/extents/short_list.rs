@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-/// A list of small things, the first four of which take no memory of their own.
+/// A list of small things, which takes no memory of its own with up to four.
 pub type ShortList<T> = SmallVec<[T; 4]>;
 
 /// Puts `made` in the place of `replaced`.

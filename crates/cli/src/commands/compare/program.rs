@@ -196,7 +196,7 @@ fn cell(
         spec.advise(None, advice)?;
     }
     for (name, advice) in variant.advice_at() {
-        spec.advise(Some(name), advice)?;
+        spec.advise(Some(name), &advice)?;
     }
     spec.image = image.map(|image| image.path.clone());
     spec.modules = image.and_then(|image| image.modules.clone());

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use filemap_attach::cgroup;
+use filemap_attach::process::check_is_process;
+use filemap_attach::{Error as Refused, cgroup};
 use filemap_govern::{Governing, Target};
 use filemap_report::govern::Run;
 use sd_notify::NotifyState;
@@ -69,6 +70,12 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
 /// Restores the advice that governors have left which were killed.
 pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
     let mut pids = args.pid.clone();
+    for pid in &pids {
+        // Of a process that is gone, what was left is removed.
+        if let Err(error @ Refused::Thread { .. }) = check_is_process(*pid) {
+            return Err(cannot(&error.into()));
+        }
+    }
     for name in &args.cgroup {
         pids.extend(cgroup::processes(name).map_err(|error| cannot(&error.into()))?);
     }
@@ -93,9 +100,9 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
 }
 
 fn cannot(error: &filemap_govern::Error) -> Error {
-    use filemap_attach::Error::{Gone, NoCgroup};
+    use Refused::{Gone, NoCgroup, Thread};
     match error {
-        filemap_govern::Error::Attach(Gone { .. } | NoCgroup { .. }) => {
+        filemap_govern::Error::Attach(Gone { .. } | NoCgroup { .. } | Thread { .. }) => {
             Error::Usage(error.to_string())
         }
         _ => Error::CannotRun(error.to_string()),
