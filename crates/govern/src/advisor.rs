@@ -15,6 +15,7 @@ use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps_before};
 use filemap_attach::{Advice, Advised, Error, MappedRange, Refusal, advise_any, madvise};
 use filemap_policy::Pages;
 
+use crate::costs;
 use crate::file::OpenFile;
 use crate::journal::{Journal, start_ticks};
 use crate::process::page_bytes;
@@ -30,6 +31,10 @@ const THREADS: usize = 4;
 
 /// After so many tries by the thread that has just run, any other is tried too.
 const TRIES_OF_ONE: u32 = 3;
+
+/// A page that took long to read is followed by others, so often and at such intervals.
+const MOST_LOOKS: usize = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 /// How long a process is left alone after none of its threads could be held.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -233,10 +238,19 @@ impl Work {
             (Arc::clone(file), self.answer.clone(), Arc::clone(&self.shared));
         let sample = move || {
             let inside = Pages { end: mapped.end.min(pages), ..mapped };
-            match file.read_page_ns(inside, page_bytes()) {
-                Some(took_ns) => drop(answer.send(Answer::Sampled { took_ns })),
+            let mut is_known = false;
+            for _ in 0..MOST_LOOKS {
+                let Some(took_ns) = file.read_page_ns(inside, page_bytes()) else { break };
+                is_known = answer.send(Answer::Sampled { took_ns }).is_ok();
+                if !is_known || took_ns <= costs::USUAL.fault_ns * 2 {
+                    break;
+                }
+                // It may have come behind what the program or others have read. The least counts.
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            if !is_known {
                 // All of it was cached. Another file may say more.
-                None => drop(shared.sampled().remove(&device)),
+                shared.sampled().remove(&device);
             }
         };
         if thread::Builder::new().name("sampler".to_string()).spawn(sample).is_err() {

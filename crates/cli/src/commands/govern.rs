@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use filemap_attach::Way;
 use filemap_govern::{Costs, Governing, Left, Settings, Target};
+use filemap_job::size::format_duration;
 use filemap_job::{EngineKind, format_size, shell_word};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::page_size;
@@ -238,7 +239,7 @@ fn command(args: &GovernArgs) -> String {
     args.cgroup.iter().for_each(|name| flag("--cgroup", name.clone()));
     args.duration
         .iter()
-        .for_each(|time| flag("--duration", humantime::format_duration(*time).to_string()));
+        .for_each(|time| flag("--duration", format_duration(time.as_nanos() as u64)));
     args.runs.iter().for_each(|runs| flag("--runs", runs.to_string()));
     words.extend(args.observe.then(|| "--observe".to_string()));
     words.extend(args.compare.then(|| "--compare".to_string()));

@@ -109,9 +109,14 @@ fn what_a_killed_governor_leaves_is_released() {
     let _ = governor.output();
     assert!(flags(pid, &data).contains("rr"));
     assert_eq!(place.statistics().len(), 1);
-    let other = place.filemap("--release --pid 1").output().unwrap();
+    let mut stranger = Command::new("sleep").arg("60").spawn().unwrap();
+    let other = place.filemap(&format!("--release --pid {}", stranger.id())).output().unwrap();
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
     assert!(stderr(&other).contains("no governor that is gone"), "{}", stderr(&other));
-    let released = place.filemap(&format!("--release --pid {pid}")).output().unwrap();
+    // What it has started is meant too: the reader is a child of this process.
+    let named = std::process::id();
+    let released = place.filemap(&format!("--release --pid {named}")).output().unwrap();
     assert_eq!(released.status.code(), Some(0), "{}", stderr(&released));
     assert!(stderr(&released).contains("advice of 1 mapping is restored"), "{}", stderr(&released));
     assert_eq!(flags(pid, &data), before);

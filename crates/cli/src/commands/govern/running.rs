@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::check_is_process;
+use filemap_attach::process::{check_is_process, children};
 use filemap_attach::{Error as Refused, cgroup};
 use filemap_govern::{Governing, Target};
 use filemap_report::govern::Run;
@@ -31,6 +31,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let waited = Waited::block();
     let target = Target::Running { pids: args.pid.clone(), cgroups: args.cgroup.clone() };
     let governing = super::begin(&target, args).map_err(|error| cannot(&error))?;
+    tell_children(&args.pid);
     let start = Instant::now();
     let is_late = || args.duration.is_some_and(|duration| start.elapsed() >= duration);
     let mut is_told = false;
@@ -69,8 +70,8 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
 
 /// Restores the advice that governors have left which were killed.
 pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
-    let mut pids = args.pid.clone();
-    for pid in &pids {
+    let mut pids = with_children(&args.pid);
+    for pid in &args.pid {
         // Of a process that is gone, what was left is removed.
         if let Err(error @ Refused::Thread { .. }) = check_is_process(*pid) {
             return Err(cannot(&error.into()));
@@ -97,6 +98,34 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
         found => super::say(&format!("the advice of {} is restored", super::counted(found))),
     }
     Ok(Outcome::Done)
+}
+
+/// Processes that run, with all that they have started which runs too.
+fn with_children(named: &[u32]) -> Vec<u32> {
+    let mut all = named.to_vec();
+    let mut next = 0;
+    while let Some(pid) = all.get(next).copied() {
+        next += 1;
+        let new = children(pid).unwrap_or_default().into_iter();
+        let new: Vec<u32> = new.filter(|child| !all.contains(child)).collect();
+        all.extend(new);
+    }
+    all
+}
+
+/// Says that what the named processes have started before is not governed.
+fn tell_children(named: &[u32]) {
+    let others = with_children(named).split_off(named.len());
+    if let Some(first) = others.first() {
+        super::say(&format!(
+            "{} that they have started before are not governed; name them too, as in --pid {first}, \
+             or give the --cgroup of all",
+            match others.len() {
+                1 => "1 process".to_string(),
+                count => format!("{count} processes"),
+            }
+        ));
+    }
 }
 
 fn cannot(error: &filemap_govern::Error) -> Error {
