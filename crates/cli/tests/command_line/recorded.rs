@@ -321,19 +321,25 @@ fn signals_are_handed_on_and_the_recording_is_kept() {
     let place = Place::new("record_signals");
     let [program, data] = place.lookups();
     let path = place.scratch.path("r");
-    let mut command = place.command("record", &format!("--out {path} --"));
-    with_usual_signals(command.args([&program, &data, "200", "wait"]));
-    let mut running = Running::start(&mut command);
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
-    assert!(lines.any(|line| line.expect("text") == "ready"));
-    running.signal("TERM");
-    let output = running.output();
-    if !is_recorded(&output) {
-        return;
+    for _ in 0..MOST_RECORDINGS {
+        let mut command = place.command("record", &format!("--out {path} --"));
+        with_usual_signals(command.args([&program, &data, "200", "wait"]));
+        let mut running = Running::start(&mut command);
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
+        assert!(lines.any(|line| line.expect("text") == "ready"));
+        running.signal("TERM");
+        let output = running.output();
+        if !is_recorded(&output) {
+            return;
+        }
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(output.status.signal(), Some(libc::SIGTERM));
+        if !stderr(&output).contains("may lack touches") {
+            return assert_eq!(touches(&events(&path), &data), first_touches(200));
+        }
+        fs::remove_file(&path).expect("it was written");
     }
-    use std::os::unix::process::ExitStatusExt;
-    assert_eq!(output.status.signal(), Some(libc::SIGTERM));
-    assert_eq!(touches(&events(&path), &data), first_touches(200));
+    panic!("it was never recorded with all of its touches");
 }
 
 /// A recorder that is killed leaves what was recorded by then, which can be read.
