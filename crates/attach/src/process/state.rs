@@ -24,11 +24,7 @@ pub enum ThreadState {
 
 /// Refuses the number of a thread that is not its process' first.
 pub fn check_is_process(pid: u32) -> Result<(), Error> {
-    let status = read(pid, "status")?;
-    // A name may have any bytes.
-    let of = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
-    let of = of.and_then(|of| str::from_utf8(of).ok()?.trim().parse().ok());
-    match of {
+    match status_word(pid, "Tgid:", 0)? {
         Some(process) if process != pid => Err(Error::Thread { tid: pid, pid: process }),
         _ => Ok(()),
     }
@@ -80,21 +76,24 @@ pub fn is_32_bit(pid: u32) -> Result<bool, Error> {
 
 /// The seccomp mode of a process: 0 none, 1 strict, 2 filter.
 pub fn seccomp_mode(pid: u32) -> Result<u32, Error> {
-    let status = read(pid, "status")?;
-    let mut lines = status.split(|byte| *byte == b'\n');
-    let mode = lines.find_map(|line| line.strip_prefix(b"Seccomp:"));
-    let mode = mode.and_then(|mode| str::from_utf8(mode).ok()?.trim().parse().ok());
     // A kernel without seccomp says nothing of it.
-    Ok(mode.unwrap_or(0))
+    Ok(status_word(pid, "Seccomp:", 0)?.unwrap_or(0))
 }
 
 /// The user that a process runs as.
 pub fn user(pid: u32) -> Result<u32, Error> {
+    const EFFECTIVE: usize = 1;
+    status_word(pid, "Uid:", EFFECTIVE)?.ok_or(Error::Gone { pid })
+}
+
+/// A number in the line of `/proc/PID/status` that begins with `key`, counted from 0.
+fn status_word(pid: u32, key: &str, word: usize) -> Result<Option<u32>, Error> {
     let status = read(pid, "status")?;
+    // The name of a process may have any bytes.
     let mut lines = status.split(|byte| *byte == b'\n');
-    let users = lines.find_map(|line| line.strip_prefix(b"Uid:"));
-    let effective = users.and_then(|users| str::from_utf8(users).ok()?.split_whitespace().nth(1));
-    effective.and_then(|user| user.parse().ok()).ok_or(Error::Gone { pid })
+    let line = lines.find_map(|line| line.strip_prefix(key.as_bytes()));
+    let line = line.and_then(|line| str::from_utf8(line).ok());
+    Ok(line.and_then(|line| line.split_whitespace().nth(word)?.parse().ok()))
 }
 
 /// The processes that a process has made and that have not been waited for.

@@ -114,10 +114,7 @@ impl GivenProgram {
         if let Some(flag) = ProgramSpec::foreign_flag(&flags) {
             return Err(foreign(&flag, path));
         }
-        let mut spec = spec.overlay(&flags);
-        if let Some(advice) = &flags.advice {
-            spec.advise(None, advice)?;
-        }
+        let spec = spec.overlay_advised(&flags)?;
         let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
         Ok(GivenProgram { spec, path: path.to_string(), of_recording, flags, inputs })

@@ -190,11 +190,7 @@ fn cell(
     variant: &Variant,
     image: Option<&Booted>,
 ) -> Result<Planned, Error> {
-    let settings = variant.applied(&JobSpec::default());
-    let mut spec = spec.clone().overlay(&settings);
-    if let Some(advice) = &settings.advice {
-        spec.advise(None, advice)?;
-    }
+    let mut spec = spec.clone().overlay_advised(&variant.applied(&JobSpec::default()))?;
     for (name, advice) in variant.advice_at() {
         spec.advise(Some(name), &advice)?;
     }

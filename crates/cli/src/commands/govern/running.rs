@@ -70,13 +70,13 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
 
 /// Restores the advice that governors have left which were killed.
 pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
-    let mut pids = with_children(&args.pid);
     for pid in &args.pid {
         // Of a process that is gone, what was left is removed.
         if let Err(error @ Refused::Thread { .. }) = check_is_process(*pid) {
             return Err(cannot(&error.into()));
         }
     }
+    let mut pids = with_children(&args.pid);
     for name in &args.cgroup {
         pids.extend(cgroup::processes(name).map_err(|error| cannot(&error.into()))?);
     }
