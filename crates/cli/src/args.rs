@@ -62,11 +62,11 @@ pub enum Command {
     /// Run a program and record what it does with its files; make a recording of a trace, or print
     /// one.
     #[command(after_long_help = examples::help("record"))]
-    #[command(override_usage = "filemap record [--apply] [--files GLOB] [--out RECORDING] \
-                                -- PROGRAM ARGS...\n       \
-                                filemap record --pid PID [--cold] [--duration TIME] \
+    #[command(override_usage = "filemap record [--apply] [--changes] [--files GLOB] \
+                                [--out RECORDING] -- PROGRAM ARGS...\n       \
+                                filemap record --pid PID [--cold] [--changes] [--duration TIME] \
                                 [--out RECORDING]\n       \
-                                filemap record --cgroup PATH [--cold] [--duration TIME] \
+                                filemap record --cgroup PATH [--cold] [--changes] [--duration TIME] \
                                 [--out RECORDING]\n       \
                                 filemap record --show RECORDING\n       \
                                 filemap record --import KIND FILE [--out RECORDING]")]
@@ -397,6 +397,10 @@ pub struct RecordArgs {
     /// The setting is restored on every way out.
     #[arg(long, conflicts_with_all = ["show", "import", "pid", "cgroup"])]
     pub apply: bool,
+    /// Record each change of page, for files larger than memory, as root. A page is taken from its
+    /// process soon after each touch, so that the next touch of it reads it from the disk again.
+    #[arg(long, conflicts_with_all = ["show", "import"])]
+    pub changes: bool,
     /// Print this recording as a job file, which the other commands take as they take the
     /// recording itself. What the job says otherwise stands first, as comments.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]

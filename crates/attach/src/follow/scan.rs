@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 use crate::{Error, MappedRange};
@@ -85,21 +86,21 @@ impl PageTable {
     }
 }
 
-/// How many pages of a range have an entry in the page tables of a process. `None` where the kernel
-/// cannot tell it, before Linux 6.7, or where the process is gone.
-pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<u64> {
+/// The addresses of a range whose pages have an entry in the page tables of a process, in order.
+/// `None` where the kernel cannot tell it, before Linux 6.7, or where the process is gone.
+pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<Vec<Range<u64>>> {
     let page_table = PageTable::open(pid)?;
     let mut regions = [Region::default(); REGIONS];
-    let (mut start, mut bytes) = (range.address, 0);
+    let (mut start, mut mapped) = (range.address, Vec::new());
     while start < range.end() {
         let (found, walk_end) = page_table.step(start, range.end(), &mut regions).ok()?;
-        bytes += regions[..found].iter().map(|region| region.end - region.start).sum::<u64>();
+        mapped.extend(regions[..found].iter().map(|region| region.start..region.end));
         if walk_end <= start {
             return None;
         }
         start = walk_end;
     }
-    Some(bytes / rustix::param::page_size() as u64)
+    Some(mapped)
 }
 
 /// Refuses a kernel that cannot tell.

@@ -24,6 +24,13 @@ const ENDING: &str = ".recording";
 pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     // Fault-around that an earlier command has left at one page is another program's too.
     crate::undo_what_was_left();
+    if args.changes && !rustix::process::geteuid().is_root() {
+        return Err(Error::CannotRun(
+            "--changes takes pages from a process that runs, which root may do; run it as root, or \
+             without --changes for first touches"
+                .to_string(),
+        ));
+    }
     match (&args.show, args.import.as_deref()) {
         (Some(path), _) => show(path),
         (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),

@@ -23,8 +23,9 @@ pub struct Assembly {
     /// The size of each file, as it was told last.
     sizes: Vec<u64>,
     counts: Counts,
-    /// The pages that were touched: one that is mapped anew is told again.
     firsts: Firsts,
+    /// The last touch of each thread, where each change of page is told.
+    changes: Option<HashMap<u32, (u32, u64, bool)>>,
     events: Vec<Event>,
     /// Events that name what was not told before, as what had told it was lost.
     pub unknown: u64,
@@ -68,8 +69,8 @@ fn next(count: &mut u32) -> u32 {
 }
 
 impl Assembly {
-    /// An assembly of first touches.
-    pub fn new(page_bytes: u64) -> Assembly {
+    /// An assembly of first touches, or of each change of page.
+    pub fn new(page_bytes: u64, has_changes: bool) -> Assembly {
         Assembly {
             page_bytes,
             processes: HashMap::new(),
@@ -79,6 +80,7 @@ impl Assembly {
             sizes: Vec::new(),
             counts: Counts::default(),
             firsts: Firsts::default(),
+            changes: has_changes.then(HashMap::new),
             events: Vec::new(),
             unknown: 0,
             paths: Vec::new(),
@@ -177,7 +179,7 @@ impl Assembly {
             Did::Touch { address, is_write } => {
                 let (page_bytes, is_write) = (self.page_bytes, *is_write);
                 if let Some((mapping, page)) = self.space(told).page_at(*address, page_bytes)
-                    && self.firsts.is_first(mapping, page, is_write)
+                    && self.is_told(told.thread, (mapping, page, is_write))
                 {
                     self.tell(told, What::Touch { mapping, page, is_write });
                 }
@@ -219,6 +221,15 @@ impl Assembly {
                 self.ended.insert(told.process);
                 self.forked.retain(|(pid, _), _| *pid != told.process.0);
             }
+        }
+    }
+
+    /// Whether a touch of a page of a mapping goes into the recording.
+    fn is_told(&mut self, thread: u32, touch: (u32, u64, bool)) -> bool {
+        let (mapping, page, is_write) = touch;
+        match &mut self.changes {
+            Some(last) => last.insert(thread, touch) != Some(touch),
+            None => self.firsts.is_first(mapping, page, is_write),
         }
     }
 
@@ -378,7 +389,7 @@ mod tests {
     #[test]
     fn addresses_become_pages_of_mappings() {
         let (parent, child) = ((7, 0), (8, 0));
-        let mut assembly = Assembly::new(PAGE);
+        let mut assembly = Assembly::new(PAGE, false);
         let all = &mut assembly;
         assert_eq!(of(all, parent, begin(1, 0)).len(), 1);
         assert_eq!(of(all, parent, open(55)).len(), 3);

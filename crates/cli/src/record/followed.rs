@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use filemap_attach::trace_points::{Event as Seen, What};
 use filemap_attach::{FileId, MappedFile, MappedRange};
 
+use super::changes::Changes;
 use super::single_pages::SinglePages;
 use super::source::Source;
 use super::told::{Did, Stored, Told};
@@ -22,6 +23,8 @@ const MOST_HELD: usize = 4096;
 pub struct Followed {
     source: Source,
     single: SinglePages,
+    /// Where each change of page is recorded.
+    changes: Option<Changes>,
     page_bytes: u64,
     wanted: WantedFiles,
     /// The files that were looked at; nothing for those that are not recorded.
@@ -83,6 +86,7 @@ impl Followed {
         Followed {
             source,
             single,
+            changes: None,
             page_bytes,
             wanted,
             files: HashMap::new(),
@@ -97,6 +101,13 @@ impl Followed {
             sizes: HashMap::new(),
             lost: 0,
         }
+    }
+
+    /// Has each change of page told, not first touches only.
+    pub fn with_changes(mut self) -> Followed {
+        self.source.keep_faults();
+        self.changes = Some(Changes::default());
+        self
     }
 
     /// What was told since this was asked last, in order of time. Nothing is told any more where it
@@ -120,6 +131,7 @@ impl Followed {
             fresh.iter().for_each(|seen| self.act(seen, is_over));
             self.source.pull()?;
         }
+        self.take_pages();
         let files = &self.files;
         let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
         self.single.try_again(&mut self.source, path_of);
@@ -127,6 +139,17 @@ impl Followed {
             self.take(seen);
         }
         Ok(std::mem::take(&mut self.told))
+    }
+
+    /// Has pages that were touched go again, where each change of page is recorded.
+    fn take_pages(&mut self) {
+        let Some(changes) = &mut self.changes else { return };
+        for (pid, address) in self.source.faulted() {
+            if self.single.come_one_at_a_time(pid, address) {
+                changes.touched(pid, address);
+            }
+        }
+        changes.take();
     }
 
     /// Has the pages of a mapping that was just made come one at a time.
@@ -181,8 +204,21 @@ impl Followed {
         self.single.restore()
     }
 
-    pub fn single(&self) -> &SinglePages {
-        &self.single
+    /// Mappings of which pages came with others that were touched.
+    pub fn late(&self) -> u64 {
+        self.single.late()
+    }
+
+    /// Pages that stayed in the page table of their process while too many others were touched.
+    pub fn late_pages(&self) -> u64 {
+        self.changes.as_ref().map_or(0, |changes| changes.late)
+    }
+
+    /// The first refusal to do what the recording needs.
+    pub fn refused(&self) -> Option<String> {
+        let changes = self.changes.as_ref().and_then(|changes| changes.refused.as_ref());
+        let single = self.single.refused.as_ref().map(ToString::to_string);
+        single.or_else(|| changes.map(ToString::to_string))
     }
 
     /// Records of the kernel that were lost.

@@ -2,6 +2,7 @@
 //! run, and written as a recording.
 
 mod assembly;
+mod changes;
 mod firsts;
 mod followed;
 mod single_pages;
@@ -16,13 +17,14 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use filemap_attach::MappedRange;
-use filemap_recording::{Error as RecordingError, Event, Header, Totals, What, Writer};
+use filemap_recording::{Error as RecordingError, Event, Header, Mode, Totals, What, Writer};
 
 use crate::error::Error;
 use assembly::Assembly;
 use told::Told;
 use user_times::UserTimes;
 
+pub use changes::MOST_OPEN;
 pub use followed::Followed;
 pub use single_pages::{SinglePages, drop_cached, drop_pages, is_private_writable, settle_lists};
 pub use source::Source;
@@ -50,6 +52,8 @@ pub struct Recorded<W> {
     pub files: Vec<OsString>,
     /// Mappings of which pages came with others that were touched before they came one at a time.
     pub late: u64,
+    /// Pages that were taken from their process later than it is said of each change of page.
+    pub late_pages: u64,
     /// Why pages did not come one at a time somewhere.
     pub refused: Option<String>,
     /// The mappings that stay advised RANDOM, with their processes.
@@ -69,7 +73,7 @@ pub fn record<W: Write>(
 ) -> Recorded<W> {
     let mut recording = Recording {
         writer: Writer::new(output, name, header),
-        assembly: Assembly::new(header.page_size),
+        assembly: Assembly::new(header.page_size, header.mode == Mode::Changes),
         times: UserTimes::new(),
         kept: Vec::new(),
     };
@@ -95,10 +99,9 @@ pub fn record<W: Write>(
         }
     };
     let left = followed.end_advice();
-    let single = followed.single();
-    let refused = single.refused.as_ref().map(ToString::to_string);
-    let recorded = recording.end(followed.lost(), single.late(), refused, failed);
-    Recorded { left, ..recorded }
+    let (late, refused) = (followed.late(), followed.refused());
+    let recorded = recording.end(followed.lost(), late, refused, failed);
+    Recorded { left, late_pages: followed.late_pages(), ..recorded }
 }
 
 struct Recording<W: Write> {
@@ -149,6 +152,7 @@ impl<W: Write> Recording<W> {
         }
         let Assembly { unknown, paths: files, .. } = self.assembly;
         let written = self.writer.and_then(Writer::finish);
-        Recorded { written, unknown, files, late, refused, left: Vec::new(), failed }
+        let left = Vec::new();
+        Recorded { written, unknown, files, late, late_pages: 0, refused, left, failed }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
@@ -51,6 +52,13 @@ struct Own {
     /// When that was: it may have been given although the answer is a refusal.
     from_ns: u64,
     until_ns: u64,
+}
+
+/// What the page tables had when a thread was held.
+struct Held {
+    at_ns: u64,
+    /// The addresses of pages that had an entry, where that can be told.
+    mapped: Option<Vec<Range<u64>>>,
 }
 
 /// A mapping whose threads could not be held.
@@ -129,20 +137,11 @@ impl SinglePages {
         if was != Readahead::Random {
             self.note(seen.pid, range);
         }
-        // What the page tables had when the thread was held, and when that was.
-        let held: Arc<OnceLock<(u64, Option<u64>)>> = Arc::default();
+        let held: Arc<OnceLock<Held>> = Arc::default();
         let is_done = match dropped.clone() {
             // Before the thread goes on, so that it finds nothing of what came with its first
             // touches.
-            Some(file) if !is_private => {
-                let advice = [Advice::Random, Advice::PageOut];
-                let (pid, of, held) = (seen.pid, range.clone(), held.clone());
-                self.advise(seen, range, &advice, move || {
-                    held.get_or_init(|| (now_ns(), mapped_pages(pid, &of)));
-                    drop_pages(&file);
-                    settle_lists();
-                })
-            }
+            Some(file) if !is_private => self.take_pages(seen, range, file, held.clone()),
             _ => self.advise(seen, range, &[Advice::Random], || ()),
         };
         if !is_done {
@@ -161,33 +160,64 @@ impl SinglePages {
         if is_private {
             return drop_pages(&file);
         }
-        let (held_ns, mapped) = held.get().copied().unwrap_or((until_ns, None));
-        let faulted = source.faults(seen.pid, range, seen.at_ns, held_ns);
-        // Nobody tells of the touch of a page that came with another one.
-        let came_with_others = mapped.map_or(faulted > 1, |mapped| faulted > 0 && mapped > faulted);
-        self.late += u64::from(came_with_others && !was_there);
+        let came = came_with_others(source, seen, range, held.get());
+        // Where it cannot be told, each fault but the first may have come with the one before.
+        let may_come = || source.faults(seen.pid, range, seen.at_ns, until_ns).len() > 1;
+        let mut is_late = came.unwrap_or_else(may_come);
         // What other threads have read meanwhile, or read then, can only be dropped later.
         let (mut from_ns, mut left_before) = (until_ns, u64::MAX);
         for _ in 0..MOST_ROUNDS {
             let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
-            let touched = source.faults(seen.pid, range, from_ns, u64::MAX);
+            let touched = source.faults(seen.pid, range, from_ns, u64::MAX).len() as u64;
             // Others have it in use where it does not get less.
             if source.pull().is_err() || left <= touched || left >= left_before {
-                return;
+                break;
             }
             left_before = left;
             sleep(BETWEEN_ROUNDS);
             from_ns = now_ns();
-            let file = file.clone();
-            settle_lists();
-            self.advise(seen, range, &[Advice::PageOut], move || drop_pages(&file));
+            let held = Arc::default();
+            self.take_pages(seen, range, file.clone(), Arc::clone(&held));
+            if source.pull().is_err() {
+                break;
+            }
+            is_late |= came_with_others(source, seen, range, held.get()).unwrap_or_default();
         }
+        self.late += u64::from(is_late && !was_there);
+    }
+
+    /// Has the pages of a mapping come one at a time from here on, and takes those that are there.
+    /// What the page tables had then is in `held`.
+    fn take_pages(
+        &mut self,
+        seen: &Seen,
+        range: &MappedRange,
+        file: Arc<File>,
+        held: Arc<OnceLock<Held>>,
+    ) -> bool {
+        let (pid, of) = (seen.pid, range.clone());
+        self.advise(seen, range, &[Advice::Random, Advice::PageOut], move || {
+            let is_first = held.get().is_none();
+            held.get_or_init(|| Held { at_ns: now_ns(), mapped: mapped_pages(pid, &of) });
+            if !is_first {
+                drop_arriving(&file);
+            }
+        })
     }
 
     /// Mappings of which pages may have come with others that were touched: those that were touched
     /// before they were advised, and those whose threads could not be held until the end.
     pub fn late(&self) -> u64 {
         self.late + self.waiting.len() as u64
+    }
+
+    /// Whether an address is in a mapping whose pages come one at a time, and are its file's.
+    pub fn come_one_at_a_time(&self, pid: u32, address: u64) -> bool {
+        self.advised.iter().any(|of| {
+            of.pid == pid
+                && (of.range.address..of.range.end()).contains(&address)
+                && !is_private_writable(&of.range)
+        })
     }
 
     /// Tries again with mappings whose threads could not be held.
@@ -338,12 +368,48 @@ impl SinglePages {
     }
 }
 
+/// Whether pages of a mapping were there, when a thread was held, that came with others that were
+/// touched. Nobody tells of touches of them. `None` where the page tables could not be read.
+fn came_with_others(
+    source: &Source,
+    seen: &Seen,
+    range: &MappedRange,
+    held: Option<&Held>,
+) -> Option<bool> {
+    let Held { at_ns, mapped } = held?;
+    let faulted = source.faults(seen.pid, range, seen.at_ns, *at_ns);
+    let page_bytes = page_size();
+    let runs = mapped.as_ref()?.iter();
+    let mut pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
+    Some(!faulted.is_empty() && pages.any(|page| !faulted.contains(&page)))
+}
+
+/// Drops a file from the page cache while its pages may still arrive from the disk.
+fn drop_arriving(file: &File) {
+    let (mut least, mut rounds_without_less) = (u64::MAX, 0);
+    while rounds_without_less < MOST_WITHOUT_LESS {
+        drop_pages(file);
+        settle_lists();
+        let left = CacheStat::of(file, ..).map_or(0, |stat| stat.cached);
+        if left == 0 {
+            return;
+        }
+        rounds_without_less = if left < least { 0 } else { rounds_without_less + 1 };
+        least = least.min(left);
+        sleep(BETWEEN_ROUNDS);
+    }
+}
+
 /// The threads of a process are looked at once.
 const ONCE: Duration = Duration::ZERO;
 
 /// So often a file is dropped of which pages are being read.
 const MOST_ROUNDS: usize = 10;
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
+
+/// A file is dropped again until so many rounds in turn have found no fewer pages: others have the
+/// rest in use.
+const MOST_WITHOUT_LESS: u32 = 3;
 
 /// So many mappings wait for a thread that can be held.
 const MOST_WAITING: usize = 1024;

@@ -21,6 +21,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(2);
 /// Programs map their files when they begin, and one after the other.
 const AWAKE_AFTER_EXEC: Duration = Duration::from_millis(100);
 const AWAKE_AFTER_MAP: Duration = Duration::from_millis(10);
+/// Where faults are kept, each is to be looked at soon.
+const AWAKE_AFTER_FAULT: Duration = Duration::from_millis(2);
 
 /// What is told of processes.
 pub struct Source {
@@ -29,6 +31,8 @@ pub struct Source {
     early: Vec<Seen>,
     /// Mappings, advice and new processes of [`Source::early`] that nobody has looked at.
     fresh: Vec<Seen>,
+    /// The process and the address of each fault that nobody has looked at, where they are kept.
+    faulted: Option<Vec<(u32, u64)>>,
     awake_until: Instant,
     /// There is another CPU for the program.
     has_cpus: bool,
@@ -89,7 +93,7 @@ impl Source {
     fn of(by: By) -> Source {
         let has_cpus = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
         let (early, fresh) = (Vec::new(), Vec::new());
-        Source { by, early, fresh, awake_until: Instant::now(), has_cpus }
+        Source { by, early, fresh, faulted: None, awake_until: Instant::now(), has_cpus }
     }
 
     /// Whether it tells what goes through system calls: reads, advice, and what is taken away.
@@ -127,6 +131,12 @@ impl Source {
             By::Points(points) => points.read(true, &mut |event| early.push(event)),
             By::Events(follower) => follower.read(&mut |event| early.push(seen(event)))?,
         }
+        if let Some(faulted) = &mut self.faulted {
+            faulted.extend(self.early[first..].iter().filter_map(|seen| match seen.what {
+                What::Fault { address, .. } => Some((seen.pid, address)),
+                _ => None,
+            }));
+        }
         let is_fresh = |seen: &&Seen| {
             matches!(
                 seen.what,
@@ -141,6 +151,7 @@ impl Source {
         let awake = self.early[first..].iter().filter_map(|seen| match seen.what {
             What::Exec => Some(AWAKE_AFTER_EXEC),
             What::Map(_) => Some(AWAKE_AFTER_MAP),
+            What::Fault { .. } if self.faulted.is_some() => Some(AWAKE_AFTER_FAULT),
             _ => None,
         });
         if let Some(longest) = awake.max().filter(|_| self.has_cpus) {
@@ -155,8 +166,25 @@ impl Source {
         std::mem::take(&mut self.fresh)
     }
 
-    /// On how many pages of a range faults are told that came in this time, and are not taken yet.
-    pub fn faults(&self, pid: u32, range: &MappedRange, from_ns: u64, until_ns: u64) -> u64 {
+    /// Keeps faults for [`Source::faulted`].
+    pub fn keep_faults(&mut self) {
+        self.faulted = Some(Vec::new());
+    }
+
+    /// The process and the address of each fault that was told since this was asked last.
+    pub fn faulted(&mut self) -> Vec<(u32, u64)> {
+        self.faulted.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The pages of a range on which faults are told that came in this time, and are not taken yet:
+    /// addresses, divided by the page size.
+    pub fn faults(
+        &self,
+        pid: u32,
+        range: &MappedRange,
+        from_ns: u64,
+        until_ns: u64,
+    ) -> HashSet<u64> {
         let page_bytes = page_size();
         let page = |seen: &Seen| match seen.what {
             What::Fault { address, .. } => {
@@ -167,7 +195,7 @@ impl Source {
             }
             _ => None,
         };
-        self.early.iter().filter_map(page).collect::<HashSet<_>>().len() as u64
+        self.early.iter().filter_map(page).collect()
     }
 
     /// What was told, in order of time. What is less than a millisecond old comes the next time, or

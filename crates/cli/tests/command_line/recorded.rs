@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -37,10 +38,15 @@ const MOST_RECORDINGS: usize = 50;
 
 /// Records `words` to a file `name`, and compares what the program does with what it does alone.
 pub fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>> {
+    recorded_with(place, name, "", words)
+}
+
+/// The same with other flags of the command.
+fn recorded_with(place: &Place, name: &str, flags: &str, words: &[&str]) -> Option<Vec<Event>> {
     let path = place.scratch.path(name);
     let alone = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
     for _ in 0..MOST_RECORDINGS {
-        let mut command = place.command("record", &format!("--out {path} --"));
+        let mut command = place.command("record", &format!("{flags} --out {path} --"));
         let output = command.args(words).output().expect("the command starts");
         if !is_recorded(&output) {
             return None;
@@ -75,12 +81,17 @@ fn touches(events: &[Event], path: &str) -> Vec<u64> {
 
 /// The pages of random accesses, by the same generator as the program's.
 fn pages(accesses: u64) -> impl Iterator<Item = u64> {
+    pages_of(PAGES, accesses)
+}
+
+/// The same in a file of `pages`.
+fn pages_of(pages: u64, accesses: u64) -> impl Iterator<Item = u64> {
     let mut state: u64 = 88_172_645_463_325_252;
     (0..accesses).map(move |_| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state % PAGES
+        state % pages
     })
 }
 
@@ -97,6 +108,54 @@ fn a_recording_has_each_first_touch_in_order() {
     let Some(events) = recorded(&place, "r", &[&program, &data, "3000"]) else { return };
     assert_eq!(touches(&events, &data), first_touches(3000));
     assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
+}
+
+/// Each touch of a page is recorded that is not among the 64 pages before it, and no other.
+#[test]
+fn a_recording_of_changes_has_pages_again() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root may take pages from a process");
+    }
+    if !crate::has_disk() {
+        return;
+    }
+    const IN_FILE: u64 = 1024;
+    const OPEN: usize = 64;
+    let place = Place::new("record_changes");
+    let [program, data] = place.lookups();
+    let file = File::options().write(true).open(&data).expect("it was written");
+    file.set_len(IN_FILE * 4096).and_then(|()| file.sync_all()).expect("it can be cut");
+    let words: [&str; 3] = [&program, &data, "6000"];
+    let Some(events) = recorded_with(&place, "r", "--changes", &words) else { return };
+    let touched = touches(&events, &data);
+    let mut told = touched.iter().peekable();
+    let mut last: Vec<u64> = Vec::new();
+    for page in pages_of(IN_FILE, 6000) {
+        let age = last.iter().rev().position(|of| *of == page);
+        match told.next_if_eq(&&page) {
+            Some(_) => {}
+            None => assert!(age.is_some_and(|age| age < OPEN), "page {page} of age {age:?}"),
+        }
+        last.retain(|of| *of != page);
+        last.push(page);
+    }
+    assert_eq!(told.next(), None);
+    assert!(touched.len() > 5000, "{} of 6000 touches", touched.len());
+}
+
+/// Without the right to take pages from a process nothing begins.
+#[test]
+fn changes_are_refused_to_others_than_root() {
+    let place = Place::new("record_changes_refused");
+    let is_root = rustix::process::geteuid().is_root();
+    let mut command = place.command("record", "--changes -- true");
+    if is_root {
+        command.uid(65534);
+    }
+    let output = command.output().expect("the command starts");
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(4), 1), "{message}");
+    assert!(message.contains("--changes") && message.contains("as root"), "{message}");
 }
 
 /// Time for a window of 8 MiB to arrive, also on a busy disk.

@@ -95,10 +95,13 @@ fn record(
         let reading = scope.spawn(|| {
             // What is to be read cannot be had where nothing comes.
             let source = source.into_iter().next()?;
-            let header = wanted::header(words);
+            let header = wanted::header(args, words);
             let single = SinglePages::of_children(&source);
             let page_bytes = header.page_size;
             let mut followed = Followed::new(source, single, page_bytes, wanted::files(args));
+            if args.changes {
+                followed = followed.with_changes();
+            }
             Some(record::record(&mut followed, target, name, &header, &is_over))
         });
         let ended = open(journal).and_then(|(source, events)| {

@@ -53,10 +53,18 @@ pub fn kept(
              others before they could be read one at a time; run it again, with its files not cached",
             recorded.late
         )
+    } else if recorded.late_pages > 0 {
+        format!(
+            "the recording in '{name}' may lack touches: {} pages were taken from their process \
+             after it had touched more than {} others; run it again on a machine that does less",
+            recorded.late_pages,
+            record::MOST_OPEN
+        )
     } else if touches == 0 {
         nothing(args)
     } else if stderr().is_terminal() {
-        format!("{touches} first touches of pages are in '{name}'")
+        let which = if args.changes { "" } else { "first " };
+        format!("{touches} {which}touches of pages are in '{name}'")
     } else {
         return Ok(());
     };

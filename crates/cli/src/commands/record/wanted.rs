@@ -5,19 +5,21 @@ use std::ffi::OsString;
 use filemap_recording::{Header, Mode};
 
 use crate::args::RecordArgs;
-use crate::record::{self, WantedFiles};
+use crate::record::{self, MOST_OPEN, WantedFiles};
 
 /// The header of a recording of the program with these `words`, where they are known.
-pub fn header(words: Vec<OsString>) -> Header {
+pub fn header(args: &RecordArgs, words: Vec<OsString>) -> Header {
     let system = rustix::system::uname();
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let mode = if args.changes { Mode::Changes } else { Mode::FirstTouches };
     Header {
+        open_pages: if args.changes { MOST_OPEN as u64 } else { 0 },
         command: words,
         page_size: rustix::param::page_size() as u64,
         clock: record::CLOCK.to_string(),
         kernel: text(system.release()),
         machine: text(system.machine()),
-        ..Header::new(Mode::FirstTouches)
+        ..Header::new(mode)
     }
 }
 
