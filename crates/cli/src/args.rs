@@ -64,10 +64,10 @@ pub enum Command {
     #[command(after_long_help = examples::help("record"))]
     #[command(override_usage = "filemap record [--apply] [--changes] [--files GLOB] \
                                 [--out RECORDING] -- PROGRAM ARGS...\n       \
-                                filemap record --pid PID [--cold] [--changes] [--duration TIME] \
-                                [--out RECORDING]\n       \
-                                filemap record --cgroup PATH [--cold] [--changes] [--duration TIME] \
-                                [--out RECORDING]\n       \
+                                filemap record --pid PID [--cold] [--changes] \
+                                [--duration TIME] [--out RECORDING]\n       \
+                                filemap record --cgroup PATH [--cold] [--changes] \
+                                [--duration TIME] [--out RECORDING]\n       \
                                 filemap record --show RECORDING\n       \
                                 filemap record --import KIND FILE [--out RECORDING]")]
     Record(RecordArgs),

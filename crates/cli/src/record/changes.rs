@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::{Error, PageOut};
 
-use super::single_pages::settle_lists;
+use super::page_cache::settle_lists;
 
 /// A page is taken from its process before that has touched so many others. It is tried until then,
 /// as the kernel does not give up a page that is being read.

@@ -5,6 +5,7 @@ mod assembly;
 mod changes;
 mod firsts;
 mod followed;
+mod page_cache;
 mod single_pages;
 mod source;
 mod space;
@@ -26,7 +27,8 @@ use user_times::UserTimes;
 
 pub use changes::MOST_OPEN;
 pub use followed::Followed;
-pub use single_pages::{SinglePages, drop_cached, drop_pages, is_private_writable, settle_lists};
+pub use page_cache::{drop_cached, drop_pages, settle_lists};
+pub use single_pages::{SinglePages, is_private_writable};
 pub use source::Source;
 pub use wanted::{SMALLEST, WantedFiles};
 

@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -17,8 +16,8 @@ use filemap_attach::{FileId, MappedRange, advise_all, advise_any, mapped_pages};
 use filemap_govern::{Journal, start_ticks};
 use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
-use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
 
+use super::page_cache::{drop_arriving, drop_pages};
 use super::source::{Source, now_ns};
 use crate::govern::run_directory::run_directory;
 
@@ -384,32 +383,12 @@ fn came_with_others(
     Some(!faulted.is_empty() && pages.any(|page| !faulted.contains(&page)))
 }
 
-/// Drops a file from the page cache while its pages may still arrive from the disk.
-fn drop_arriving(file: &File) {
-    let (mut least, mut rounds_without_less) = (u64::MAX, 0);
-    while rounds_without_less < MOST_WITHOUT_LESS {
-        drop_pages(file);
-        settle_lists();
-        let left = CacheStat::of(file, ..).map_or(0, |stat| stat.cached);
-        if left == 0 {
-            return;
-        }
-        rounds_without_less = if left < least { 0 } else { rounds_without_less + 1 };
-        least = least.min(left);
-        sleep(BETWEEN_ROUNDS);
-    }
-}
-
 /// The threads of a process are looked at once.
 const ONCE: Duration = Duration::ZERO;
 
 /// So often a file is dropped of which pages are being read.
 const MOST_ROUNDS: usize = 10;
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
-
-/// A file is dropped again until so many rounds in turn have found no fewer pages: others have the
-/// rest in use.
-const MOST_WITHOUT_LESS: u32 = 3;
 
 /// So many mappings wait for a thread that can be held.
 const MOST_WAITING: usize = 1024;
@@ -441,29 +420,4 @@ impl Advised {
 /// Whether what was written there may be in no file.
 pub fn is_private_writable(range: &MappedRange) -> bool {
     !range.is_shared && range.protection & libc::PROT_WRITE.cast_unsigned() != 0
-}
-
-/// Drops a file from the page cache, as far as nobody has it mapped.
-pub fn drop_cached(path: impl AsRef<Path>) {
-    if let Ok(file) = File::open(path.as_ref()) {
-        drop_pages(&file);
-    }
-}
-
-/// Has pages that were just read, or could not be dropped, come to the lists from which they can be
-/// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
-/// of this program is.
-pub fn settle_lists() {
-    if let Ok(own) = File::open("/proc/self/exe") {
-        let _ = fadvise(&own, 0, NonZeroU64::new(page_size()), FileAdvice::DontNeed);
-    }
-}
-
-/// Drops an open file from the page cache in the same way.
-pub fn drop_pages(file: &File) {
-    let drop = || fadvise(file, 0, None, FileAdvice::DontNeed);
-    let _ = drop();
-    if CacheStat::of(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
-        let _ = fdatasync(file).and_then(|()| drop());
-    }
 }
