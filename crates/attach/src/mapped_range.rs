@@ -40,4 +40,15 @@ impl MappedRange {
     pub fn end(&self) -> u64 {
         self.address.saturating_add(self.length_bytes)
     }
+
+    /// The part of it from `start` to `end`; `None` where nothing is left.
+    pub fn part(&self, start: u64, end: u64) -> Option<MappedRange> {
+        let (start, end) = (start.max(self.address), end.min(self.end()));
+        (start < end).then(|| MappedRange {
+            address: start,
+            length_bytes: end - start,
+            offset_bytes: self.offset_bytes + (start - self.address),
+            ..self.clone()
+        })
+    }
 }

@@ -6,13 +6,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Error;
+use crate::follow::PageTable;
 
 /// The kernel takes so many ranges at a time (`UIO_MAXIOV`).
 const MOST_RANGES: usize = 1024;
 
-/// A process from which pages can be taken.
+/// A process from which pages can be taken, as long as it is the same program.
 #[derive(Debug)]
-pub struct PageOut(OwnedFd);
+pub struct PageOut {
+    process: OwnedFd,
+    page_table: PageTable,
+}
 
 impl PageOut {
     /// # Errors
@@ -20,16 +24,18 @@ impl PageOut {
     pub fn of(pid: u32) -> Result<PageOut, Error> {
         let gone = || Error::Gone { pid };
         let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
-        pidfd_open(id, PidfdFlags::empty()).map(PageOut).map_err(|_| gone())
+        let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| gone())?;
+        let page_table = PageTable::open(pid).ok_or_else(gone)?;
+        Ok(PageOut { process, page_table })
     }
 
-    /// Takes the pages at `addresses` from the process and from the page cache, as far as no other
-    /// process has them mapped and they are not changed (process_madvise(2) with MADV_PAGEOUT).
-    /// The next touch of one that was taken is a major fault. Nothing that the program has written
-    /// is lost. A page that no mapping has any more is passed over.
+    /// Takes the pages at `addresses` from the process and from the page cache, as far as nothing
+    /// else has them mapped and they are not changed (process_madvise(2) with MADV_PAGEOUT). The
+    /// next touch of one that was taken is a major fault. Nothing that the program has written is
+    /// lost. A page that no mapping has any more, or that is locked, is passed over.
     ///
     /// # Errors
-    /// Not CAP_SYS_NICE, which lets a process do this to another one.
+    /// Before Linux 5.10; not CAP_SYS_NICE and the right to trace the process.
     pub fn take(&self, addresses: impl Iterator<Item = u64>) -> Result<(), Error> {
         let page_bytes = rustix::param::page_size();
         let ranges: Vec<libc::iovec> = addresses
@@ -40,20 +46,31 @@ impl PageOut {
             .collect();
         for mut ranges in ranges.chunks(MOST_RANGES) {
             while !ranges.is_empty() {
-                let done = self.advise(ranges);
-                match done {
-                    Err(cause) if cause.raw_os_error() == Some(libc::EPERM) => {
-                        let remedy = "run this as root";
-                        return Err(Error::refused("process_madvise(2)", cause, remedy));
-                    }
-                    // It stops at the first that cannot be taken, and says how far it has come.
-                    done => {
-                        ranges = &ranges[(done.unwrap_or(0) / page_bytes + 1).min(ranges.len())..]
-                    }
-                }
+                // It stops at the first that cannot be taken, and says how far it has come.
+                let done = match self.advise(ranges) {
+                    Ok(bytes) => bytes / page_bytes + 1,
+                    Err(cause) => match cause.raw_os_error() {
+                        Some(libc::ESRCH) => return Ok(()),
+                        Some(libc::ENOMEM | libc::EINVAL) => 1,
+                        _ => {
+                            let what = "taking pages from a process (process_madvise)";
+                            return Err(Error::refused(what, cause, "run this as real root"));
+                        }
+                    },
+                };
+                ranges = &ranges[done.min(ranges.len())..];
             }
         }
         Ok(())
+    }
+
+    /// Whether the page at `address` has an entry in the page table of the process.
+    pub fn has(&self, address: u64) -> bool {
+        let page_bytes = rustix::param::page_size() as u64;
+        let start = address / page_bytes * page_bytes;
+        let mut has = false;
+        self.page_table.scan(start, start + page_bytes, |_| has = true);
+        has
     }
 
     /// Returns how many bytes were advised.
@@ -62,7 +79,7 @@ impl PageOut {
         let advised = unsafe {
             libc::syscall(
                 libc::SYS_process_madvise,
-                self.0.as_raw_fd(),
+                self.process.as_raw_fd(),
                 ranges.as_ptr(),
                 ranges.len(),
                 libc::MADV_PAGEOUT,

@@ -53,8 +53,8 @@ pub struct Header {
     /// Where touches were looked for at an interval only, that interval in nanoseconds; otherwise
     /// 0.
     pub resolution_ns: u64,
-    /// With [`Mode::Changes`] how many other pages a process touches until a page that it touches
-    /// again is in it. Otherwise 0.
+    /// With [`Mode::Changes`] before how many others a page that a process touches again may not be
+    /// told again. Otherwise 0.
     pub open_pages: u64,
     /// Base page size in bytes.
     pub page_size: u64,

@@ -8,6 +8,7 @@ mod refusal;
 mod scan;
 mod watched;
 
+pub(crate) use scan::PageTable;
 pub use scan::mapped_pages;
 
 use std::os::fd::BorrowedFd;

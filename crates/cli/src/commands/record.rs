@@ -14,6 +14,7 @@ use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::input;
 use crate::output::{self, Inputs, Target};
+use crate::record::Source;
 use crate::recording;
 use crate::{Outcome, interrupt};
 
@@ -31,6 +32,13 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
                 .to_string(),
         ));
     }
+    if args.changes && !args.cold && args.program.is_empty() {
+        return Err(Error::Usage(
+            "--changes needs --cold for processes that run: pages that they have mapped already \
+             show no touch"
+                .to_string(),
+        ));
+    }
     match (&args.show, args.import.as_deref()) {
         (Some(path), _) => show(path),
         (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),
@@ -42,6 +50,18 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
         )),
         _ => program::run(args),
     }
+}
+
+/// Refuses to record changes where the kernel does not tell of all touches.
+fn check_changes(args: &RecordArgs, source: &Source) -> Result<(), Error> {
+    if args.changes && !source.tells_calls() {
+        return Err(Error::CannotRun(
+            "--changes needs the tracepoints of page faults, which root of the machine has on \
+             x86-64 with tracefs; leave it out for first touches"
+                .to_string(),
+        ));
+    }
+    Ok(())
 }
 
 /// Prints the recording at `path` as a job file, behind what that says otherwise.

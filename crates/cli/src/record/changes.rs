@@ -1,83 +1,76 @@
 //! Has pages go again that were touched, so that each change of page is a fault.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use filemap_attach::{Error, PageOut};
 
 use super::page_cache::settle_lists;
-
-/// A page is taken from its process before that has touched so many others. It is tried until then,
-/// as the kernel does not give up a page that is being read.
-pub const MOST_OPEN: usize = 64;
+use super::recent::Recent;
 
 /// Pages are taken when so many were touched, or after so long.
-const AT_A_TIME: usize = 8;
+const AT_A_TIME: u64 = 8;
 const BETWEEN: Duration = Duration::from_millis(1);
 
-/// The pages of a process that touches nothing more are tried for so long.
-const LONGEST_READ: Duration = Duration::from_millis(50);
-
-/// The pages that processes have touched last.
+/// The pages that processes have touched last, which are taken from them again.
 #[derive(Default)]
 pub struct Changes {
     processes: HashMap<u32, Process>,
     /// How many were touched since pages were taken last.
-    touched: usize,
+    touched: u64,
     taken: Option<Instant>,
-    /// Pages that stayed while more than [`MOST_OPEN`] others were touched.
-    pub late: u64,
+    /// Pages that stayed although their process touched [`super::MOST_OPEN`] others.
+    pub stayed: u64,
     /// The first refusal.
     pub refused: Option<Error>,
 }
 
 struct Process {
-    pages: PageOut,
-    /// In the order of their touches.
-    open: VecDeque<Open>,
-}
-
-struct Open {
-    address: u64,
-    at: Instant,
-    is_tried: bool,
+    memory: PageOut,
+    recent: Recent,
 }
 
 impl Changes {
-    /// A page of a recorded mapping was touched.
-    pub fn touched(&mut self, pid: u32, address: u64) {
+    /// A thread of a process touched a page of a recorded mapping.
+    pub fn touched(&mut self, pid: u32, tid: u32, address: u64) {
         let process = match self.processes.entry(pid) {
             Entry::Occupied(process) => process.into_mut(),
             Entry::Vacant(vacant) => {
                 // It may have ended meanwhile.
-                let Ok(pages) = PageOut::of(pid) else { return };
-                vacant.insert(Process { pages, open: VecDeque::new() })
+                let Ok(memory) = PageOut::of(pid) else { return };
+                vacant.insert(Process { memory, recent: Recent::default() })
             }
         };
-        process.open.push_back(Open { address, at: Instant::now(), is_tried: false });
+        process.recent.touch(tid, address);
         self.touched += 1;
     }
 
-    /// Takes the pages that were touched last, when it is time.
+    /// A process has ended, or is another program.
+    pub fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// Takes pages, when it is time.
     pub fn take(&mut self) {
         let is_time = self.taken.is_none_or(|taken| taken.elapsed() >= BETWEEN);
-        if self.processes.is_empty() || self.touched < AT_A_TIME && !is_time {
+        if self.touched == 0 || self.touched < AT_A_TIME && !is_time {
             return;
         }
-        settle_lists();
-        for Process { pages, open } in self.processes.values_mut() {
-            if let Err(error) = pages.take(open.iter().map(|of| of.address)) {
-                self.refused.get_or_insert(error);
+        let mut refused = None;
+        for Process { memory, recent } in self.processes.values_mut() {
+            let taken = memory.take(recent.due());
+            recent.keep_due(|address| memory.has(address));
+            // Those that wait on the list of a CPU cannot be taken before they leave it.
+            if taken.is_ok() && recent.is_any_old() {
+                settle_lists();
+                let _ = memory.take(recent.due());
+                recent.keep_due(|address| memory.has(address));
             }
-            let more = open.len().saturating_sub(MOST_OPEN);
-            self.late += open.drain(..more).filter(|of| !of.is_tried).count() as u64;
-            while open.front().is_some_and(|of| of.at.elapsed() >= LONGEST_READ) {
-                open.pop_front();
-            }
-            open.iter_mut().for_each(|of| of.is_tried = true);
+            refused = refused.or(taken.err());
+            self.stayed += recent.leave_oldest();
         }
-        self.processes.retain(|_, of| !of.open.is_empty());
+        self.refused = self.refused.take().or(refused);
         (self.touched, self.taken) = (0, Some(Instant::now()));
     }
 }

@@ -144,9 +144,9 @@ impl Followed {
     /// Has pages that were touched go again, where each change of page is recorded.
     fn take_pages(&mut self) {
         let Some(changes) = &mut self.changes else { return };
-        for (pid, address) in self.source.faulted() {
-            if self.single.come_one_at_a_time(pid, address) {
-                changes.touched(pid, address);
+        for (pid, tid, address) in self.source.faulted() {
+            if self.single.may_be_taken(pid, address) {
+                changes.touched(pid, tid, address);
             }
         }
         changes.take();
@@ -156,6 +156,7 @@ impl Followed {
     fn act(&mut self, seen: &Seen, is_over: bool) {
         match &seen.what {
             What::Map(map) if !is_over => {
+                self.single.replaced(seen.pid, map);
                 let Some(MappedFile { id: file, path }) = &map.file else { return };
                 if !self.files.contains_key(file) {
                     self.know(*file, path);
@@ -166,6 +167,7 @@ impl Followed {
                     self.single.mapped(&mut self.source, seen, map, &stored.path);
                 }
             }
+            What::Exec => self.forget_memory(seen.pid),
             What::Begin { parent } if *parent != seen.pid => {
                 self.single.forked(*parent, seen.pid);
             }
@@ -209,16 +211,16 @@ impl Followed {
         self.single.late()
     }
 
-    /// Pages that stayed in the page table of their process while too many others were touched.
-    pub fn late_pages(&self) -> u64 {
-        self.changes.as_ref().map_or(0, |changes| changes.late)
+    /// Touches whose page stayed in its process where each change is recorded, and the first
+    /// refusal to take pages.
+    pub fn stayed(&self) -> (u64, Option<String>) {
+        let Some(changes) = &self.changes else { return (0, None) };
+        (changes.stayed, changes.refused.as_ref().map(ToString::to_string))
     }
 
-    /// The first refusal to do what the recording needs.
+    /// The first refusal to have pages come one at a time.
     pub fn refused(&self) -> Option<String> {
-        let changes = self.changes.as_ref().and_then(|changes| changes.refused.as_ref());
-        let single = self.single.refused.as_ref().map(ToString::to_string);
-        single.or_else(|| changes.map(ToString::to_string))
+        self.single.refused.as_ref().map(ToString::to_string)
     }
 
     /// Records of the kernel that were lost.
@@ -326,6 +328,14 @@ impl Followed {
         if self.process(seen.pid).threads.is_empty() {
             self.tell_if_begun(seen, Did::End);
             self.processes.remove(&seen.pid);
+            self.forget_memory(seen.pid);
+        }
+    }
+
+    fn forget_memory(&mut self, pid: u32) {
+        self.single.forget(pid);
+        if let Some(changes) = &mut self.changes {
+            changes.forget(pid);
         }
     }
 

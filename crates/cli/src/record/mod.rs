@@ -6,6 +6,7 @@ mod changes;
 mod firsts;
 mod followed;
 mod page_cache;
+mod recent;
 mod single_pages;
 mod source;
 mod space;
@@ -25,9 +26,9 @@ use assembly::Assembly;
 use told::Told;
 use user_times::UserTimes;
 
-pub use changes::MOST_OPEN;
 pub use followed::Followed;
 pub use page_cache::{drop_cached, drop_pages, settle_lists};
+pub use recent::MOST_OPEN;
 pub use single_pages::{SinglePages, is_private_writable};
 pub use source::Source;
 pub use wanted::{SMALLEST, WantedFiles};
@@ -54,8 +55,10 @@ pub struct Recorded<W> {
     pub files: Vec<OsString>,
     /// Mappings of which pages came with others that were touched before they came one at a time.
     pub late: u64,
-    /// Pages that were taken from their process later than it is said of each change of page.
-    pub late_pages: u64,
+    /// Touches that may have been repeated without being told, as the page stayed in its process.
+    pub stayed: u64,
+    /// Why pages could not be taken from a process, where each change of page is recorded.
+    pub not_taken: Option<String>,
     /// Why pages did not come one at a time somewhere.
     pub refused: Option<String>,
     /// The mappings that stay advised RANDOM, with their processes.
@@ -103,7 +106,8 @@ pub fn record<W: Write>(
     let left = followed.end_advice();
     let (late, refused) = (followed.late(), followed.refused());
     let recorded = recording.end(followed.lost(), late, refused, failed);
-    Recorded { left, late_pages: followed.late_pages(), ..recorded }
+    let (stayed, not_taken) = followed.stayed();
+    Recorded { left, stayed, not_taken, ..recorded }
 }
 
 struct Recording<W: Write> {
@@ -154,7 +158,7 @@ impl<W: Write> Recording<W> {
         }
         let Assembly { unknown, paths: files, .. } = self.assembly;
         let written = self.writer.and_then(Writer::finish);
-        let left = Vec::new();
-        Recorded { written, unknown, files, late, late_pages: 0, refused, left, failed }
+        let (left, stayed, not_taken) = (Vec::new(), 0, None);
+        Recorded { written, unknown, files, late, stayed, not_taken, refused, left, failed }
     }
 }

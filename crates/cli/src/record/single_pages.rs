@@ -58,6 +58,14 @@ struct Held {
     at_ns: u64,
     /// The addresses of pages that had an entry, where that can be told.
     mapped: Option<Vec<Range<u64>>>,
+    /// Pages of the file may arrive later.
+    arrives: OnceLock<bool>,
+}
+
+impl Held {
+    fn arrives(&self) -> bool {
+        self.arrives.get().copied().unwrap_or_default()
+    }
 }
 
 /// A mapping whose threads could not be held.
@@ -110,17 +118,19 @@ impl SinglePages {
 
     /// A file that is recorded was mapped, at the path that it has here.
     pub fn mapped(&mut self, source: &mut Source, seen: &Seen, range: &MappedRange, path: &Path) {
-        self.single_out(source, (seen, range), path, SHORTEST_PAUSE);
+        self.single_out(source, (seen, range), path, None);
     }
 
-    /// Does it, or tries again after `pause`.
+    /// Does it, or tries again after twice the pause. There is one if this is another try, before
+    /// which faults may have been taken from the source.
     fn single_out(
         &mut self,
         source: &mut Source,
         (seen, range): (&Seen, &MappedRange),
         path: &Path,
-        pause: Duration,
+        paused: Option<Duration>,
     ) {
+        let is_retry = paused.is_some();
         let key = (seen.pid, range.address);
         // It has been there before it was followed.
         let was_there = self.before.contains_key(&key);
@@ -146,6 +156,7 @@ impl SinglePages {
         if !is_done {
             if self.waiting.len() < MOST_WAITING {
                 let (seen, range) = (seen.clone(), range.clone());
+                let pause = paused.map_or(SHORTEST_PAUSE, |pause| (pause * 2).min(LONGEST_PAUSE));
                 let next = Instant::now() + pause;
                 self.waiting.push(Waiting { seen, range, next, pause });
             }
@@ -163,26 +174,31 @@ impl SinglePages {
         // Where it cannot be told, each fault but the first may have come with the one before.
         let may_come = || source.faults(seen.pid, range, seen.at_ns, until_ns).len() > 1;
         let mut is_late = came.unwrap_or_else(may_come);
+        // Where nothing was touched, the program has had the pages mapped itself.
+        is_late &= is_retry || !source.faults(seen.pid, range, seen.at_ns, until_ns).is_empty();
+        let mut arrives = held.get().is_some_and(Held::arrives);
         // What other threads have read meanwhile, or read then, can only be dropped later.
-        let (mut from_ns, mut left_before) = (until_ns, u64::MAX);
+        let mut left_before = u64::MAX;
         for _ in 0..MOST_ROUNDS {
-            let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
-            let touched = source.faults(seen.pid, range, from_ns, u64::MAX).len() as u64;
+            let left = CacheStat::of(&file, ..).map_or(u64::MAX, |stat| stat.cached);
+            let touched = source.faults(seen.pid, range, until_ns, u64::MAX).len() as u64;
             // Others have it in use where it does not get less.
-            if source.pull().is_err() || left <= touched || left >= left_before {
+            if left <= touched || !arrives && left >= left_before {
                 break;
             }
             left_before = left;
             sleep(BETWEEN_ROUNDS);
-            from_ns = now_ns();
-            let held = Arc::default();
-            self.take_pages(seen, range, file.clone(), Arc::clone(&held));
-            if source.pull().is_err() {
+            let held: Arc<OnceLock<Held>> = Arc::default();
+            let is_held = self.take_pages(seen, range, file.clone(), held.clone());
+            if source.pull().is_err() || !is_held {
+                is_late |= arrives;
                 break;
             }
-            is_late |= came_with_others(source, seen, range, held.get()).unwrap_or_default();
+            let held = held.get();
+            is_late |= came_with_others(source, seen, range, held).unwrap_or_default();
+            arrives = held.is_some_and(Held::arrives);
         }
-        self.late += u64::from(is_late && !was_there);
+        self.late += u64::from((is_late || arrives) && !was_there);
     }
 
     /// Has the pages of a mapping come one at a time from here on, and takes those that are there.
@@ -196,10 +212,14 @@ impl SinglePages {
     ) -> bool {
         let (pid, of) = (seen.pid, range.clone());
         self.advise(seen, range, &[Advice::Random, Advice::PageOut], move || {
-            let is_first = held.get().is_none();
-            held.get_or_init(|| Held { at_ns: now_ns(), mapped: mapped_pages(pid, &of) });
-            if !is_first {
-                drop_arriving(&file);
+            let is_advised = held.get().is_none();
+            let look = || {
+                let mapped = mapped_pages(pid, &of);
+                Held { at_ns: now_ns(), mapped, arrives: OnceLock::new() }
+            };
+            let held = held.get_or_init(look);
+            if !is_advised {
+                held.arrives.get_or_init(|| drop_arriving(&file));
             }
         })
     }
@@ -210,13 +230,35 @@ impl SinglePages {
         self.late + self.waiting.len() as u64
     }
 
-    /// Whether an address is in a mapping whose pages come one at a time, and are its file's.
-    pub fn come_one_at_a_time(&self, pid: u32, address: u64) -> bool {
+    /// Whether the page at an address may be taken from its process: it is its file's.
+    pub fn may_be_taken(&self, pid: u32, address: u64) -> bool {
         self.advised.iter().any(|of| {
             of.pid == pid
                 && (of.range.address..of.range.end()).contains(&address)
                 && !is_private_writable(&of.range)
         })
+    }
+
+    /// Something is mapped in place of what was there, or has another protection.
+    pub fn replaced(&mut self, pid: u32, map: &MappedRange) {
+        let is_cut = |of: &Advised| of.pid == pid && !of.goes_on_as(map) && of.overlaps(map);
+        if !self.advised.iter().any(is_cut) {
+            return;
+        }
+        let (cut, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.advised).into_iter().partition(is_cut);
+        self.advised = rest;
+        for Advised { range, was, .. } in cut {
+            let parts =
+                [range.part(range.address, map.address), range.part(map.end(), range.end())];
+            let parts = parts.into_iter().flatten();
+            self.advised.extend(parts.map(|range| Advised { pid, range, was }));
+        }
+    }
+
+    /// A process has ended, or is another program.
+    pub fn forget(&mut self, pid: u32) {
+        self.advised.retain(|of| of.pid != pid);
     }
 
     /// Tries again with mappings whose threads could not be held.
@@ -227,8 +269,7 @@ impl SinglePages {
         self.waiting = waiting;
         for Waiting { seen, range, pause, .. } in due {
             if let Some(path) = range.file.as_ref().and_then(|file| path_of(&file.id)) {
-                let pause = (pause * 2).min(LONGEST_PAUSE);
-                self.single_out(source, (&seen, &range), &path, pause);
+                self.single_out(source, (&seen, &range), &path, Some(pause));
             }
         }
     }
@@ -375,12 +416,12 @@ fn came_with_others(
     range: &MappedRange,
     held: Option<&Held>,
 ) -> Option<bool> {
-    let Held { at_ns, mapped } = held?;
+    let Held { at_ns, mapped, .. } = held?;
     let faulted = source.faults(seen.pid, range, seen.at_ns, *at_ns);
     let page_bytes = page_size();
     let runs = mapped.as_ref()?.iter();
     let mut pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
-    Some(!faulted.is_empty() && pages.any(|page| !faulted.contains(&page)))
+    Some(pages.any(|page| !faulted.contains(&page)))
 }
 
 /// The threads of a process are looked at once.
@@ -409,11 +450,21 @@ const MOST_OWN: usize = 4096;
 const LONGEST_CALL_NS: u64 = 1_000_000_000;
 
 impl Advised {
+    /// Whether it is a part of the same mapping that has another protection.
+    fn goes_on_as(&self, map: &MappedRange) -> bool {
+        let of = &self.range;
+        self.has(map)
+            && of.offset_bytes.wrapping_sub(of.address)
+                == map.offset_bytes.wrapping_sub(map.address)
+    }
+
+    fn overlaps(&self, map: &MappedRange) -> bool {
+        self.range.address < map.end() && map.address < self.range.end()
+    }
+
     fn has(&self, range: &MappedRange) -> bool {
         let id = |range: &MappedRange| -> Option<FileId> { Some(range.file.as_ref()?.id) };
-        id(&self.range) == id(range)
-            && self.range.address < range.end()
-            && range.address < self.range.end()
+        id(&self.range) == id(range) && self.overlaps(range)
     }
 }
 

@@ -29,10 +29,12 @@ pub struct Source {
     by: By,
     /// What was told, and may be later than what is told next.
     early: Vec<Seen>,
-    /// Mappings, advice and new processes of [`Source::early`] that nobody has looked at.
+    /// Mappings, advice, new processes and new programs of [`Source::early`] that nobody has looked
+    /// at.
     fresh: Vec<Seen>,
-    /// The process and the address of each fault that nobody has looked at, where they are kept.
-    faulted: Option<Vec<(u32, u64)>>,
+    /// The process, the thread and the address of each fault that nobody has looked at, where they
+    /// are kept.
+    faulted: Option<Vec<(u32, u32, u64)>>,
     awake_until: Instant,
     /// There is another CPU for the program.
     has_cpus: bool,
@@ -133,7 +135,7 @@ impl Source {
         }
         if let Some(faulted) = &mut self.faulted {
             faulted.extend(self.early[first..].iter().filter_map(|seen| match seen.what {
-                What::Fault { address, .. } => Some((seen.pid, address)),
+                What::Fault { address, .. } => Some((seen.pid, seen.tid, address)),
                 _ => None,
             }));
         }
@@ -141,6 +143,7 @@ impl Source {
             matches!(
                 seen.what,
                 What::Map(_)
+                    | What::Exec
                     | What::Begin { .. }
                     | What::Advise { .. }
                     | What::AdviseFile { .. }
@@ -160,8 +163,8 @@ impl Source {
         Ok(())
     }
 
-    /// The mappings, the advice and the new processes that were told since this was asked last, in
-    /// no order.
+    /// The mappings, the advice, the new processes and the new programs that were told since this
+    /// was asked last, in no order.
     pub fn fresh(&mut self) -> Vec<Seen> {
         std::mem::take(&mut self.fresh)
     }
@@ -171,8 +174,9 @@ impl Source {
         self.faulted = Some(Vec::new());
     }
 
-    /// The process and the address of each fault that was told since this was asked last.
-    pub fn faulted(&mut self) -> Vec<(u32, u64)> {
+    /// The process, the thread and the address of each fault that was told since this was asked
+    /// last.
+    pub fn faulted(&mut self) -> Vec<(u32, u32, u64)> {
         self.faulted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 

@@ -110,7 +110,7 @@ fn a_recording_has_each_first_touch_in_order() {
     assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
 }
 
-/// Each touch of a page is recorded that is not among the 64 pages before it, and no other.
+/// Each touch of a page is recorded that is not among the 64 pages before it.
 #[test]
 fn a_recording_of_changes_has_pages_again() {
     if !rustix::process::geteuid().is_root() {

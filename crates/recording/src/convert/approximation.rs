@@ -98,8 +98,8 @@ impl Said {
         say(
             self.mode == Some(Mode::Changes) && self.open_pages > 0,
             format!(
-                "the recording has each change of page, but not the touch of a page that is among \
-                 the last {} that its process touched",
+                "the recording has each change of page, but maybe not the touch of a page that is \
+                 among the last {} that its process touched",
                 self.open_pages
             ),
         );

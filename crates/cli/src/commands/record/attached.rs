@@ -40,6 +40,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     if let Some(error) = refused {
         let _ = writeln!(stderr(), "filemap: {error}; the others are recorded");
     }
+    super::check_changes(args, &source)?;
     let single = SinglePages::of_processes(args.cold, &pids);
     let _ = writeln!(
         stderr(),

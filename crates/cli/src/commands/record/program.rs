@@ -105,6 +105,7 @@ fn record(
             Some(record::record(&mut followed, target, name, &header, &is_over))
         });
         let ended = open(journal).and_then(|(source, events)| {
+            super::check_changes(args, &source)?;
             // It is heard, as the other side waits for nothing else.
             let _ = sender.send(source);
             parent::run(program, waited, move || switch_on(&events))

@@ -53,11 +53,16 @@ pub fn kept(
              others before they could be read one at a time; run it again, with its files not cached",
             recorded.late
         )
-    } else if recorded.late_pages > 0 {
+    } else if let Some(error) = recorded.not_taken {
         format!(
-            "the recording in '{name}' may lack touches: {} pages were taken from their process \
-             after it had touched more than {} others; run it again on a machine that does less",
-            recorded.late_pages,
+            "the recording in '{name}' lacks touches of pages that were touched before: {error}"
+        )
+    } else if recorded.stayed > 0 {
+        format!(
+            "the recording in '{name}' may lack touches: {} times a page stayed in its process \
+             while {} others were touched, as another mapping has it, it was written to or locked, \
+             or the machine is too busy",
+            recorded.stayed,
             record::MOST_OPEN
         )
     } else if touches == 0 {

@@ -13,7 +13,7 @@ pub fn header(args: &RecordArgs, words: Vec<OsString>) -> Header {
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let mode = if args.changes { Mode::Changes } else { Mode::FirstTouches };
     Header {
-        open_pages: if args.changes { MOST_OPEN as u64 } else { 0 },
+        open_pages: if args.changes { MOST_OPEN } else { 0 },
         command: words,
         page_size: rustix::param::page_size() as u64,
         clock: record::CLOCK.to_string(),
