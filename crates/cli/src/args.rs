@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
-use filemap_job::{SizeText, parse_duration_ns};
+use filemap_job::{SizeText, parse_count, parse_duration_ns};
 use filemap_report::Format;
 use filemap_report::search::Metric;
 
@@ -71,6 +71,10 @@ pub enum Command {
                                 filemap record --show RECORDING\n       \
                                 filemap record --import KIND FILE [--out RECORDING]")]
     Record(RecordArgs),
+    /// Time munmap, fork and write faults over anonymous memory in folios, with several ways to
+    /// count who maps a folio.
+    #[command(after_long_help = examples::help("folio-ops"))]
+    FolioOps(FolioOpsArgs),
     /// Look for jobs that tell two variants apart, or that the second makes worse, and make each as
     /// small as it can be.
     #[command(after_long_help = examples::help("search"))]
@@ -130,6 +134,10 @@ pub struct RunArgs {
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
+    /// Print the program that the job is, as a job file, and run nothing. A job of flags is a
+    /// program of one file, opened and mapped once, and one thread. The job file runs the same.
+    #[arg(long, conflicts_with_all = ["json", "html", "log", "svg", "apply", "verbose", "seeds"])]
+    pub show_job: bool,
     /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
     /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
     /// model, if that takes a few seconds at most.
@@ -205,11 +213,6 @@ pub struct ExplainArgs {
     pub job: JobFlags,
     #[command(flatten)]
     pub output: PageFlags,
-    /// Pages of a folio that a process maps, such as 0-15 or 0-3,8: what is told of the folio then,
-    /// with counts of pages and without. Give it once for each process, and --folio-sizes.
-    #[arg(long, value_name = "PAGES", help_heading = "Workload folio-ops")]
-    #[arg(allow_hyphen_values = true)]
-    pub mapped: Vec<String>,
     /// Write a picture as SVG to this file. - means stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
@@ -416,6 +419,41 @@ pub struct RecordArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct FolioOpsArgs {
+    /// model, which is a small mm of this program in real time, or kernel, the running one
+    /// [default: model].
+    #[arg(long, value_name = "ENGINE", allow_hyphen_values = true)]
+    pub on: Option<String>,
+    /// How often each operation is timed [default: 9].
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = number)]
+    pub runs: Option<u64>,
+    /// Seed of the order of random writes [default: 88172645463325252].
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = number)]
+    pub seed: Option<u64>,
+    /// Size of the anonymous memory [default: 256m]. With all defaults this takes some three
+    /// minutes; that grows with the size, the folio sizes and the runs.
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    pub size: Option<SizeText>,
+    /// Sizes of the folios, powers of two from 4k to 2m
+    /// [default: 4k,16k,32k,64k,128k,256k,512k,1m,2m].
+    #[arg(long, value_name = "SIZE,...", allow_hyphen_values = true)]
+    pub folio_sizes: Option<String>,
+    /// Time nothing, and say what is told of a folio of which a process maps these pages, such as
+    /// 0-15 or 0-3,8: with counts of pages and without. Give it once for each process.
+    #[arg(long, value_name = "PAGES", allow_hyphen_values = true)]
+    pub mapped: Vec<String>,
+    #[command(flatten)]
+    pub output: PageFlags,
+    /// Allow changes to the sizes of folios that the whole machine has, as root. They are restored
+    /// after the runs.
+    #[arg(long, help_heading = "Output")]
+    pub apply: bool,
+    /// Also show how far the figures spread.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct CalibrateArgs {
     /// Where the machine profile goes, for --machine. The default is this user's own profile, which
     /// the model then uses: filemap/machine-profile.toml in $XDG_STATE_HOME or ~/.local/state.
@@ -429,6 +467,10 @@ pub struct CalibrateArgs {
     pub runs: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    parse_count(text).map_err(|error| error.to_string())
 }
 
 fn random_jobs(text: &str) -> Result<u64, String> {

@@ -35,6 +35,10 @@ const RUN: &[Example] = &[
         "filemap run job.toml --json record.json",
     ),
     example(
+        "Print the job file of a program that does the same, to change it.",
+        "filemap run --workload random --file-size 4g --ram 2g --show-job",
+    ),
+    example(
         "Draw the windows of a job along its run, on a page for a browser.",
         "filemap run --workload random --file-size 4g --ram 2g --html page.html",
     ),
@@ -50,13 +54,20 @@ const RUN: &[Example] = &[
         "Let threads map, read and unmap files under one memory limit, as root on this kernel.",
         "filemap run --on kernel --workload thrash --threads 64 --memory-max 128m",
     ),
+];
+
+const FOLIO_OPS: &[Example] = &[
     example(
         "Time operations over folios of two sizes, with every way to count who maps them.",
-        "filemap run --workload folio-ops --file-size 64m --folio-sizes 64k,2m",
+        "filemap folio-ops --size 64m --folio-sizes 64k,2m",
     ),
     example(
         "Time the same on this kernel, as root, with settings that are restored.",
-        "filemap run --on kernel --workload folio-ops --folio-sizes 64k,2m --apply",
+        "filemap folio-ops --on kernel --folio-sizes 64k,2m --apply",
+    ),
+    example(
+        "Say what is told of a folio that two processes map, without counts of pages.",
+        "filemap folio-ops --folio-sizes 64k --mapped 0-15 --mapped 0-3",
     ),
 ];
 
@@ -118,16 +129,10 @@ const CONFORM: &[Example] = &[
     ),
 ];
 
-const EXPLAIN: &[Example] = &[
-    example(
-        "Say where the bytes of a job came from, and draw it.",
-        "filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --svg random.svg",
-    ),
-    example(
-        "Say what is told of a folio that two processes map, without counts of pages.",
-        "filemap explain --workload folio-ops --folio-sizes 64k --mapped 0-15 --mapped 0-3",
-    ),
-];
+const EXPLAIN: &[Example] = &[example(
+    "Say where the bytes of a job came from, and draw it.",
+    "filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --svg random.svg",
+)];
 
 const REPORT: &[Example] = &[example(
     "Make the page of a run that was recorded earlier.",
@@ -235,6 +240,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "published" => PUBLISHED,
         "run" => RUN,
         "compare" => COMPARE,
+        "folio-ops" => FOLIO_OPS,
         "conform" => CONFORM,
         "explain" => EXPLAIN,
         "report" => REPORT,

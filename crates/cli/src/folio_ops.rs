@@ -4,13 +4,14 @@
 mod anon_cow;
 mod at_once;
 mod clock;
+pub mod mapped;
 mod one_folio;
 mod room;
 
 use std::sync::Arc;
 
 use filemap_job::folio_ops::{CONFIGURATIONS, Contended, FolioCell, Operation, PAGE_BYTES};
-use filemap_job::{FolioOps, FolioOpsRun, Record, Run};
+use filemap_job::{FolioOps, FolioOpsRecord, FolioOpsRun};
 use filemap_kernel::engine::{available_bytes, host_environment};
 use filemap_mapcount::atomics::PlainPages;
 use filemap_mapcount::folio_ops::{self, Placement, Sample, contents, read_modify_write_ns};
@@ -41,7 +42,7 @@ pub fn check(job: &FolioOps, asked: Asked) -> Result<(), Error> {
 ///
 /// # Errors
 /// As [`check`].
-pub fn record(job: &FolioOps, asked: Asked) -> Result<Record, Error> {
+pub fn record(job: &FolioOps, asked: Asked) -> Result<FolioOpsRecord, Error> {
     check(job, asked)?;
     let cpus = cpus();
     let progress = Progress::new(job.folio_bytes.len() * Operation::ALL.len());
@@ -63,10 +64,10 @@ pub fn record(job: &FolioOps, asked: Asked) -> Result<Record, Error> {
             one_folio::time((folio_bytes, order), &mut repeats)?;
         }
     }
-    let runs = repeats.into_iter().map(|repeat| repeat.into_run(job.seed)).collect();
-    let mut record = Record::of_folio_ops(job, job.engine.name(), environment(), runs);
-    provenance::stamp_record(&mut record);
-    Ok(record)
+    let runs = repeats.into_iter().map(Repeat::into_run).collect();
+    let mut environment = environment();
+    provenance::stamp(&mut environment, job.engine.name());
+    Ok(FolioOpsRecord::new(job, environment, runs))
 }
 
 /// CPUs that this process may use: so many children write at once.
@@ -82,13 +83,12 @@ struct Repeat {
 }
 
 impl Repeat {
-    fn into_run(self, seed: u64) -> Run {
+    fn into_run(self) -> FolioOpsRun {
         // Each operation has one L, which all ways to count have beside them.
         let mut all: Vec<f64> = self.cells.iter().filter_map(|cell| cell.locked_ns).collect();
         all.sort_unstable_by(f64::total_cmp);
         let locked_ns = all.get(all.len() / 2).copied();
-        let run = FolioOpsRun { locked_ns, cells: self.cells, contended: self.contended };
-        Run { seed, folio_ops: Some(run), ..Run::default() }
+        FolioOpsRun { locked_ns, cells: self.cells, contended: self.contended }
     }
 }
 
@@ -197,15 +197,10 @@ fn environment() -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
     use filemap_job::folio_ops::PMD_BYTES;
+    use filemap_job::{FolioOpsSpec, SizeText};
 
     use super::*;
-
-    fn job(keys: &str) -> FolioOps {
-        let spec = JobSpec::from_toml(&format!("workload = 'folio-ops'\n{keys}")).unwrap();
-        spec.validate_folio_ops().unwrap()
-    }
 
     #[test]
     fn every_operation_of_a_job_is_one_of_the_small_mm() {
@@ -230,11 +225,15 @@ mod tests {
 
     #[test]
     fn every_repeat_has_every_cell_once() {
-        let job = job("file_size = '2m'\nfolio_sizes = '4k,16k'\nruns = 2");
-        let record = record(&job, Asked::FileSize).unwrap();
+        let spec = FolioOpsSpec {
+            size: Some(SizeText("2m".to_string())),
+            folio_sizes: Some("4k,16k".to_string()),
+            runs: Some(2),
+            ..FolioOpsSpec::default()
+        };
+        let record = record(&spec.validate().unwrap(), Asked::Size).unwrap();
         assert_eq!((record.runs.len(), record.engine.as_str()), (2, "model"));
         for run in &record.runs {
-            let run = run.folio_ops.as_ref().unwrap();
             assert!(run.locked_ns.is_some_and(|ns| ns > 0.0));
             // Threads do not count without atomics.
             assert_eq!(run.cells.len(), 2 * (5 * WAYS + 2 * (WAYS - 1)));

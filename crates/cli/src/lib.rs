@@ -101,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Conform(args) => commands::conform::run(args),
         Command::Search(args) => commands::search::run(args),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::FolioOps(args) => commands::folio_ops::run(&args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Report(args) => commands::report::run(&args),
         Command::Advise(args) => commands::advise::run(args),

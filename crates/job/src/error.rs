@@ -54,16 +54,17 @@ pub enum Error {
         /// The flag without its leading dashes.
         flag: &'static str,
     },
-    /// A job of the workload `folio-ops` where another one is wanted.
-    #[error(
-        "--workload folio-ops is a job by itself, for filemap run; give that, or another --workload"
-    )]
+    /// Operations over folios, which are no workload.
+    #[error("--workload folio-ops is a command of its own: give filemap folio-ops")]
     IsFolioOps,
-    /// A flag that only the workload `folio-ops` has.
-    #[error("--{flag} is for --workload folio-ops; give that, or leave it out")]
-    OfFolioOps {
-        /// The flag without its leading dashes.
-        flag: &'static str,
+    /// A job of one file that is no program.
+    #[error(
+        "no step of a program does what --workload {workload} does, so that --show-job has no job \
+         file for it; give another --workload"
+    )]
+    NoProgram {
+        /// Its name.
+        workload: String,
     },
     /// A value of a list is in it twice.
     #[error("{value} is there twice; give it once")]

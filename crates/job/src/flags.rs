@@ -51,8 +51,6 @@ pub enum Of {
     OneFile,
     /// Those of the workload `thrash`.
     Thrash,
-    /// Those of the workload `folio-ops`.
-    FolioOps,
 }
 
 /// What most flags are.
@@ -81,7 +79,6 @@ const WORKLOAD: &str = "Workload";
 const FILE: &str = "File and mapping";
 const MACHINE: &str = "Machine";
 const THREADS: &str = "Workload thrash";
-const FOLIOS: &str = "Workload folio-ops";
 
 /// Entries of the largest page-table page, that of 64 KiB pages.
 const MOST_ENTRIES: u64 = 8192;
@@ -328,16 +325,6 @@ spec! {
         default: Some("/proc/vmstat"),
         is_setting: false,
         ..THRASH
-    },
-    /// Sizes of folios that operations run over, powers of two from 4k to 2m. --file-size is the
-    /// size of the anonymous memory [default: 256m], and --runs is how often each is timed
-    /// [default: 9]. With these a run takes some three minutes; that grows with each of them.
-    folio_sizes: String = Flag {
-        group: FOLIOS,
-        value_name: "SIZE,...",
-        default: Some("4k,16k,32k,64k,128k,256k,512k,1m,2m"),
-        of: Of::FolioOps,
-        ..FLAG
     },
 }
 

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::flags::JobSpec;
-use crate::folio_ops::{FolioOps, FolioOpsRun};
 use crate::job::Job;
 use crate::spread::Spread;
 use crate::thrash::{Thrash, ThrashRun};
@@ -56,16 +55,6 @@ impl Record {
         Record::of(job.to_spec(), engine, environment, runs)
     }
 
-    /// The record of `runs` of the workload `folio-ops`.
-    pub fn of_folio_ops(
-        job: &FolioOps,
-        engine: &str,
-        environment: Map<String, Value>,
-        runs: Vec<Run>,
-    ) -> Self {
-        Record::of(job.to_spec(), engine, environment, runs)
-    }
-
     fn of(job: JobSpec, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
         Record {
             schema: SCHEMA,
@@ -99,9 +88,6 @@ pub struct Run {
     /// Of the workload `thrash`: how it ended, its rates, and where its threads waited.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thrash: Option<ThrashRun>,
-    /// Of the workload `folio-ops`: the time of each operation.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub folio_ops: Option<FolioOpsRun>,
     /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
     /// the whole machine that changed. For a real kernel.
     #[serde(skip_serializing_if = "Option::is_none", default)]

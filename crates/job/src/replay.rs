@@ -165,17 +165,13 @@ impl JobSpec {
     }
 
     /// What the job does, for a heading: `random of 1g`, `accesses of pages.txt of 1g`, `3 phases`,
-    /// `thrash of 64 threads`, `folio-ops over 256m`.
+    /// `thrash of 64 threads`.
     pub fn heading(&self) -> String {
         if self.is_thrash() {
             return match self.threads {
                 Some(threads) => format!("thrash of {threads} threads"),
                 None => "thrash".to_string(),
             };
-        }
-        if self.is_folio_ops() {
-            let bytes = self.file_size.as_ref().map_or("memory", |size| &size.0);
-            return format!("folio-ops over {bytes}");
         }
         let listed = self.accesses_file.as_ref().map(|path| format!("accesses of {path}"));
         let does = self.workload.clone().or(listed);

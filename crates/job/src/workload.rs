@@ -62,7 +62,7 @@ const PLAIN: [(&str, Workload); 9] = [
 ];
 
 const KNOWN: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q, \
-    read-random, read-sequential, elf, exec, exec:cold, exec:random, thrash, folio-ops";
+    read-random, read-sequential, elf, exec, exec:cold, exec:random, thrash";
 
 impl Workload {
     /// Whether it reads with `read(2)` instead of touching the mapping.

@@ -45,7 +45,7 @@ pub const COMMANDS: [&str; 16] = [
     "record --apply",
     "advise --check",
     "govern",
-    "--workload folio-ops",
+    "folio-ops",
     "--kernel host",
     "--read-ahead-kb",
     "--memory-max",
@@ -257,7 +257,7 @@ fn folio_sizes(sizes: &Sizes) -> Check {
             Ok(format!("4k{}{apply}", had.collect::<String>()))
         }
     };
-    check("folio sizes", "--workload folio-ops", found)
+    check("folio sizes", "folio-ops", found)
 }
 
 /// Ascending sizes of folios: by the first and the last where none between them is missing.
@@ -275,7 +275,7 @@ fn page_frames() -> Check {
     let note = found.is_err().then(|| {
         "run as root to see which pages are copied and which are reused with --on kernel".to_owned()
     });
-    Check { note, ..check("page frames", "--workload folio-ops", found) }
+    Check { note, ..check("page frames", "folio-ops", found) }
 }
 
 fn fio() -> Check {

@@ -9,7 +9,6 @@ use filemap_job::program::{ProgramRun, ProgramSpec};
 use filemap_job::{Counters, JobSpec, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Profile, Timing, trace, trace_on, trace_program};
-use support::program::of_one_file;
 use support::{Accesses, described, random_spec};
 
 fn spec(text: &str) -> JobSpec {
@@ -102,7 +101,8 @@ fn a_file_is_left_to_the_kernel_where_its_windows_cost_less() {
              governor = {governor}\n[[phase]]\nworkload = 'random'\naccesses = {accesses}"
         );
         let counters = counted(&text);
-        let as_program = of_one_file(&spec(&text)).expect("a program says the same");
+        let job = spec(&text).validate(None).unwrap();
+        let as_program = job.to_program().expect("a program says the same");
         let run = trace_program(&as_program.validate(None).unwrap(), &Profile::DEFAULT, &mut ());
         assert_eq!(run.unwrap().counters.major_faults, counters.major_faults, "{text}");
         (counters.data_pages_read.unwrap(), counters.major_faults.unwrap())
@@ -130,7 +130,7 @@ fn governed_jobs_agree_with_their_programs_and_on_both_caches() {
         let fast = run(&mut |log| traced(&job, ExtentCache::new(limit), log));
         let plain = run(&mut |log| traced(&job, PlainCache::new(limit), log));
         assert_eq!(fast, plain, "seed {seed}\n{}", described(&spec));
-        if let Some(program) = of_one_file(&spec) {
+        if let Ok(program) = job.to_program() {
             let mut of_program = Digest::default();
             let program = program.validate(None).unwrap();
             let _ = trace_program(&program, &Profile::DEFAULT, &mut of_program);

@@ -7,9 +7,7 @@ use filemap_core::plain::PlainCache;
 use filemap_job::program::{Program, ProgramRun, ProgramSpec};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Error, Profile, Timing, trace, trace_program, trace_program_on};
-use support::program::{
-    of_one_file, random_program, random_program_with, random_threads, random_threads_with,
-};
+use support::program::{random_program, random_program_with, random_threads, random_threads_with};
 use support::{Accesses, described, random_spec};
 
 const JOBS: u64 = 1_000;
@@ -29,7 +27,7 @@ fn a_program_of_one_file_is_the_job_of_that_file() {
     for seed in 1..=JOBS {
         let spec = random_spec(seed, Accesses::Any);
         let Ok(job) = spec.clone().validate(None) else { continue };
-        let Some(program) = of_one_file(&spec) else { continue };
+        let Ok(program) = job.to_program() else { continue };
         let program = program.validate(None).unwrap();
         let (mut of_job, mut of_program) = (Digest::default(), Digest::default());
         let run = trace(&job, &Profile::DEFAULT, &mut of_job).map(|traced| traced.run);

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::explain::History;
 use crate::figures::{self, FIGURES};
-use crate::folio_ops::{self, Compared};
 use crate::footer::Footer;
 use crate::phases::{self, shortened};
 use crate::report::{Part, Report, in_one_line, to_json};
@@ -33,9 +32,6 @@ pub(crate) struct Json<'a> {
     #[serde(serialize_with = "in_one_line")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<History>"))]
     history: Option<&'a History>,
-    /// Of the workload `folio-ops`: each operation, with what changes against the base.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    compared: Vec<Compared>,
     scope: &'a str,
     command: &'a str,
 }
@@ -50,23 +46,13 @@ pub fn report(
     command: String,
 ) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
-    let compared = folio_ops::compared(record);
-    let of_folios =
-        (record.job.is_folio_ops()).then(|| folio_ops::parts(record, &compared, verbose));
     let json = to_json(&Json {
         record,
         used_pages: job.and_then(Job::used_pages),
         history,
-        compared,
         scope: &footer.scope,
         command: &footer.command,
     });
-    if let Some(of_folios) = of_folios {
-        let mut parts = vec![Part::Heading(title(record)), setup::of_record(record)];
-        parts.extend(of_folios);
-        parts.extend(warnings(record));
-        return Report { parts, rows: folio_ops::rows(record), footer, json };
-    }
     let mut parts = vec![
         Part::Heading(title(record)),
         setup::of_record(record),
@@ -146,13 +132,6 @@ pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
 
 /// What `record` is of: `random of 1g, baseline, on the model`.
 pub(crate) fn title(record: &Record) -> String {
-    if record.job.is_folio_ops() {
-        let place = match record.engine == EngineKind::Model.name() {
-            true => "in the small mm of filemap",
-            false => "on the kernel",
-        };
-        return format!("{}, {place}", record.job.heading());
-    }
     let series = record.job.with.as_deref().unwrap_or("baseline");
     // A kernel has the patches that it was built with.
     let rules = match record.engine == EngineKind::Model.name() {

@@ -8,8 +8,8 @@ use schemars::Schema;
 
 use crate::decisions::{NumberedLine, TracedLine};
 use crate::{
-    advise, calibrate, compare, conform, doctor, explain, folio_maps, govern, program, published,
-    record, search,
+    advise, calibrate, compare, conform, doctor, explain, folio_maps, folio_ops, govern, program,
+    published, record, search,
 };
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`,
@@ -27,7 +27,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("explain", written::<explain::Json>()),
         ("explain-program", written::<explain::ProgramJson>()),
         ("advise", written::<advise::Json>()),
-        ("explain-folio-ops", written::<folio_maps::Json>()),
+        ("folio-ops", written::<folio_ops::Json>()),
+        ("folio-ops-mapped", written::<folio_maps::Json>()),
         ("calibrate", written::<calibrate::Json>()),
         ("published", written::<published::Json>()),
         ("doctor", written::<doctor::Json>()),

@@ -1,7 +1,5 @@
 //! What a report is of: the file, the mapping, the accesses and the machine that were used.
 
-use std::collections::BTreeSet;
-
 use filemap_job::{
     Advice, EngineKind, JobSpec, PhaseSpec, Record, SizeText, SplitProt, parse_size,
 };
@@ -80,9 +78,6 @@ fn facts(lines: Vec<Line>) -> Part {
 }
 
 fn lines_of(record: &Record, kernel: String) -> Vec<Line> {
-    if record.job.is_folio_ops() {
-        return lines_of_folio_ops(record);
-    }
     let mut lines = lines(&record.job, kernel);
     let seeds = spread::seeds(record);
     if seeds > 1 {
@@ -90,31 +85,6 @@ fn lines_of(record: &Record, kernel: String) -> Vec<Line> {
         accesses.for_each(|(_, parts)| parts.push(format!("the first of {seeds} seeds")));
     }
     lines
-}
-
-/// The lines on operations over anonymous memory, which ran on a real machine whatever ran them.
-fn lines_of_folio_ops(record: &Record) -> Vec<Line> {
-    let job = &record.job;
-    let environment = |key: &str| record.environment.get(key);
-    let text = |key: &str| environment(key).and_then(Value::as_str).unwrap_or_default().to_string();
-    let cores = environment("cores").and_then(Value::as_u64);
-    let cores = cores.map_or_else(String::new, |cores| match cores {
-        1 => "1 CPU".to_string(),
-        cores => format!("{cores} CPUs"),
-    });
-    let memory = size(&job.file_size).map_or_else(String::new, bytes);
-    // Not all that the job asks for may be had.
-    let runs = record.runs.iter().filter_map(|run| run.folio_ops.as_ref());
-    let sizes: BTreeSet<u64> =
-        runs.flat_map(|run| &run.cells).map(|cell| cell.folio_bytes).collect();
-    let folios = sizes.into_iter().map(|size| bytes(size as f64)).collect();
-    let release = text("host_kernel");
-    vec![
-        ("Memory", vec![memory, "anonymous".to_string()]),
-        ("Folios", folios),
-        ("Machine", vec![text("cpu"), cores]),
-        ("Kernel", vec![said(!release.is_empty(), format!("Linux {release}, the running one"))]),
-    ]
 }
 
 fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {

@@ -16,7 +16,7 @@ use comparison::{Compared, Comparison};
 
 use super::flag_job::FlagJob;
 use super::program::in_file;
-use super::{GivenJob, folio_ops, svg_of_thrash};
+use super::{GivenJob, svg_of_thrash};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine::{self, Engines};
@@ -49,13 +49,7 @@ pub fn run(
 
 /// The job of `args` on top of that of the job file at `path`.
 fn given(path: Option<String>, args: &CompareArgs) -> Result<(GivenJob, JobSpec), Error> {
-    let given = GivenJob::new(path, args.job.clone())?;
-    folio_ops::refuse(
-        &given.1,
-        "compare",
-        "give filemap run, where all ways to count run side by side",
-    )?;
-    Ok(given)
+    GivenJob::new(path, args.job.clone())
 }
 
 /// What comes out of the variants, and where it goes.

@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-mod mapped;
 mod program;
 mod remedies;
 
@@ -15,7 +14,7 @@ use filemap_model::{Profile, trace};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
-use super::program::{foreign, in_file};
+use super::program::in_file;
 use super::{GivenJob, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
@@ -36,15 +35,9 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         && let Some(given) = input::program(path)?
     {
         let path = path.clone();
-        if !args.mapped.is_empty() {
-            return Err(foreign("--mapped", &path));
-        }
         return program::run(given, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file.clone(), args.job.clone())?;
-    if mapped::is_asked(&args, &spec)? {
-        return mapped::run(&asked, spec, &args);
-    }
     let svg = ("--svg", args.svg.as_deref());
     let mut output = args.output.open(&asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {

@@ -1,76 +1,54 @@
-//! `filemap run` of operations over folios, and what other commands say of that workload.
+//! `filemap folio-ops`.
 
-use filemap_job::{EngineKind, FolioOps, JobSpec, Record, Run};
+use filemap_job::{EngineKind, FolioOps, FolioOpsRecord, FolioOpsSpec};
 use filemap_kernel::folio_ops::{Measured, measure, samples};
-use filemap_report::record;
+use filemap_report::folio_ops::report;
 
-use super::GivenJob;
 use crate::Outcome;
-use crate::args::RunArgs;
+use crate::args::FolioOpsArgs;
 use crate::error::Error;
-use crate::folio_ops::{self, Asked};
+use crate::folio_ops::{self, Asked, mapped};
 use crate::interrupt;
+use crate::output::Inputs;
 use crate::progress::Progress;
 use crate::provenance;
 
-/// Runs the operations and prints their record.
-pub fn run((asked, spec): (GivenJob, JobSpec), args: &RunArgs) -> Result<Outcome, Error> {
-    check(args)?;
-    let output = args.output.open(&asked.inputs, &[])?;
-    let job = spec.validate_folio_ops()?;
-    let record = recorded(&job, args.apply)?;
+/// Times operations and prints their record, or says what is told of a folio that is mapped.
+pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
+    let spec = FolioOpsSpec {
+        on: args.on.clone(),
+        runs: args.runs,
+        seed: args.seed,
+        size: args.size.clone(),
+        folio_sizes: args.folio_sizes.clone(),
+        ..FolioOpsSpec::default()
+    };
+    if !args.mapped.is_empty() {
+        return mapped::run(spec, args);
+    }
+    let job = spec.validate()?;
+    if args.apply && job.engine == EngineKind::Model {
+        let message = "--apply is for the running kernel; give --on kernel, or remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    let output = args.output.open(&Inputs::default(), &[])?;
+    let record = match job.engine {
+        EngineKind::Model => folio_ops::record(&job, Asked::Size)?,
+        EngineKind::Kernel => on_kernel(&job, args.apply)?,
+    };
     let apply = if args.apply { " --apply" } else { "" };
     let command = format!("{}{apply}", job.command());
-    output.write(&record::report(&record, None, None, args.verbose, command))?;
+    output.write(&report(&record, args.verbose, command))?;
     Ok(Outcome::Done)
 }
 
-fn recorded(job: &FolioOps, apply: bool) -> Result<Record, Error> {
-    match job.engine {
-        EngineKind::Model if apply => Err(Error::Usage(
-            "--apply is for the running kernel; give --on kernel, or remove it".to_string(),
-        )),
-        EngineKind::Model => folio_ops::record(job, Asked::FileSize),
-        EngineKind::Kernel => on_kernel(job, apply),
-    }
-}
-
-fn on_kernel(job: &FolioOps, apply: bool) -> Result<Record, Error> {
+fn on_kernel(job: &FolioOps, apply: bool) -> Result<FolioOpsRecord, Error> {
     let (journal, _undoing) = interrupt::journal()?;
     let progress = Progress::new(usize::try_from(samples(job)).unwrap_or(usize::MAX));
-    let Measured { runs, missing, environment } =
+    let Measured { runs, missing, mut environment } =
         measure(job, &journal, apply, || progress.advance())?;
-    let run = |run| Run { seed: job.seed, folio_ops: Some(run), ..Run::default() };
-    let runs = runs.into_iter().map(run).collect();
-    let mut record = Record::of_folio_ops(job, job.engine.name(), environment, runs);
+    provenance::stamp(&mut environment, job.engine.name());
+    let mut record = FolioOpsRecord::new(job, environment, runs);
     record.warnings.extend(missing);
-    provenance::stamp_record(&mut record);
     Ok(record)
-}
-
-/// Refuses flags of the command that say nothing of these operations.
-fn check(args: &RunArgs) -> Result<(), Error> {
-    let refused = |flag: &str, why: &str| {
-        Err(Error::Usage(format!("{flag} does not go with --workload folio-ops, {why}")))
-    };
-    if args.log.is_some() {
-        return refused("--log", "which makes no decisions; give --format csv for every figure");
-    }
-    if args.svg.is_some() {
-        return refused("--svg", "which has no picture; give --format csv for every figure");
-    }
-    if args.seeds.is_some() {
-        return refused("--seeds", "which draws no accesses; give --runs for more repeats");
-    }
-    Ok(())
-}
-
-/// Refuses the workload where `command` has nothing to say of it, and `instead` says what has.
-pub fn refuse(spec: &JobSpec, command: &str, instead: &str) -> Result<(), Error> {
-    match spec.is_folio_ops() {
-        true => Err(Error::Usage(format!(
-            "--workload folio-ops does not go with filemap {command}; {instead}"
-        ))),
-        false => Ok(()),
-    }
 }

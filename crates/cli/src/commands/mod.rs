@@ -7,7 +7,7 @@ pub mod conform;
 pub mod doctor;
 pub mod explain;
 mod flag_job;
-mod folio_ops;
+pub mod folio_ops;
 pub mod govern;
 mod program;
 pub mod published;
@@ -15,6 +15,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod search;
+mod show_job;
 
 use filemap_job::{JobSpec, shell_word};
 

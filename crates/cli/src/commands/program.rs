@@ -1,6 +1,5 @@
 //! `filemap run` of a program: a job file with tables.
 
-use filemap_job::folio_ops::FOLIO_OPS;
 use filemap_job::program::{Program, ProgramRecord};
 use filemap_job::thrash::THRASH;
 use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec};
@@ -105,9 +104,9 @@ impl GivenProgram {
         let GivenFile { spec, of_recording, .. } = given;
         let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
-        if let Some(name) = flags.workload.as_ref().filter(|_| is_job_by_itself(&flags)) {
+        if flags.is_thrash() {
             return Err(Error::Usage(format!(
-                "--workload {name} is a job by itself, and {path} is a program; remove the flag, \
+                "--workload {THRASH} is a job by itself, and {path} is a program; remove the flag, \
                  or give it without {path}"
             )));
         }
@@ -215,16 +214,10 @@ pub fn in_file(path: &str, error: Error) -> Error {
     }
 }
 
-/// Whether the workload of `flags` is none that accesses pages of a mapping.
-fn is_job_by_itself(flags: &JobSpec) -> bool {
-    flags.is_thrash() || flags.is_folio_ops()
-}
-
 /// Why a program does not take `flag`, whose key is one of its tables, or of no program.
 pub fn foreign(flag: &str, path: &str) -> Error {
     let workload = match flag {
         "--svg" => Some(THRASH),
-        "--mapped" => Some(FOLIO_OPS),
         flag => workload_of(flag),
     };
     Error::Usage(match workload {
@@ -243,7 +236,6 @@ pub fn workload_of(flag: &str) -> Option<&'static str> {
     let found = Flag::all().find(|known| known.name == flag.trim_start_matches("--"))?;
     match found.of {
         Of::Thrash => Some(THRASH),
-        Of::FolioOps => Some(FOLIO_OPS),
         Of::All | Of::OneFile => None,
     }
 }

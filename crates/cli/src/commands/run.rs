@@ -5,7 +5,7 @@ use filemap_job::{EngineKind, Job, JobSpec, Record, Thrash};
 use filemap_report::{Report, record, thrash};
 
 use super::flag_job::FlagJob;
-use super::{GivenJob, folio_ops, program, svg_of_thrash, with_seeds};
+use super::{GivenJob, program, show_job, svg_of_thrash, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine::{self, Engines};
@@ -28,12 +28,15 @@ pub fn run(
         && let Some(given) = input::program(path)?
     {
         let path = path.clone();
+        if args.show_job {
+            return show_job::of_program(given, &path, args.job);
+        }
         return program::run(given, &path, args, engines)
             .map_err(|error| program::in_file(&path, error));
     }
     let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
-    if given.1.is_folio_ops() {
-        return folio_ops::run(given, &args);
+    if args.show_job {
+        return show_job::of_flags(given);
     }
     let (output, report) = match given.1.is_thrash() {
         true => reported::<Thrash>(given, args, engines)?,

@@ -7,7 +7,7 @@ use filemap_model::{Model, Profile};
 use filemap_report::Footer;
 use filemap_report::search::{self, Goal, Study};
 
-use super::{GivenJob, folio_ops};
+use super::GivenJob;
 use crate::Outcome;
 use crate::args::SearchArgs;
 use crate::error::Error;
@@ -150,8 +150,6 @@ fn tell_terminal() {
 
 /// Refuses jobs that the search has none of.
 fn check(spec: &JobSpec) -> Result<(), Error> {
-    let instead = "give another --workload, or none";
-    folio_ops::refuse(spec, "search", instead)?;
     let is_model = |on: &String| on == EngineKind::Model.name();
     if spec.image.is_some() || !spec.on.as_ref().is_none_or(is_model) {
         return Err(Error::CannotRun(

@@ -23,17 +23,15 @@ const LEAST_BYTES: u64 = 16 * PMD_BYTES;
 pub fn pages(job: &FolioOps) -> Result<usize, Error> {
     usize::try_from(job.pages()).map_err(|_| {
         let size = format_size(job.bytes);
-        Error::CannotRun(format!(
-            "--file-size {size} is more than this machine can address; give less"
-        ))
+        Error::CannotRun(format!("--size {size} is more than this machine can address; give less"))
     })
 }
 
 /// Who gave a job its size, and so what can be done about it.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked {
-    /// The user, with `--file-size`.
-    FileSize,
+    /// The user, with `--size`.
+    Size,
     /// A published series, which without `--full` has a form of so many bytes.
     Published { shorter_bytes: Option<u64> },
 }
@@ -56,7 +54,7 @@ pub fn check(
     };
     let size = format_size(job.bytes);
     let what = match asked {
-        Asked::FileSize => format!("--file-size {size}"),
+        Asked::Size => format!("--size {size}"),
         Asked::Published { .. } => format!("mm-owner over {size}"),
     };
     Err(Error::CannotRun(format!(
@@ -74,13 +72,12 @@ fn remedy(asked: Asked, children: usize, fits: u64) -> String {
             "end other programs, or use fewer CPUs (taskset)".to_string()
         }
         _ if fits == 0 => "end other programs".to_string(),
-        Asked::FileSize => format!("give {} or less", format_size(fits)),
+        Asked::Size => format!("give {} or less", format_size(fits)),
         Asked::Published { shorter_bytes: Some(shorter) } if shorter <= fits => {
             "end other programs, or leave out --full".to_string()
         }
         Asked::Published { .. } => format!(
-            "end other programs, or time the same over less: filemap run --workload folio-ops \
-             --file-size {}",
+            "end other programs, or time the same over less: filemap folio-ops --size {}",
             format_size(fits)
         ),
     }
@@ -121,28 +118,28 @@ fn bytes_of_children(bytes: u64, children: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
+    use filemap_job::{FolioOpsSpec, SizeText};
     use filemap_mapcount::mm::KEPT_PAGES;
 
     use super::*;
 
-    fn job(file_size: &str) -> FolioOps {
-        let spec = format!("workload = 'folio-ops'\nfile_size = '{file_size}'");
-        JobSpec::from_toml(&spec).unwrap().validate_folio_ops().unwrap()
+    fn job(size: &str) -> FolioOps {
+        let size = Some(SizeText(size.to_string()));
+        FolioOpsSpec { size, ..FolioOpsSpec::default() }.validate().unwrap()
     }
 
     #[test]
     fn too_little_memory_is_told_with_what_fits() {
         let job = job("1g");
         let check =
-            |job: &FolioOps, children, available| check(job, Asked::FileSize, children, available);
+            |job: &FolioOps, children, available| check(job, Asked::Size, children, available);
         assert!(check(&job, 2, None).is_ok());
         let needed = needed_bytes(job.bytes, 2);
         assert!(check(&job, 2, Some(needed)).is_ok());
         let error = check(&job, 2, Some(needed / 2)).unwrap_err();
         assert_eq!(error.exit_code(), 4);
         let error = error.to_string();
-        assert!(error.contains("--file-size 1g: 2.31 GiB of memory are needed"), "{error}");
+        assert!(error.contains("--size 1g: 2.31 GiB of memory are needed"), "{error}");
         assert!(error.contains("1.16 GiB are available; give 504m or less"), "{error}");
         let fits = FolioOps { bytes: 504 << 20, ..job.clone() };
         assert!(check(&fits, 2, Some(needed / 2)).is_ok());
@@ -150,7 +147,7 @@ mod tests {
         assert!(none.ends_with("end other programs"), "{none}");
     }
 
-    /// The command has no --file-size.
+    /// The command has no --size.
     #[test]
     fn of_published_jobs_a_remedy_is_named_that_there_is() {
         let job = job("1g");
@@ -159,7 +156,7 @@ mod tests {
             check(&job, asked, 2, Some(available)).unwrap_err().to_string()
         };
         let needed = needed_bytes(job.bytes, 2);
-        let run = "or time the same over less: filemap run --workload folio-ops --file-size 504m";
+        let run = "or time the same over less: filemap folio-ops --size 504m";
         let named = told(None, needed / 2);
         assert!(named.starts_with("mm-owner over 1g: 2.31 GiB of memory are needed"), "{named}");
         assert!(named.ends_with(&format!("; end other programs, {run}")), "{named}");
@@ -174,7 +171,7 @@ mod tests {
         let job = job("256m");
         let least = (512 + KEPT_PAGES as u64) * 257 * PAGE_BYTES;
         let check =
-            |job: &FolioOps, children, available| check(job, Asked::FileSize, children, available);
+            |job: &FolioOps, children, available| check(job, Asked::Size, children, available);
         let needed = needed_bytes(job.bytes, 256);
         assert!(needed > least && least > 1 << 30, "{needed}, {least}");
         assert!(check(&job, 256, Some(needed)).is_ok());

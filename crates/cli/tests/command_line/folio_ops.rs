@@ -1,4 +1,4 @@
-//! The workload `folio-ops`: operations over folios with every way to count, in the small mm here.
+//! `filemap folio-ops`: operations over folios with every way to count, in the small mm here.
 
 use std::process::Command;
 
@@ -7,23 +7,22 @@ use serde_json::Value;
 use crate::bad_input::fails;
 use crate::running::Running;
 use crate::skip::skip;
-use crate::{Scratch, filemap, json, stdout};
+use crate::{filemap, json, stdout};
 
 /// A part of a second.
-const SMALL: &str = "--workload folio-ops --file-size 4m --folio-sizes 4k,16k --runs 2";
+const SMALL: &str = "folio-ops --size 4m --folio-sizes 4k,16k --runs 2";
 
 const WAYS: [&str; 5] =
     ["page-mapcount", "plain-counts", "mm-owner", "no-page-mapcount", "precise-owners"];
 
 #[test]
 fn a_record_has_every_cell_of_every_repeat() {
-    let record = json(&format!("run {SMALL} --json -"));
-    assert_eq!(record["job"]["folio_sizes"], "4k,16k");
+    let record = json(&format!("{SMALL} --json -"));
+    assert_eq!(record["benchmark"]["folio_sizes"], "4k,16k");
     assert_eq!(record["engine"], "model");
     let runs = record["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
     for run in runs {
-        let run = &run["folio_ops"];
         assert!(run["locked_ns"].as_f64() > Some(0.0), "{run}");
         for cell in run["cells"].as_array().unwrap() {
             check_copies(cell);
@@ -40,7 +39,8 @@ fn a_record_has_every_cell_of_every_repeat() {
         assert!(ways[0]["change"].is_null() && ways[1]["change"]["percent"].is_object());
     }
     let command = record["command"].as_str().unwrap();
-    assert_eq!(json(&format!("{} --json -", &command["filemap ".len()..]))["job"], record["job"]);
+    let again = json(&format!("{} --json -", &command["filemap ".len()..]));
+    assert_eq!(again["benchmark"], record["benchmark"]);
 }
 
 /// What is copied does not depend on time: with owners no page that has one owner left.
@@ -63,7 +63,7 @@ fn check_copies(cell: &Value) {
 
 #[test]
 fn reports_are_a_page_wide_and_rows_are_flat() {
-    let text = stdout(&format!("run {SMALL}"));
+    let text = stdout(SMALL);
     for line in text.lines().filter(|line| !line.starts_with("Command:")) {
         assert!(line.chars().count() <= 75, "{line}");
     }
@@ -85,54 +85,48 @@ fn reports_are_a_page_wide_and_rows_are_flat() {
     assert!(!text.contains("byte: saving"), "writes do more than count: {text}");
     let is_left_out = text.contains("Two threads on one folio are left out");
     assert!(is_left_out != text.contains("Two threads that map and unmap one folio"), "{text}");
-    let csv = stdout(&format!("run {SMALL} --format csv"));
+    let csv = stdout(&format!("{SMALL} --format csv"));
     assert!(csv.starts_with("engine,repeat,folio_bytes,operation,counters,ns_per_page,"), "{csv}");
     let rows = |word: &str| csv.lines().filter(|line| line.contains(word)).count();
     assert_eq!((rows(",munmap,"), rows(",anon-cow-seq,")), (2 * 2 * 5, 2 * 2 * 4));
-    let markdown = stdout(&format!("run {SMALL} --format markdown"));
+    let markdown = stdout(&format!("{SMALL} --format markdown"));
     let headings = ["| 16 KiB |", "| no-page-mapcount |", "| page-mapcount |"];
     assert!(headings.iter().all(|heading| markdown.contains(heading)), "{markdown}");
-    assert!(stdout(&format!("run {SMALL} --verbose")).contains("plain-counts"));
+    assert!(stdout(&format!("{SMALL} --verbose")).contains("plain-counts"));
 }
 
 #[test]
 fn what_does_not_go_with_it_is_told_with_the_remedy() {
-    for (args, words) in [
-        ("run", &["--with p1", "--with", "side by side"][..]),
-        ("run", &["--image x", "--image", "leave it out"]),
-        ("run", &["--threads 2", "--threads", "leave it out"]),
-        ("run", &["--log -", "--log", "--format csv"]),
-        ("run", &["--svg x.svg", "--svg", "--format csv"]),
-        ("run", &["--seeds 3", "--seeds", "--runs"]),
-        ("run", &["--apply", "--apply", "--on kernel"]),
-        ("run", &["--runs 0", "--runs", "1 to"]),
-        ("run", &["--runs 1001", "--runs", "1 to 1000"]),
-        ("compare", &["--variants baseline,p1", "compare", "filemap run"]),
-        ("conform", &["", "conform", "filemap run"]),
-        ("explain", &["", "--mapped is missing", "filemap run"]),
+    for (flags, words) in [
+        ("--apply", ["--apply", "--on kernel"]),
+        ("--runs 0", ["--runs: 0", "1 to 1000"]),
+        ("--runs 1001", ["--runs: 1001", "1 to 1000"]),
+        ("--runs x", ["--runs", "'x'"]),
+        ("--seed 0", ["--seed: 0", "out of range"]),
+        ("--on host", ["--on: unknown engine 'host'", "model, kernel"]),
     ] {
-        fails(&format!("{args} --workload folio-ops {}", words[0]), 2, &words[1..]);
+        fails(&format!("folio-ops {flags}"), 2, &words);
+    }
+    for command in ["run", "compare --variants baseline,p1", "conform", "explain"] {
+        fails(&format!("{command} --workload folio-ops"), 2, &["give filemap folio-ops"]);
     }
     for (flags, words) in [
-        ("--file-size 3m", ["--file-size: 3m", "2m or 4m"]),
-        ("--file-size 64k", ["--file-size: 64k", "2m to 1t"]),
+        ("--size 3m", ["--size: 3m", "2m or 4m"]),
+        ("--size 64k", ["--size: 64k", "2m to 1t"]),
         ("--folio-sizes 12k", ["--folio-sizes: 12k", "power of two"]),
         ("--folio-sizes 4m", ["--folio-sizes: 4m", "4k to 2m"]),
         ("--folio-sizes 16k,16k", ["--folio-sizes: 16k", "give it once"]),
     ] {
-        fails(&format!("run --workload folio-ops {flags}"), 2, &words);
+        fails(&format!("folio-ops {flags}"), 2, &words);
     }
-    let too_large = "run --workload folio-ops --file-size 1t --folio-sizes 2m";
-    fails(too_large, 4, &["--file-size 1t", "of memory are needed", "are available"]);
-    let other = "--file-size 1m --folio-sizes 16k";
-    fails(&format!("run --workload first {other}"), 2, &["--folio-sizes", "folio-ops"]);
-    fails(&format!("run --workload thrash {other}"), 2, &["--folio-sizes", "folio-ops"]);
+    let too_large = "folio-ops --size 1t --folio-sizes 2m";
+    fails(too_large, 4, &["--size 1t", "of memory are needed", "are available"]);
 }
 
 #[test]
 fn with_one_cpu_it_says_what_is_left_out() {
     let mut command = Command::new("taskset");
-    command.args(["-c", "0", env!("CARGO_BIN_EXE_filemap"), "run"]).args(SMALL.split(' '));
+    command.args(["-c", "0", env!("CARGO_BIN_EXE_filemap")]).args(SMALL.split(' '));
     let Ok(output) = command.output() else { return skip("there is no taskset") };
     if !output.status.success() {
         return skip("CPU 0 is not for this process");
@@ -142,19 +136,8 @@ fn with_one_cpu_it_says_what_is_left_out() {
 }
 
 #[test]
-fn a_job_file_says_the_same() {
-    let scratch = Scratch::new("folio_ops");
-    let job = "workload = 'folio-ops'\nfile_size = '2m'\nfolio_sizes = '16k'\nruns = 1\n";
-    let path = scratch.file("job.toml", job);
-    let record = json(&format!("run {path} --runs 2 --json -"));
-    assert_eq!((&record["job"]["file_size"], &record["job"]["runs"]), (&"2m".into(), &2.into()));
-    let wrong = scratch.file("wrong.toml", format!("{job}threads = 2\n"));
-    fails(&format!("run {wrong}"), 2, &["--threads", "leave it out"]);
-}
-
-#[test]
 fn a_signal_ends_it() {
-    let long = "run --workload folio-ops --file-size 64m --runs 1000";
+    let long = "folio-ops --size 64m --runs 1000";
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
         let child = Running::start(&mut filemap(long));
         std::thread::sleep(std::time::Duration::from_millis(500));
@@ -165,8 +148,7 @@ fn a_signal_ends_it() {
 
 #[test]
 fn mappings_are_told_with_counts_of_pages_and_without() {
-    let args = "explain --workload folio-ops --folio-sizes 64k --mapped 0-15 --mapped 0-3 \
-                --mapped 8";
+    let args = "folio-ops --folio-sizes 64k --mapped 0-15 --mapped 0-3 --mapped 8";
     let report = json(&format!("{args} --json -"));
     let folio = &report["folios"][0];
     let told = |way: usize, mm: usize| {
@@ -187,12 +169,11 @@ fn mappings_are_told_with_counts_of_pages_and_without() {
     assert_eq!(owners, [(known, known), (known, known), (not, known)]);
     let text = stdout(args);
     assert!(text.contains("+2.50") && text.contains("not known"), "{text}");
-    let one = "explain --workload folio-ops --folio-sizes 16k --mapped";
+    let one = "folio-ops --folio-sizes 16k --mapped";
     fails(&format!("{one} 4"), 2, &["--mapped 4", "0 to 3"]);
     fails(&format!("{one} 0-1,1"), 2, &["--mapped 0-1,1", "twice"]);
     fails(&format!("{one} 3-1"), 2, &["3-1 ends before it begins", "give 1-3"]);
     fails(&format!("{one} 0-99999999999999999999"), 2, &["no folio has a page 9999", "0 to 511"]);
     fails(&format!("{one} x"), 2, &["'x'", "0-15"]);
     fails(&format!("{one} 1 --runs 3"), 2, &["--runs", "leave it out"]);
-    fails("explain --workload first --file-size 1m --mapped 1", 2, &["--mapped", "folio-ops"]);
 }

@@ -11,7 +11,7 @@ use crate::{Scratch, filemap, stderr};
 
 const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
 
-const JOB: &str = "run --workload folio-ops --on kernel";
+const JOB: &str = "folio-ops --on kernel";
 
 /// Tests run beside each other, and what one changes another would see.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -42,11 +42,11 @@ fn sizes_that_are_not_allowed_are_named() {
     if setting().is_none_or(|held| !held.contains("[never]")) {
         return skip("folios of 64k have no setting, or are allowed");
     }
-    let output = in_scratch(&scratch, "--file-size 2m --folio-sizes 64k").output().unwrap();
+    let output = in_scratch(&scratch, "--size 2m --folio-sizes 64k").output().unwrap();
     let message = stderr(&output);
     assert_eq!((output.status.code(), message.matches('\n').count()), (Some(4), 1), "{message}");
     assert!(message.contains("folios of 64k") && message.contains("give --apply"), "{message}");
-    let some = "--file-size 2m --folio-sizes 4k,64k --runs 1";
+    let some = "--size 2m --folio-sizes 4k,64k --runs 1";
     let output = in_scratch(&scratch, some).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -58,17 +58,17 @@ fn sizes_that_are_not_allowed_are_named() {
 #[test]
 fn too_much_memory_is_refused_with_what_fits() {
     let scratch = Scratch::new("folios_too_large");
-    let output = in_scratch(&scratch, "--file-size 1t --folio-sizes 4k").output().unwrap();
+    let output = in_scratch(&scratch, "--size 1t --folio-sizes 4k").output().unwrap();
     let message = stderr(&output);
     assert_eq!((output.status.code(), message.matches('\n').count()), (Some(4), 1), "{message}");
-    assert!(message.contains("end other programs, or give --file-size "), "{message}");
+    assert!(message.contains("end other programs, or give --size "), "{message}");
     assert!(message.ends_with(" or less\n"), "{message}");
 }
 
 /// What the next command says, and what the setting holds then, when a run that changed it was
 /// killed and somebody else may have set it to `since`.
 fn after_kill(scratch: &Scratch, before: &str, since: Option<&str>) -> Option<(String, String)> {
-    let endless = "--file-size 64m --folio-sizes 64k --runs 1000 --apply";
+    let endless = "--size 64m --folio-sizes 64k --runs 1000 --apply";
     let mut child = Running::start(&mut in_scratch(scratch, endless));
     let changed = || is_listed(scratch) && setting().is_some_and(|held| held != before);
     if !child.reaches(changed) {
@@ -129,7 +129,7 @@ fn a_signal_leaves_the_settings_as_they_were() {
         return skip("this kernel has no setting of folios of 64k");
     };
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
-        let endless = "--file-size 64m --folio-sizes 64k --runs 1000 --apply";
+        let endless = "--size 64m --folio-sizes 64k --runs 1000 --apply";
         let mut child = Running::start(&mut in_scratch(&scratch, endless));
         let changed = || is_listed(&scratch) && setting().is_some_and(|held| held != before);
         if !child.reaches(changed) {

@@ -144,7 +144,7 @@ fn commands_without_a_before_refuse_it() {
         "doctor",
         "conform",
         "calibrate --out /dev/null",
-        "run --workload folio-ops",
+        "folio-ops",
     ] {
         let output = filemap(&format!("{args} --format kernel")).output().unwrap();
         let said = stderr(&output);

@@ -25,7 +25,7 @@ const COMMANDS: [(&str, &str); 14] = [
         "compare --workload thrash --threads 12 --file-size 1m --sparse --cpus 3 --memory-max 4m \
          --duration 300ms --variants baseline,vma-retry",
     ),
-    ("folio-ops", "run --workload folio-ops --file-size 2m --folio-sizes 16k --runs 1"),
+    ("folio-ops", "folio-ops --size 2m --folio-sizes 16k --runs 1"),
     ("published", "published mmap-miss vma-bound exec-order --seeds 5"),
     ("program", "run PROGRAM"),
     ("explain-program", "explain PROGRAM"),
@@ -300,7 +300,7 @@ fn a_page_is_an_output_like_others() {
         (format!("report {table} --html -"), 2, "it is no record of filemap"),
         (format!("report {log} --html -"), 2, "it is no record that there is a page of"),
         (format!("report {record}"), 2, "--html"),
-        ("explain --workload folio-ops --mapped 0-3 --html -".to_string(), 2, "--html"),
+        ("folio-ops --mapped 0-3 --html -".to_string(), 2, "--html"),
     ] {
         let output = filemap(&args).output().unwrap();
         let message = stderr(&output);

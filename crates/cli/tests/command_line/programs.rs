@@ -48,6 +48,50 @@ fn file<'a>(record: &'a Value, name: &str) -> &'a Value {
     files.iter().find(|file| file["name"] == name).unwrap()
 }
 
+/// What `--show-job` prints runs as what it was printed for.
+#[test]
+fn the_program_of_a_job_runs_the_same() {
+    let scratch = Scratch::new("show_job");
+    let pages = scratch.file("pages.txt", "5\n1023\n7\n5\n");
+    let listed = format!("--accesses-file {pages} --file-size 4m");
+    for flags in [
+        "--workload random --file-size 64m --accesses 5000 --seed 7 --memory-max 8m",
+        "--workload read-sequential --bs 64k --file-size 16m --accesses 100 --map-offset 4m",
+        "--workload stride:7 --file-size 32m --map-len 16m --private --read-ahead-kb 512",
+        "--workload zipf:0.99 --file-size 64m --accesses 900 --with mmap-miss --kernel 6.12",
+        "--workload interleave:3 --file-size 64m --accesses 3000 --governor --split 100",
+        "--workload hot:90/10 --file-size 9m --arch arm64 --page-size 16k --ram 8m --fs xfs",
+        &listed,
+    ] {
+        let of_flags = json(&format!("run {flags} --json -"));
+        let program = scratch.file("program.toml", stdout(&format!("run {flags} --show-job")));
+        let of_program = json(&format!("run {program} --json -"));
+        let mut counters = of_flags["runs"][0]["counters"].clone();
+        // The counters of one mapping are those of its open file.
+        counters["mmap_miss"].take();
+        assert_eq!(of_program["run"]["counters"], counters, "{flags}");
+        assert_eq!(of_program["run"]["elapsed_ns"], of_flags["runs"][0]["elapsed_ns"], "{flags}");
+        // A program is what it is.
+        let again = stdout(&format!("run {program} --show-job"));
+        assert_eq!(again, std::fs::read_to_string(&program).unwrap(), "{flags}");
+    }
+}
+
+#[test]
+fn a_job_that_is_no_program_is_told_in_one_line() {
+    for (flags, words) in [
+        ("--workload exec --file-size 1m", "--workload exec:cold"),
+        ("--workload thrash", "--workload thrash"),
+        ("--workload folio-ops", "filemap folio-ops"),
+        ("--workload random", "--file-size"),
+    ] {
+        let output = filemap(&format!("run {flags} --show-job")).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+        assert!(message.contains(words) && output.stdout.is_empty(), "{message}");
+    }
+}
+
 /// The variant of a program is the program with that advice in its job file.
 #[test]
 fn advice_is_for_all_mappings_or_for_those_of_a_name() {

@@ -74,12 +74,10 @@ fn reports_of_jobs() {
     }
     let thrash = "--workload thrash --threads 8 --file-size 1m --memory-max 2m --duration 200ms";
     check("run", &json(&format!("run {thrash} --json -")));
-    let folio_ops = "--workload folio-ops --file-size 2m --folio-sizes 16k";
-    let run = json(&format!("run {folio_ops} --runs 1 --json -"));
-    check("run", &run);
-    has_provenance(&run["environment"]);
-    let mapped = "explain --workload folio-ops --mapped 0-3 --mapped 1 --json -";
-    check("explain-folio-ops", &json(mapped));
+    let folio_ops = json("folio-ops --size 2m --folio-sizes 16k --runs 1 --json -");
+    check("folio-ops", &folio_ops);
+    has_provenance(&folio_ops["environment"]);
+    check("folio-ops-mapped", &json("folio-ops --mapped 0-3 --mapped 1 --json -"));
     let variants = "--variants baseline,vma-retry,writers=1";
     check("compare", &json(&format!("compare {thrash} {variants} --json -")));
     let phases = "file_size = '8m'\n[[phase]]\nworkload = 'random'\naccesses = 9\n\

@@ -1,21 +1,20 @@
-//! The workload `folio-ops`: operations over anonymous memory in folios of one size, timed with
-//! several ways to count who maps a folio.
+//! Operations over anonymous memory in folios of one size, timed with several ways to count who
+//! maps a folio.
 //!
-//! It is a job by itself: [`JobSpec::validate_folio_ops`](crate::JobSpec::validate_folio_ops)
-//! makes a [`FolioOps`] of the same flags and job files of which others become a
-//! [`Job`](crate::Job). It has no file, no limits and no rules: what is timed is real.
+//! It is a benchmark and no job over files: it has no limits and no rules, and what is timed is
+//! real. [`FolioOpsSpec::validate`] makes [`FolioOps`] of what was asked for.
 
 mod operation;
 mod record;
-mod replay;
-mod validate;
+mod spec;
 
 use crate::job::EngineKind;
 
 pub use operation::Operation;
-pub use record::{Contended, FolioCell, FolioOpsRun};
+pub use record::{Contended, FolioCell, FolioOpsRecord, FolioOpsRun};
+pub use spec::FolioOpsSpec;
 
-/// The name of the workload.
+/// The name of the command. It is no workload.
 pub const FOLIO_OPS: &str = "folio-ops";
 
 /// Counts of pages and no owners: what the others are compared with.
@@ -46,7 +45,7 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Bytes of the largest folio: what one entry of a page middle directory maps.
 pub const PMD_BYTES: u64 = 2 << 20;
 
-/// A job of the workload `folio-ops` that has been validated.
+/// What is timed, every value resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolioOps {
     /// The engine that is to run it: `model` is the small mm of this program, in real time.

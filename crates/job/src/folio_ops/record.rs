@@ -1,8 +1,44 @@
-//! What a run of the workload `folio-ops` says.
+//! What was timed.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::Operation;
+use super::{FolioOps, FolioOpsSpec, Operation};
+use crate::record::SCHEMA;
+
+/// All repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FolioOpsRecord {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// What was asked for; it repeats the same.
+    pub benchmark: FolioOpsSpec,
+    /// What did it: `model` or `kernel`.
+    pub engine: String,
+    /// Where it was measured.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environment"))]
+    pub environment: Map<String, Value>,
+    /// Every repeat, in order.
+    pub runs: Vec<FolioOpsRun>,
+    /// What a reader of it should know, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
+}
+
+impl FolioOpsRecord {
+    /// The record of these repeats.
+    pub fn new(job: &FolioOps, environment: Map<String, Value>, runs: Vec<FolioOpsRun>) -> Self {
+        FolioOpsRecord {
+            schema: SCHEMA,
+            benchmark: job.to_spec(),
+            engine: job.engine.to_string(),
+            environment,
+            runs,
+            warnings: Vec::new(),
+        }
+    }
+}
 
 /// One repeat: every folio size, operation and configuration once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ mod after;
 mod error;
 mod keys;
 mod names;
+mod of_one_file;
 mod reads;
 mod record;
 mod spec;

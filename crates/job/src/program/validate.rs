@@ -20,7 +20,7 @@ use crate::bounds::{
 use crate::job::{AccessList, EngineKind, File, Machine, Mapping, Pattern, Phase};
 use crate::limits::{name, one_of, out_of_range, pages, size, split_pages, within};
 use crate::phases::Extent;
-use crate::size::{format_size, shorten};
+use crate::size::{SizeText, format_size, shorten};
 use crate::workload::Workload;
 
 impl ProgramSpec {
@@ -43,7 +43,12 @@ impl ProgramSpec {
         let cold = self.cold.unwrap_or(false);
         let engine = name("on", &self.on, EngineKind::Model).map_err(keyed)?;
         let mut program = Program {
-            spec: ProgramSpec { kernel: Some(rules.kernel.name().to_string()), ..self.clone() },
+            spec: ProgramSpec {
+                kernel: Some(rules.kernel.name().to_string()),
+                read_ahead_kb: Some(machine.read_ahead.bytes(page_size) / 1024),
+                fault_around: Some(SizeText::of(machine.fault_around.bytes(page_size))),
+                ..self.clone()
+            },
             engine,
             image: self.shared().valid_image(engine).map_err(keyed)?,
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,

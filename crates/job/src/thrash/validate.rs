@@ -7,6 +7,7 @@ use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::bounds::{MAX_ACCESSES, MAX_CPUS, MAX_RUNS, MAX_THRASH_NS, MAX_THRASH_THREADS};
 use crate::flags::{JobSpec, Of};
+use crate::folio_ops::FOLIO_OPS;
 use crate::job::{EngineKind, Machine};
 use crate::limits::{name, out_of_range, pages, within};
 use crate::seed;
@@ -72,7 +73,6 @@ impl JobSpec {
 
     /// Refuses flags that jobs of one file only have.
     fn check_of_thrash(&self) -> Result<(), Error> {
-        self.check_not_folio_ops()?;
         if !self.phase.is_empty() {
             let remedy = "give it without phases";
             return Err(Error::Conflict { flag: "workload thrash", other: "[[phase]]", remedy });
@@ -89,9 +89,11 @@ impl JobSpec {
 
     /// Refuses flags that only the workload `thrash` has, and the workload itself.
     pub(crate) fn check_of_one_file(&self) -> Result<(), Error> {
-        self.check_not_folio_ops()?;
         if self.is_thrash() {
             return Err(Error::IsThrash);
+        }
+        if self.workload.as_deref() == Some(FOLIO_OPS) {
+            return Err(Error::IsFolioOps);
         }
         match self.given().find(|flag| flag.of == Of::Thrash) {
             Some(flag) => Err(Error::OfThrash { flag: flag.name }),

@@ -66,7 +66,6 @@ impl Runnable for Job {
             // Null before Linux 6.5.
             cached,
             thrash: None,
-            folio_ops: None,
             vmstat: vmstat.map(crate::procstat::VmStat::into_map),
         };
         Ok(Measured {

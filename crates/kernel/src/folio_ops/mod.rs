@@ -1,5 +1,5 @@
-//! The workload `folio-ops` on the running kernel: what operations over anonymous memory cost it
-//! for each page, in folios of each size.
+//! Operations over folios on the running kernel: what they cost it for each page of anonymous
+//! memory, in folios of each size.
 
 mod needs;
 mod sizes;

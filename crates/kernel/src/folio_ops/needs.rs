@@ -43,7 +43,7 @@ fn check_memory(bytes: u64, cpus: u64, available: u64) -> Result<(), Error> {
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let remedy = match most_that_fits(times, available) {
         0 => "end other programs".to_string(),
-        fits => format!("end other programs, or give --file-size {} or less", format_size(fits)),
+        fits => format!("end other programs, or give --size {} or less", format_size(fits)),
     };
     Err(Error::unavailable(
         format!(
@@ -105,7 +105,7 @@ mod tests {
             assert!(fits > 0 && fits.is_multiple_of(PMD_BYTES), "{fits}");
             check_memory(fits, cpus, available).unwrap();
             let error = check_memory(fits + PMD_BYTES, cpus, available).unwrap_err().to_string();
-            let remedy = format!("or give --file-size {} or less", format_size(fits));
+            let remedy = format!("or give --size {} or less", format_size(fits));
             assert!(error.ends_with(&remedy), "{error}");
         }
         let none = check_memory(PMD_BYTES, 2, RESERVE_BYTES).unwrap_err().to_string();

@@ -2,80 +2,16 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use filemap_core::rules::Kernel;
+use filemap_job::SizeText;
 use filemap_job::program::{
     Fadvise, FileSpec, Madvise, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
 };
 use filemap_job::random::{self, Rng};
-use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
 const PAGE: u64 = 4096;
 
 fn size(pages: u64) -> Option<SizeText> {
     Some(SizeText((pages * PAGE).to_string()))
-}
-
-/// A job of one file as a program: one file, opened once and mapped once. `None` where a program
-/// cannot say it.
-pub fn of_one_file(spec: &JobSpec) -> Option<ProgramSpec> {
-    let text = |size: &Option<SizeText>| size.clone().map_or("0".to_string(), |size| size.0);
-    let phases = spec.phase.iter().map(|phase| one_phase(spec, phase)).collect::<Option<_>>()?;
-    let sized = |pages: &Option<SizeText>| Some(SizeText(text(pages)));
-    Some(ProgramSpec {
-        kernel: spec.kernel.clone(),
-        with: spec.with.clone(),
-        seed: spec.seed,
-        cache_limit: spec.cache_limit.clone(),
-        memory_max: spec.memory_max.clone(),
-        read_ahead_kb: spec.read_ahead_kb,
-        fault_around: spec.fault_around.clone(),
-        arch: spec.arch.clone(),
-        page_size: spec.page_size.clone(),
-        fs: spec.fs.clone(),
-        governor: spec.governor,
-        file: vec![FileSpec {
-            name: "f".to_string(),
-            size: spec.file_size.clone(),
-            ..FileSpec::default()
-        }],
-        open: vec![OpenSpec { name: "o".to_string(), file: "f".to_string() }],
-        mapping: vec![MappingSpec {
-            name: "m".to_string(),
-            open: "o".to_string(),
-            offset: sized(&spec.map_offset),
-            len: sized(&spec.map_len),
-            shift: spec.map_shift,
-            advice: spec.advice.clone(),
-            exec: spec.exec.unwrap_or(false),
-            private: spec.private.unwrap_or(false),
-            split: spec.split,
-            split_prot: spec.split_prot.clone(),
-        }],
-        thread: vec![ThreadSpec { name: None, phase: phases }],
-        ..ProgramSpec::default()
-    })
-}
-
-fn one_phase(spec: &JobSpec, phase: &PhaseSpec) -> Option<ThreadPhaseSpec> {
-    let name = phase.workload.as_deref()?;
-    if name == "elf" || name.starts_with("exec") {
-        return None;
-    }
-    let accesses = ThreadPhaseSpec {
-        workload: phase.workload.clone(),
-        accesses: phase.accesses,
-        bs: phase.bs.clone(),
-        ..ThreadPhaseSpec::default()
-    };
-    if !name.starts_with("read") {
-        let write = spec.private.unwrap_or(false);
-        return Some(ThreadPhaseSpec { mapping: Some("m".to_string()), write, ..accesses });
-    }
-    let bytes = |size: &Option<SizeText>| size.as_ref().map_or(0, |size| size.bytes().unwrap());
-    let (offset, len) = (bytes(&spec.map_offset), bytes(&spec.map_len));
-    let len = len.min(bytes(&spec.file_size) - offset);
-    let text = |bytes: u64| Some(SizeText(bytes.to_string()));
-    let (offset, len) = (text(offset), text(len));
-    Some(ThreadPhaseSpec { open: Some("o".to_string()), offset, len, ..accesses })
 }
 
 /// The program that `seed` means: files, opens of them, mappings that overlap, and phases through

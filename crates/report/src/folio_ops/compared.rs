@@ -94,7 +94,7 @@ fn sort_to_median(samples: &mut [f64]) -> Option<f64> {
 
 impl Compared {
     /// Every operation of `runs`, in their order.
-    pub fn all(runs: &[&FolioOpsRun]) -> Vec<Compared> {
+    pub fn all(runs: &[FolioOpsRun]) -> Vec<Compared> {
         let mut all: Vec<Compared> = Vec::new();
         for cell in runs.iter().flat_map(|run| &run.cells) {
             let is_same = |of: &Compared| {
@@ -107,7 +107,7 @@ impl Compared {
         all
     }
 
-    fn of(folio_bytes: u64, operation: Operation, runs: &[&FolioOpsRun]) -> Compared {
+    fn of(folio_bytes: u64, operation: Operation, runs: &[FolioOpsRun]) -> Compared {
         let is_own =
             |cell: &&FolioCell| (cell.folio_bytes, cell.operation) == (folio_bytes, operation);
         let mut ways: Vec<Way> = Vec::new();
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn changes_are_medians_of_those_of_each_repeat() {
         let runs = [run(5.0, 100.0, 80.0), run(4.0, 200.0, 90.0), run(6.0, 110.0, 99.0)];
-        let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+        let all = Compared::all(&runs);
         assert_eq!(all.len(), 1);
         let own = all[0].configuration(MM_OWNER).unwrap();
         assert_eq!((own.ns_per_page.median, own.copied), (90.0, Some(0)));
@@ -258,7 +258,7 @@ mod tests {
             (0..repeats).map(|at| run(5.0, base(at), base(at) * change(at))).collect()
         };
         let change = |runs: &[FolioOpsRun]| {
-            let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+            let all = Compared::all(runs);
             all[0].configuration(MM_OWNER).unwrap().change.clone().unwrap()
         };
         let always = change(&runs(9, |_| 0.95));
@@ -273,7 +273,7 @@ mod tests {
         let mut runs = [run(5.0, 100.0, 80.0)];
         runs[0].locked_ns = Some(1.0);
         let saved = |runs: &[FolioOpsRun]| {
-            let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+            let all = Compared::all(runs);
             let change = all[0].configuration(MM_OWNER).unwrap().change.clone().unwrap();
             (all[0].locked_ns.map(|ns| ns.median), change.saved_locked.map(|saved| saved.median))
         };
@@ -286,7 +286,7 @@ mod tests {
     fn what_repeats_count_differently_is_no_count() {
         let mut runs = [run(5.0, 100.0, 80.0), run(5.0, 100.0, 80.0)];
         runs[1].cells[0].copied = Some(7);
-        let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+        let all = Compared::all(&runs);
         assert_eq!(all[0].configuration(PAGE_MAPCOUNT).unwrap().copied, None);
     }
 }

@@ -1,7 +1,7 @@
 //! Every figure as a row.
 
 use filemap_job::folio_ops::FolioCell;
-use filemap_job::{FolioOpsRun, Record};
+use filemap_job::{FolioOpsRecord, FolioOpsRun};
 
 use crate::table::{Column, Table};
 
@@ -20,9 +20,8 @@ const NAMES: [&str; 11] = [
 ];
 
 /// One row for each size, operation, way to count and repeat. Threads on one folio have a row each.
-pub(super) fn rows(record: &Record) -> Table {
-    let runs = record.runs.iter().filter_map(|run| run.folio_ops.as_ref()).enumerate();
-    let rows = runs.flat_map(|(repeat, run)| {
+pub(super) fn rows(record: &FolioOpsRecord) -> Table {
+    let rows = record.runs.iter().enumerate().flat_map(|(repeat, run)| {
         let first = [record.engine.clone(), (repeat + 1).to_string()];
         let own = rows_of(run).into_iter();
         own.map(|row| first.iter().cloned().chain(row).collect()).collect::<Vec<_>>()

@@ -1,29 +1,82 @@
-//! What a report says of the workload `folio-ops`: the time of each operation with every way to
-//! count, and what that saves in units of L.
+//! The report on operations over folios: the time of each with every way to count, and what that
+//! saves in units of L.
 
 mod compared;
 mod flat;
 mod notes;
+mod setup;
 mod tables;
 
-use filemap_job::folio_ops::{Operation, PAGE_BYTES};
-use filemap_job::{FolioOpsRun, Record};
+use filemap_job::folio_ops::{FOLIO_OPS, Operation, PAGE_BYTES};
+use filemap_job::{EngineKind, FolioOpsRecord};
+use serde::Serialize;
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
 pub(crate) use tables::OF_A_FOLIO;
 
-use crate::report::Part;
-use crate::table::Table;
+use crate::footer::{Footer, Origin};
+use crate::report::{Part, Report, to_json};
 
-/// Every operation of `record`; none for another workload.
-pub fn compared(record: &Record) -> Vec<Compared> {
-    Compared::all(&runs(record))
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    #[serde(flatten)]
+    record: &'a FolioOpsRecord,
+    /// Each operation, with what changes against the base.
+    compared: &'a [Compared],
+    scope: &'a str,
+    command: &'a str,
 }
 
-/// The parts of the report on `record`, of which `all` is what was timed.
-pub(crate) fn parts(record: &Record, all: &[Compared], verbose: bool) -> Vec<Part> {
-    let runs = runs(record);
-    let mut parts = vec![Part::Paragraph(notes::figures(&runs, all))];
+/// The report on `record`, which `command` repeats. With `verbose`, the spread of every figure too.
+pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report {
+    let footer = Footer::of(&[origin(record)], command);
+    let compared = compared(record);
+    let json = to_json(&Json {
+        record,
+        compared: &compared,
+        scope: &footer.scope,
+        command: &footer.command,
+    });
+    let mut parts = vec![Part::Heading(title(record)), setup::facts(record)];
+    parts.extend(figures(record, &compared, verbose));
+    parts.extend(warnings(record));
+    Report { parts, rows: flat::rows(record), footer, json }
+}
+
+/// What `record` is of.
+pub(crate) fn title(record: &FolioOpsRecord) -> String {
+    let bytes = record.benchmark.size.as_ref().map_or("memory", |size| &size.0);
+    let place = match record.engine == EngineKind::Model.name() {
+        true => "in the small mm of filemap",
+        false => "on the kernel",
+    };
+    format!("{FOLIO_OPS} over {bytes}, {place}")
+}
+
+/// What is said before the figures: the machine, and what else the reader should know.
+pub(crate) fn before(record: &FolioOpsRecord) -> Vec<Part> {
+    std::iter::once(setup::facts(record)).chain(warnings(record)).collect()
+}
+
+/// Where its figures come from.
+pub(crate) fn origin(record: &FolioOpsRecord) -> Origin {
+    Origin { engine: record.engine.clone(), kernel: None, environment: record.environment.clone() }
+}
+
+fn warnings(record: &FolioOpsRecord) -> impl Iterator<Item = Part> {
+    record.warnings.iter().map(|warning| Part::Paragraph(format!("Warning: {warning}.")))
+}
+
+/// Every operation of `record`.
+pub fn compared(record: &FolioOpsRecord) -> Vec<Compared> {
+    Compared::all(&record.runs)
+}
+
+/// The figures of `record`, of which `all` is what was timed.
+pub(crate) fn figures(record: &FolioOpsRecord, all: &[Compared], verbose: bool) -> Vec<Part> {
+    let mut parts = vec![Part::Paragraph(notes::figures(&record.runs, all))];
     parts.extend(tables::of_times(all).into_iter().map(Part::Table));
     parts.extend(with_faults(all));
     parts.extend(copies(all, pages(record)));
@@ -44,10 +97,10 @@ pub(crate) fn with_faults(all: &[Compared]) -> Vec<Part> {
 }
 
 /// What threads get done on one folio, or why there is no table of that.
-pub(crate) fn contended(record: &Record) -> Vec<Part> {
-    let runs = runs(record);
-    let note = notes::contended(&runs).or_else(|| notes::one_cpu(record, &runs));
-    let table = tables::contended(&runs).map(Part::Table);
+pub(crate) fn contended(record: &FolioOpsRecord) -> Vec<Part> {
+    let runs = &record.runs;
+    let note = notes::contended(runs).or_else(|| notes::one_cpu(record));
+    let table = tables::contended(runs).map(Part::Table);
     table.into_iter().chain(note.map(Part::Paragraph)).collect()
 }
 
@@ -62,22 +115,13 @@ pub(crate) fn copies(all: &[Compared], pages: u64) -> Option<Part> {
     tables::copies(all, pages).map(Part::Table)
 }
 
-/// One row for each size, operation, way to count and repeat.
-pub(crate) fn rows(record: &Record) -> Table {
-    flat::rows(record)
-}
-
 /// L beside all that was timed with it.
-pub(crate) fn locked(record: &Record) -> Option<Figure> {
-    notes::locked(&runs(record))
-}
-
-fn runs(record: &Record) -> Vec<&FolioOpsRun> {
-    record.runs.iter().filter_map(|run| run.folio_ops.as_ref()).collect()
+pub(crate) fn locked(record: &FolioOpsRecord) -> Option<Figure> {
+    notes::locked(&record.runs)
 }
 
 /// Pages of the memory.
-fn pages(record: &Record) -> u64 {
-    let bytes = record.job.file_size.as_ref().and_then(|size| size.bytes().ok());
+fn pages(record: &FolioOpsRecord) -> u64 {
+    let bytes = record.benchmark.size.as_ref().and_then(|size| size.bytes().ok());
     bytes.unwrap_or(0) / PAGE_BYTES
 }

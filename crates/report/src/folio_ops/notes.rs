@@ -1,14 +1,14 @@
-//! What the tables on the workload `folio-ops` say, in words.
+//! What the tables say, in words.
 
 use filemap_job::folio_ops::{PAGE_BYTES, PAGE_MAPCOUNT};
-use filemap_job::{EngineKind, FolioOpsRun, Record};
+use filemap_job::{EngineKind, FolioOpsRecord, FolioOpsRun};
 
 use super::compared::{Compared, FAULT_NS, Figure};
 use crate::significance::{LEVEL, least_paired_p_value};
 use crate::stats::MAD;
 
 /// What the figures are, and how they were measured.
-pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
+pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
     let repeats = match runs.len() {
         1 => format!("Figures of one repeat, so that every MAD is 0. {MAD}"),
         repeats => {
@@ -50,7 +50,7 @@ pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
 }
 
 /// L beside all that was timed with it.
-pub(super) fn locked(runs: &[&FolioOpsRun]) -> Option<Figure> {
+pub(super) fn locked(runs: &[FolioOpsRun]) -> Option<Figure> {
     let cells = runs.iter().flat_map(|run| &run.cells);
     Figure::of(cells.filter_map(|cell| cell.locked_ns))
 }
@@ -66,9 +66,9 @@ pub(super) fn with_faults() -> String {
 }
 
 /// Why nothing is said of threads on one folio: here they have at least two CPUs.
-pub(super) fn one_cpu(record: &Record, runs: &[&FolioOpsRun]) -> Option<String> {
+pub(super) fn one_cpu(record: &FolioOpsRecord) -> Option<String> {
     let is_here = record.engine == EngineKind::Model.name();
-    let mut cells = runs.iter().flat_map(|run| &run.cells);
+    let mut cells = record.runs.iter().flat_map(|run| &run.cells);
     (is_here && cells.any(|cell| cell.folio_bytes > PAGE_BYTES)).then(|| {
         "Two threads on one folio are left out: they take two CPUs, and filemap had one."
             .to_string()
@@ -76,7 +76,7 @@ pub(super) fn one_cpu(record: &Record, runs: &[&FolioOpsRun]) -> Option<String> 
 }
 
 /// How to read the table on threads.
-pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<String> {
+pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<String> {
     let first = runs.iter().flat_map(|run| &run.contended).next()?;
     let longest = first.longest_wait_ns.map_or(String::new(), |_| {
         format!(

@@ -219,7 +219,7 @@ fn copied(operation: Operation, own: &Configuration, pages: u64) -> String {
 }
 
 /// Threads on one folio; `None` where there was one CPU.
-pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<Table> {
+pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<Table> {
     let all: Vec<&Contended> = runs.iter().flat_map(|run| &run.contended).collect();
     let key = |of: &Contended| (of.folio_bytes, of.counters.clone());
     let mut keys: Vec<(u64, String)> = Vec::new();

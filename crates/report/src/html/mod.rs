@@ -9,6 +9,7 @@ mod compare;
 mod conform;
 mod course;
 mod explain;
+mod folio_ops;
 mod frame;
 mod parts;
 mod plot;
@@ -41,7 +42,7 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 8] = [
+const KINDS: [(&str, Show); 9] = [
     ("tried", advise::page),
     ("causes", explain::page),
     ("through", explain::program),
@@ -49,6 +50,7 @@ const KINDS: [(&str, Show); 8] = [
     ("sources", published::page),
     ("regressions", compare::page),
     ("program", program::page),
+    ("benchmark", folio_ops::page),
     ("runs", run::page),
 ];
 

@@ -63,8 +63,7 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
         @let outcomes = [outcomes("this job", &record)];
         @if let Some(spread) = spread::picture(&outcomes, runs_are(&record)) { (spread) }
         @if is_timed { (waits::pictures(&[(record::title(&record), &record)])) }
-        @if history.is_none() && record.engine == EngineKind::Kernel.name() && !is_timed
-            && !record.job.is_folio_ops() {
+        @if history.is_none() && record.engine == EngineKind::Kernel.name() && !is_timed {
             p {
                 "A run on a kernel keeps no log of decisions, so that its windows are not shown. "
                 "filemap explain --on kernel has them, and so has the same job in the model."

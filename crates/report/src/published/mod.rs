@@ -26,7 +26,7 @@ use crate::table::Table;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
 pub use mm_owner::{Atomics, Counting, FalselyShared};
 pub use source::Source;
-pub use study::{Findings, Study};
+pub use study::{Findings, Ran, Study};
 pub use vma_retry::{Change, Simulation, Span, Trial, TrialRun, Trials};
 
 /// Seeds of a random cell of mmap-miss where none are given.

@@ -1,6 +1,6 @@
 //! What one published patch series asks for, and what is found.
 
-use filemap_job::{FolioOps, Job, Record};
+use filemap_job::{FolioOps, FolioOpsRecord, Job, Record};
 use serde_json::Value;
 
 use super::source::Source;
@@ -26,10 +26,19 @@ pub trait Study {
         None
     }
 
-    /// What `records`, one for each of [`Study::jobs`] in their order and the one of
-    /// [`Study::folio_ops`] behind them, and all of its trials say
-    /// beside what is published.
-    fn findings(&self, records: &[Record], trials: &Trials) -> Findings;
+    /// What was run for it says beside what is published.
+    fn findings(&self, ran: &Ran<'_>) -> Findings;
+}
+
+/// What was run for a study.
+#[derive(Clone, Copy)]
+pub struct Ran<'a> {
+    /// One for each of [`Study::jobs`], in their order.
+    pub records: &'a [Record],
+    /// All of its trials.
+    pub trials: &'a Trials,
+    /// That of [`Study::folio_ops`].
+    pub folio_ops: Option<&'a FolioOpsRecord>,
 }
 
 /// What a study found.

@@ -16,7 +16,6 @@ use bench::Bench;
 use verdict::{check_left_out, footer, outcome};
 
 use super::GivenJob;
-use super::folio_ops;
 use super::program::in_file;
 use crate::Outcome;
 use crate::args::ConformArgs;
@@ -46,9 +45,6 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         return program::run(given, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
-    let instead = "it makes no decisions that could be compared; give filemap run, and --on kernel \
-                   for the running kernel";
-    folio_ops::refuse(&spec, "conform", instead)?;
     let output = args.output.open(&asked.inputs, &[])?;
     let on = Asked::take(&asked.flags, &mut spec)?;
     let is_job = asked.file.is_some() || spec != JobSpec::default();

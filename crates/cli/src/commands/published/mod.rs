@@ -5,7 +5,7 @@ mod here;
 mod trials;
 
 use filemap_model::Profile;
-use filemap_report::published::{self, Options, Trials};
+use filemap_report::published::{self, Options, Ran, Trials};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
@@ -59,11 +59,11 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
             }
             trials::run_all(next, &mut known)?;
         }
-        let mut own = own.to_vec();
         // Behind the others, and alone: it is in real time.
         let of_folios = study.folio_ops().map(|job| folio_ops::record(&job, asked));
-        own.extend(of_folios.transpose()?);
-        findings.push(study.findings(&own, &known));
+        let of_folios = of_folios.transpose()?;
+        let ran = Ran { records: own, trials: &known, folio_ops: of_folios.as_ref() };
+        findings.push(study.findings(&ran));
         left = rest;
     }
     let failed: usize = findings.iter().map(|findings| findings.failed).sum();
@@ -111,7 +111,9 @@ mod tests {
         let (study, mut job) = found.next().expect("mm-owner has such a job");
         job.runs = 1;
         let record = folio_ops::record(&job, Asked::Published { shorter_bytes: None }).unwrap();
-        let findings = study.findings(&[record], &Trials::default());
+        let trials = Trials::default();
+        let ran = Ran { records: &[], trials: &trials, folio_ops: Some(&record) };
+        let findings = study.findings(&ran);
         assert_eq!(findings.failed, 0, "copies are the same on every machine");
         let report = published::report(vec![findings], &[], "filemap published".to_string());
         let text = report.render(Format::Table);

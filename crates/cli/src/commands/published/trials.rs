@@ -186,7 +186,9 @@ mod tests {
     }
 
     fn report(study: &dyn Study) -> Report {
-        let findings = study.findings(&[], &played(study));
+        let trials = played(study);
+        let ran = published::Ran { records: &[], trials: &trials, folio_ops: None };
+        let findings = study.findings(&ran);
         published::report(vec![findings], &[], "filemap published vma-retry".to_string())
     }
 

@@ -4,13 +4,13 @@ mod cells;
 mod layout;
 mod times;
 
-use filemap_job::{Job, Record};
+use filemap_job::Job;
 use serde_json::Value;
 
 use self::cells::{CONDITIONS, JUDGED, PHASES, Pair, Ratio, VARIANTS, job};
 use self::times::Assumptions;
 use super::data::PUBLISHED;
-use super::{Findings, Study, Trials};
+use super::{Findings, Ran, Study};
 use crate::table::{Column, Table};
 
 /// Chosen so that the cold ratio comes out, as the published device is not known: a fitted value.
@@ -36,7 +36,8 @@ impl Study for ExecOrder {
         jobs
     }
 
-    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
+    fn findings(&self, ran: &Ran<'_>) -> Findings {
+        let records = ran.records;
         let pair = |(&(advice, read_ahead_kb), records)| Pair::new(advice, read_ahead_kb, records);
         let pairs: Vec<Pair> = CONDITIONS.iter().zip(records.chunks(4)).map(pair).collect();
         let assumed = Assumptions::of(&records[0], LATENCY_NS, BANDWIDTH);

@@ -66,8 +66,8 @@ impl Counting {
         ));
         parts.extend(self.examples.iter().map(|maps| Part::Table(maps.table())));
         parts.push(Part::Paragraph(
-            "For other mappings: filemap explain --workload folio-ops --folio-sizes SIZE --mapped \
-             PAGES, with one --mapped for each process."
+            "For other mappings: filemap folio-ops --folio-sizes SIZE --mapped PAGES, with one \
+             --mapped for each process."
                 .to_string(),
         ));
         parts

@@ -1,6 +1,6 @@
 //! The cells of the series for CSV, and those without a published figure for JSON.
 
-use filemap_job::Record;
+use filemap_job::FolioOpsRecord;
 use serde_json::{Value, json};
 
 use super::beside::Beside;
@@ -64,8 +64,8 @@ pub(super) fn counted(counting: &Counting) -> Vec<Value> {
 }
 
 /// What threads got done on one folio, in each repeat.
-pub(super) fn contended(record: &Record) -> Vec<Value> {
-    let runs = record.runs.iter().filter_map(|run| run.folio_ops.as_ref());
+pub(super) fn contended(record: &FolioOpsRecord) -> Vec<Value> {
+    let runs = record.runs.iter();
     let contended = runs.flat_map(|run| &run.contended).map(|of| {
         let figures = json!({
             "batches_per_second": of.batches_per_second,

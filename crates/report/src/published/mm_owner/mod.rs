@@ -8,15 +8,14 @@ mod plan;
 mod tables;
 
 use filemap_job::folio_ops::Operation;
-use filemap_job::{FolioOps, Job, Record};
+use filemap_job::{FolioOps, FolioOpsRecord, Job};
 
 use self::beside::{Beside, What};
 pub use self::counting::{Atomics, Counting, FalselyShared};
 pub use self::plan::Form;
 use super::data::PUBLISHED;
-use super::{Findings, Study, Trials};
+use super::{Findings, Ran, Study};
 use crate::folio_ops::{self, Compared};
-use crate::footer::Origin;
 use crate::report::Part;
 
 /// The study of the series.
@@ -41,29 +40,35 @@ impl Study for MmOwner {
         Some(self.form.job())
     }
 
-    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
-        let all: Vec<Compared> = records.iter().flat_map(folio_ops::compared).collect();
+    fn findings(&self, ran: &Ran<'_>) -> Findings {
+        let record = ran.folio_ops;
+        let all: Vec<Compared> = record.map_or(Vec::new(), folio_ops::compared);
         let job = self.form.job();
         let beside = Beside::all(&all, self.form.judges_times(), job.pages());
         let mut cells: Vec<_> = beside.iter().map(Beside::json).collect();
         cells.extend(flat::counted(&self.counting));
-        cells.extend(records.iter().flat_map(flat::contended));
+        cells.extend(record.into_iter().flat_map(flat::contended));
         let fails = |own: &&Beside| own.is_exact() && own.ok == Some(false);
         Findings {
-            parts: self.parts(records, &all, &beside),
+            parts: self.parts(record, &all, &beside),
             rows: flat::rows(&beside),
             cells,
             source: &PUBLISHED.mm_owner.source,
             failed: beside.iter().filter(fails).count(),
-            origin: records.first().map(Origin::of),
+            origin: record.map(folio_ops::origin),
         }
     }
 }
 
 impl MmOwner {
-    fn parts(&self, records: &[Record], all: &[Compared], beside: &[Beside]) -> Vec<Part> {
+    fn parts(
+        &self,
+        record: Option<&FolioOpsRecord>,
+        all: &[Compared],
+        beside: &[Beside],
+    ) -> Vec<Part> {
         let job = self.form.job();
-        let locked = records.first().and_then(folio_ops::locked);
+        let locked = record.and_then(folio_ops::locked);
         let mut parts = PUBLISHED.mm_owner.source.parts();
         parts.push(Part::Paragraph(notes::form(self.form, &job, locked)));
         parts.push(Part::Paragraph(notes::judged(self.form, beside)));
@@ -81,7 +86,7 @@ impl MmOwner {
         let anon_cow = [Operation::AnonCowSeq, Operation::AnonCowRand];
         parts.extend(anon_cow.into_iter().filter_map(|of| folio_ops::changes(of, all)));
         parts.push(Part::Paragraph(notes::anon_cow(&PUBLISHED.mm_owner.vm_scalability)));
-        parts.extend(records.iter().flat_map(folio_ops::contended));
+        parts.extend(record.into_iter().flat_map(folio_ops::contended));
         parts.extend(folio_ops::with_faults(all));
         parts.extend(folio_ops::copies(all, job.pages()));
         parts.extend(notes::copied_otherwise(beside).map(Part::Paragraph));
@@ -92,16 +97,16 @@ impl MmOwner {
 
 #[cfg(test)]
 mod tests {
+    use filemap_job::FolioOpsRun;
     use filemap_job::folio_ops::{CONFIGURATIONS, FolioCell, MM_OWNER, PAGE_BYTES, PLAIN_COUNTS};
-    use filemap_job::{FolioOpsRun, Run};
     use serde_json::{Map, Value};
 
-    use super::super::report;
+    use super::super::{Trials, report};
     use super::*;
     use crate::report::{Format, Report};
 
     /// What each repeat of the study's job comes to where the series does what is published.
-    fn record(form: Form, change: impl Fn(&mut FolioCell)) -> Record {
+    fn record(form: Form, change: impl Fn(&mut FolioCell)) -> FolioOpsRecord {
         let job = form.job();
         let mut run = FolioOpsRun { locked_ns: Some(5.0), ..FolioOpsRun::default() };
         for &folio_bytes in &job.folio_bytes {
@@ -115,9 +120,8 @@ mod tests {
                 }
             }
         }
-        let run = Run { folio_ops: Some(run), ..Run::default() };
         let runs = vec![run; job.runs as usize];
-        Record::of_folio_ops(&job, "model", Map::new(), runs)
+        FolioOpsRecord::new(&job, Map::new(), runs)
     }
 
     fn as_published(
@@ -147,9 +151,10 @@ mod tests {
         }
     }
 
-    fn found(form: Form, record: Record) -> (usize, Report) {
-        let findings =
-            MmOwner::new(form, Counting::default()).findings(&[record], &Trials::default());
+    fn found(form: Form, record: FolioOpsRecord) -> (usize, Report) {
+        let trials = Trials::default();
+        let ran = Ran { records: &[], trials: &trials, folio_ops: Some(&record) };
+        let findings = MmOwner::new(form, Counting::default()).findings(&ran);
         let failed = findings.failed;
         (failed, report(vec![findings], &[], "filemap published mm-owner".to_string()))
     }

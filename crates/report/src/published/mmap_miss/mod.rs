@@ -5,11 +5,11 @@ mod cell;
 mod layout;
 mod notes;
 
-use filemap_job::{DEFAULT_SEED, Job, Record, seeds};
+use filemap_job::{DEFAULT_SEED, Job, seeds};
 
 use self::cell::{CAPACITY_STEP_GIB, Cell, Measured};
 use super::data::PUBLISHED;
-use super::{Findings, Study, Trials};
+use super::{Findings, Ran, Study};
 
 const WORKLOADS: [&str; 5] = ["random", "stride1021", "stride2053", "stride4099", "sequential"];
 
@@ -54,7 +54,8 @@ impl Study for MmapMiss {
         self.cells.iter().flat_map(of_cell).chain(self.capacity_jobs()).collect()
     }
 
-    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
+    fn findings(&self, ran: &Ran<'_>) -> Findings {
+        let records = ran.records;
         let mut left = records;
         let mut measured = Vec::new();
         for cell in &self.cells {

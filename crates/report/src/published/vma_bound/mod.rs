@@ -4,11 +4,11 @@ mod fio;
 mod programs;
 mod shapes;
 
-use filemap_job::{Job, Record};
+use filemap_job::Job;
 use serde_json::{Value, json};
 
 use super::data::PUBLISHED;
-use super::{Findings, FioRuns, MeasuredHere, Study, Trials};
+use super::{Findings, FioRuns, MeasuredHere, Ran, Study};
 use crate::report::Part;
 use crate::table::{Column, Table};
 use programs::Program;
@@ -39,7 +39,8 @@ impl Study for VmaBound {
         shapes.chain(self.programs.iter().flat_map(|(_, jobs)| jobs.clone())).collect()
     }
 
-    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
+    fn findings(&self, ran: &Ran<'_>) -> Findings {
+        let records = ran.records;
         let (of_shapes, mut left) = records.split_at((FIO.len() + SEEING.len()) * VARIANTS.len());
         let pairs: Vec<_> = FIO
             .iter()

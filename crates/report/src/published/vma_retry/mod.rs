@@ -8,7 +8,7 @@ mod plan;
 mod tables;
 mod trial;
 
-use filemap_job::{DEFAULT_SEED, Job as RecordJob, Record, seeds};
+use filemap_job::{DEFAULT_SEED, Job as RecordJob, seeds};
 
 use self::figures::{Beside, Job};
 pub use self::plan::Form;
@@ -16,7 +16,7 @@ use self::plan::{CPUS, Experiment, Kind};
 use self::tables::Tried;
 pub use self::trial::{Change, Simulation, Span, Trial, TrialRun, Trials};
 use super::data::PUBLISHED;
-use super::{Findings, Study};
+use super::{Findings, Ran, Study};
 use crate::footer::Origin;
 use crate::report::Part;
 
@@ -78,7 +78,8 @@ impl Study for VmaRetry {
         all
     }
 
-    fn findings(&self, _: &[Record], known: &Trials) -> Findings {
+    fn findings(&self, ran: &Ran<'_>) -> Findings {
+        let known = ran.trials;
         let sweep = self.form.read_ahead_sweep(self.seeds[0]);
         let pages = self.read_ahead_pages(known);
         let experiments = self.experiments(pages);

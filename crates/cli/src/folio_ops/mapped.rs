@@ -1,48 +1,31 @@
-//! `filemap explain` of a folio that several processes map: what is told of it without counts of
-//! pages.
+//! `filemap folio-ops --mapped`: what is told of a folio that several processes map, without counts
+//! of pages.
 
 use std::ops::Range;
 
 use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
-use filemap_job::{Error as JobError, JobSpec, SizeText, format_size, parse_count, shell_word};
+use filemap_job::{
+    Error as JobError, FolioOpsSpec, SizeText, format_size, parse_count, shell_word,
+};
 use filemap_report::Footer;
 use filemap_report::folio_maps::{self, FolioMaps};
 use serde_json::Map;
 
 use crate::Outcome;
-use crate::args::ExplainArgs;
-use crate::commands::GivenJob;
+use crate::args::FolioOpsArgs;
 use crate::error::Error;
+use crate::output::Inputs;
 use crate::{folio_maps as maps, provenance};
 
 /// The folio that is looked at where no size is given.
 const DEFAULT_SIZES: &str = "64k";
 
-/// Whether `args` are of mappings of a folio.
-///
-/// # Errors
-/// When they are of another workload.
-pub fn is_asked(args: &ExplainArgs, spec: &JobSpec) -> Result<bool, Error> {
-    match (spec.is_folio_ops(), args.mapped.is_empty()) {
-        (true, false) => Ok(true),
-        (false, true) => Ok(false),
-        (true, true) => Err(Error::Usage(
-            "--mapped is missing; give the pages that each process maps, such as --mapped 0-15 \
-             --mapped 3, or filemap run for times"
-                .to_string(),
-        )),
-        (false, false) => Err(Error::Usage(
-            "--mapped is for --workload folio-ops; give that, or leave it out".to_string(),
-        )),
-    }
-}
-
 /// Says what each way to count tells of the mappings of `args`.
-pub fn run(asked: &GivenJob, mut spec: JobSpec, args: &ExplainArgs) -> Result<Outcome, Error> {
+pub fn run(mut spec: FolioOpsSpec, args: &FolioOpsArgs) -> Result<Outcome, Error> {
     check(&spec, args)?;
-    let output = args.output.open(&asked.inputs, &[])?;
+    let output = args.output.open(&Inputs::default(), &[])?;
     spec.folio_sizes.get_or_insert(DEFAULT_SIZES.to_string());
-    let job = spec.validate_folio_ops()?;
+    let job = spec.validate()?;
     let mms = args.mapped.iter().map(|text| ranges(text)).collect::<Result<Vec<_>, _>>()?;
     let folios = job.folio_bytes.iter().map(|&size| of_size(size, &mms, &args.mapped));
     let folios = folios.collect::<Result<Vec<_>, Error>>()?;
@@ -51,14 +34,14 @@ pub fn run(asked: &GivenJob, mut spec: JobSpec, args: &ExplainArgs) -> Result<Ou
 }
 
 /// Refuses flags that say nothing of mappings.
-fn check(spec: &JobSpec, args: &ExplainArgs) -> Result<(), Error> {
+fn check(spec: &FolioOpsSpec, args: &FolioOpsArgs) -> Result<(), Error> {
     let given = [
         ("on", spec.on.is_some()),
         ("runs", spec.runs.is_some()),
         ("seed", spec.seed.is_some()),
-        ("file-size", spec.file_size.is_some()),
-        ("seeds", args.seeds.is_some()),
-        ("svg", args.svg.is_some()),
+        ("size", spec.size.is_some()),
+        ("apply", args.apply),
+        ("verbose", args.verbose),
         ("html", args.output.html().is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {
@@ -138,7 +121,7 @@ fn page(text: &str, number: &str) -> Result<usize, Error> {
 
 fn footer(sizes: &[u64], mapped: &[String]) -> Footer {
     let sizes: Vec<String> = sizes.iter().map(|&size| SizeText::of(size).0).collect();
-    let mut command = "filemap explain --workload folio-ops --folio-sizes ".to_string();
+    let mut command = "filemap folio-ops --folio-sizes ".to_string();
     command += &sizes.join(",");
     mapped.iter().for_each(|text| command += &format!(" --mapped {}", shell_word(text)));
     let mut environment = Map::new();

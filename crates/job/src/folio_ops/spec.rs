@@ -1,0 +1,207 @@
+//! From what is asked for to what is timed, and back.
+
+use serde::{Deserialize, Serialize};
+
+use super::{FOLIO_OPS, FolioOps, PAGE_BYTES, PMD_BYTES};
+use crate::Error;
+use crate::accesses::DEFAULT_SEED;
+use crate::bounds::{MAX_FOLIO_OPS_BYTES, MAX_FOLIO_OPS_RUNS};
+use crate::job::EngineKind;
+use crate::limits::{name, out_of_range, size, within};
+use crate::seed;
+use crate::size::{SizeText, format_size, parse_size, shorten};
+
+/// Anonymous memory where no size is given, in bytes.
+const DEFAULT_BYTES: u64 = 256 << 20;
+
+/// Sizes of folios where none are given: the control, then those that were published.
+const DEFAULT_FOLIO_BYTES: [u64; 9] =
+    [4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
+
+/// Repeats where no number is given: as many as a median of a shared machine needs.
+const DEFAULT_RUNS: u64 = 9;
+
+/// What was asked for. What is `None` was not given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct FolioOpsSpec {
+    /// What does it: `model` is the small mm of this program, in real time.
+    pub on: Option<String>,
+    /// How often each is timed.
+    pub runs: Option<u64>,
+    /// Seed of the order of random writes.
+    pub seed: Option<u64>,
+    /// The same in decimal digits.
+    pub seed_text: Option<String>,
+    /// Size of the anonymous memory.
+    pub size: Option<SizeText>,
+    /// Sizes of the folios, joined by `,`.
+    pub folio_sizes: Option<String>,
+}
+
+impl FolioOpsSpec {
+    /// Checks every value, and resolves what was not given.
+    ///
+    /// # Errors
+    /// In one line: the first value that is wrong, and the remedy.
+    pub fn validate(&self) -> Result<FolioOps, Error> {
+        let given = seed::given(self.seed, self.seed_text.as_deref())?;
+        Ok(FolioOps {
+            engine: name("on", &self.on, EngineKind::Model)?,
+            runs: within("runs", self.runs.unwrap_or(DEFAULT_RUNS), 1, MAX_FOLIO_OPS_RUNS)?,
+            seed: within("seed", given.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?,
+            bytes: self.valid_bytes()?,
+            folio_bytes: match &self.folio_sizes {
+                Some(text) => folio_sizes(text).map_err(|error| error.of("folio-sizes"))?,
+                None => DEFAULT_FOLIO_BYTES.to_vec(),
+            },
+        })
+    }
+
+    fn valid_bytes(&self) -> Result<u64, Error> {
+        let given = size("size", &self.size, PMD_BYTES, MAX_FOLIO_OPS_BYTES)?;
+        let bytes = given.unwrap_or(DEFAULT_BYTES);
+        if bytes.is_multiple_of(PMD_BYTES) {
+            return Ok(bytes);
+        }
+        let below = bytes - bytes % PMD_BYTES;
+        Err(Error::Unaligned {
+            value: self.size.as_ref().map_or_else(String::new, |text| shorten(&text.0)),
+            unit: format!("the largest folio, {}", format_size(PMD_BYTES)),
+            below: format_size(below),
+            above: format_size(below + PMD_BYTES),
+        }
+        .of("size"))
+    }
+}
+
+impl FolioOps {
+    /// What was asked for, with everything said, defaults included.
+    pub fn to_spec(&self) -> FolioOpsSpec {
+        FolioOpsSpec {
+            on: Some(self.engine.to_string()),
+            runs: Some(self.runs),
+            seed: Some(self.seed),
+            seed_text: Some(self.seed.to_string()),
+            size: Some(SizeText::of(self.bytes)),
+            folio_sizes: Some(listed(&self.folio_bytes)),
+        }
+    }
+
+    /// The command line that repeats it, without what is default.
+    pub fn command(&self) -> String {
+        let mut command = format!("filemap {FOLIO_OPS}");
+        let mut say = |flag: &str, value: String, is_default: bool| {
+            if !is_default {
+                command += &format!(" --{flag} {value}");
+            }
+        };
+        say("on", self.engine.to_string(), self.engine == EngineKind::Model);
+        say("runs", self.runs.to_string(), self.runs == DEFAULT_RUNS);
+        say("seed", self.seed.to_string(), self.seed == DEFAULT_SEED);
+        say("size", format_size(self.bytes), self.bytes == DEFAULT_BYTES);
+        let sizes = listed(&self.folio_bytes);
+        say("folio-sizes", sizes, self.folio_bytes == DEFAULT_FOLIO_BYTES);
+        command
+    }
+}
+
+fn listed(sizes: &[u64]) -> String {
+    sizes.iter().map(|&size| format_size(size)).collect::<Vec<_>>().join(",")
+}
+
+/// The sizes of `text`, ascending.
+fn folio_sizes(text: &str) -> Result<Vec<u64>, Error> {
+    let mut sizes =
+        text.split(',').map(|size| folio_size(size.trim())).collect::<Result<Vec<_>, _>>()?;
+    sizes.sort_unstable();
+    match sizes.windows(2).find(|two| two[0] == two[1]) {
+        Some(twice) => Err(Error::Twice { value: format_size(twice[0]) }),
+        None => Ok(sizes),
+    }
+}
+
+/// A size that a folio can have.
+fn folio_size(text: &str) -> Result<u64, Error> {
+    let range = || out_of_range(shorten(text), format_size(PAGE_BYTES), format_size(PMD_BYTES));
+    match parse_size(text) {
+        Ok(bytes) if !(PAGE_BYTES..=PMD_BYTES).contains(&bytes) => Err(range()),
+        Ok(bytes) if !bytes.is_power_of_two() => Err(Error::NotPowerOfTwo { value: shorten(text) }),
+        Err(Error::OutOfRange { .. }) => Err(range()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(size: &str, folio_sizes: &str) -> FolioOpsSpec {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_string());
+        FolioOpsSpec {
+            size: given(size).map(SizeText),
+            folio_sizes: given(folio_sizes),
+            ..FolioOpsSpec::default()
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_is_as_published() {
+        let job = spec("", "").validate().unwrap();
+        assert_eq!((job.runs, job.bytes, job.pages()), (9, 256 << 20, 65_536));
+        assert_eq!((job.folio_bytes.len(), job.folio_bytes[0]), (9, 4096));
+        let job = spec("4m", "2m, 8k,16KiB").validate().unwrap();
+        assert_eq!((job.folio_bytes, job.bytes), (vec![8 << 10, 16 << 10, 2 << 20], 4 << 20));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_remedy() {
+        let of = |change: &dyn Fn(&mut FolioOpsSpec)| {
+            let mut spec = FolioOpsSpec::default();
+            change(&mut spec);
+            spec
+        };
+        for (spec, words) in [
+            (
+                spec("3m", ""),
+                "--size: 3m is not a multiple of the largest folio, 2m; give 2m or 4m",
+            ),
+            (spec("1m", ""), "--size: 1m is out of range; give 2m to 1t"),
+            (spec("2t", ""), "--size: 2t is out of range"),
+            (spec("", "12k"), "--folio-sizes: 12k is no power of two"),
+            (spec("", "2k"), "--folio-sizes: 2k is out of range; give 4k to 2m"),
+            (spec("", "16k,4m"), "--folio-sizes: 4m is out of range; give 4k to 2m"),
+            (spec("", "99999p"), "--folio-sizes: 99999p is out of range; give 4k to 2m"),
+            (spec("", "16k,16384"), "--folio-sizes: 16k is there twice; give it once"),
+            (spec("", " "), "--folio-sizes: '' is no size"),
+            (spec("", "16k,"), "--folio-sizes: '' is no size"),
+            (spec("", "large"), "--folio-sizes: 'large' is no size"),
+            (of(&|spec| spec.runs = Some(0)), "--runs: 0 is out of range; give 1 to 1000"),
+            (of(&|spec| spec.seed = Some(0)), "--seed: 0 is out of range"),
+            (
+                of(&|spec| spec.on = Some("host".to_string())),
+                "--on: unknown engine 'host'; known: model, kernel",
+            ),
+        ] {
+            let error = spec.validate().unwrap_err().to_string();
+            assert!(error.contains(words) && !error.contains('\n'), "{spec:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn it_comes_back_from_what_it_says() {
+        for spec in [
+            spec("", ""),
+            FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") },
+            FolioOpsSpec { on: Some("kernel".to_string()), seed: Some(7), ..spec("", "8k") },
+        ] {
+            let job = spec.validate().unwrap();
+            assert_eq!(job.to_spec().validate().unwrap(), job, "{spec:?}");
+        }
+        assert_eq!(spec("", "").validate().unwrap().command(), "filemap folio-ops");
+        let given = FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") };
+        let expected = "filemap folio-ops --runs 2 --size 4m --folio-sizes 16k,2m";
+        assert_eq!(given.validate().unwrap().command(), expected);
+    }
+}
