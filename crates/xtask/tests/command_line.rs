@@ -29,7 +29,8 @@ fn every_command_has_a_man_page_with_its_flags() {
     let top = fs::read_to_string(scratch.0.join("filemap.1")).unwrap();
     for command in command().get_subcommands() {
         let name = command.get_name();
-        assert!(top.contains(&format!("filemap\\-{name}")), "{name} is not in filemap.1");
+        let shown = name.replace('-', "\\-");
+        assert!(top.contains(&format!("filemap\\-{shown}")), "{name} is not in filemap.1");
         let page = fs::read_to_string(scratch.0.join(format!("filemap-{name}.1"))).unwrap();
         for flag in command.get_arguments().filter_map(|flag| flag.get_long()) {
             let flag = format!("\\-\\-{}", flag.replace('-', "\\-"));

@@ -138,7 +138,7 @@ pub(crate) fn not_allowed(bench: &Bench) {
     let error = measured(&job(4 << 20, &[16 << 10]), &bench.journal, false).unwrap_err();
     assert!(error.cannot_run_here() && error.to_string().contains("--apply"), "{error}");
     let error = measured(&job(1 << 40, &[4 << 10]), &bench.journal, false).unwrap_err();
-    assert!(error.cannot_run_here() && error.to_string().contains("--file-size"), "{error}");
+    assert!(error.cannot_run_here() && error.to_string().contains("--size"), "{error}");
 }
 
 /// A probe that asks for folios which the settings do not give measures nothing.
