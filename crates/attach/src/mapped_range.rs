@@ -41,6 +41,11 @@ impl MappedRange {
         self.address.saturating_add(self.length_bytes)
     }
 
+    /// Whether an address is in it.
+    pub fn contains(&self, address: u64) -> bool {
+        (self.address..self.end()).contains(&address)
+    }
+
     /// The part of it from `start` to `end`; `None` where nothing is left.
     pub fn part(&self, start: u64, end: u64) -> Option<MappedRange> {
         let (start, end) = (start.max(self.address), end.min(self.end()));

@@ -108,7 +108,7 @@ spec! {
         group: ENGINE,
         value_name: "N",
         range: (1, MAX_RUNS),
-        default: Some("1, of --workload folio-ops 9"),
+        default: Some("1"),
         ..FLAG
     },
     /// Machine profile: the costs of the device and of a fault. default is the built-in one.
@@ -122,8 +122,8 @@ spec! {
     /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K, zipf:S
     /// (the page of rank r in proportion to r to the power of -S, such as zipf:0.99), hot:P/Q (P %
     /// of the accesses to Q % of the pages), read-random, read-sequential, elf (to the segments of
-    /// --file), exec (calls of code: exec:cold, exec:random), thrash (threads that each map, read
-    /// and unmap a file), or folio-ops (operations over anonymous memory in large folios).
+    /// --file), exec (calls of code: exec:cold, exec:random), or thrash (threads that each map,
+    /// read and unmap a file).
     workload: String = Flag { group: WORKLOAD, value_name: "PATTERN", ..FLAG },
     /// Number of accesses.
     accesses: u64 = Flag {

@@ -32,7 +32,8 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
                 .to_string(),
         ));
     }
-    if args.changes && !args.cold && args.program.is_empty() {
+    let runs = args.cgroup.is_some() || !args.pid.is_empty();
+    if args.changes && !args.cold && runs {
         return Err(Error::Usage(
             "--changes needs --cold for processes that run: pages that they have mapped already \
              show no touch"

@@ -8,7 +8,7 @@ use super::program::GivenProgram;
 use super::{FlagJob, GivenJob};
 use crate::Outcome;
 use crate::error::Error;
-use crate::input::GivenFile;
+use crate::input::{self, GivenFile};
 use crate::job_flags::JobFlags;
 use crate::output::Target;
 use crate::{host, machine_profile};
@@ -25,7 +25,10 @@ pub fn of_flags((_, mut spec): (GivenJob, JobSpec)) -> Result<Outcome, Error> {
     }
     let found = host::resolve(&mut spec)?;
     machine_profile::of(&mut spec)?;
-    print(&Job::of_spec(spec)?.to_program()?, &found.warnings)
+    let program = Job::of_spec(spec)?.to_program()?;
+    // Less can be mapped by a program than by a job of one file.
+    program.validate(input::host_release().as_deref())?;
+    print(&program, &found.warnings)
 }
 
 /// Prints the program at `path`, with `flags` on top.

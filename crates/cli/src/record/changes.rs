@@ -20,7 +20,8 @@ pub struct Changes {
     /// How many were touched since pages were taken last.
     touched: u64,
     taken: Option<Instant>,
-    /// Pages that stayed although their process touched [`super::MOST_OPEN`] others.
+    /// How often a page stayed while its process touched more than [`super::MOST_OPEN`] others, or
+    /// for good.
     pub stayed: u64,
     /// The first refusal.
     pub refused: Option<Error>,
@@ -54,11 +55,13 @@ impl Changes {
     /// Takes pages, when it is time.
     pub fn take(&mut self) {
         let is_time = self.taken.is_none_or(|taken| taken.elapsed() >= BETWEEN);
-        if self.touched == 0 || self.touched < AT_A_TIME && !is_time {
+        let is_any_due = self.processes.values().any(|of| of.recent.due().next().is_some());
+        if !is_any_due || self.touched < AT_A_TIME && !is_time {
             return;
         }
         let mut refused = None;
         for Process { memory, recent } in self.processes.values_mut() {
+            recent.count_late();
             let taken = memory.take(recent.due());
             recent.keep_due(|address| memory.has(address));
             // Those that wait on the list of a CPU cannot be taken before they leave it.
@@ -67,8 +70,9 @@ impl Changes {
                 let _ = memory.take(recent.due());
                 recent.keep_due(|address| memory.has(address));
             }
+            recent.leave_tried();
             refused = refused.or(taken.err());
-            self.stayed += recent.leave_oldest();
+            self.stayed += recent.stayed();
         }
         self.refused = self.refused.take().or(refused);
         (self.touched, self.taken) = (0, Some(Instant::now()));

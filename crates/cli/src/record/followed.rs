@@ -206,9 +206,10 @@ impl Followed {
         self.single.restore()
     }
 
-    /// Mappings of which pages came with others that were touched.
-    pub fn late(&self) -> u64 {
-        self.single.late()
+    /// Mappings of which pages came with others that were touched, and how many pages these were,
+    /// as far as that is known.
+    pub fn late(&self) -> (u64, u64) {
+        (self.single.late(), self.single.late_pages())
     }
 
     /// Touches whose page stayed in its process where each change is recorded, and the first

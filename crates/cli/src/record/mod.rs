@@ -1,10 +1,12 @@
 //! Recording what processes do with their files: what the kernel tells of them is read while they
 //! run, and written as a recording.
 
+mod advised;
 mod assembly;
 mod changes;
 mod firsts;
 mod followed;
+mod held;
 mod page_cache;
 mod recent;
 mod single_pages;
@@ -26,10 +28,11 @@ use assembly::Assembly;
 use told::Told;
 use user_times::UserTimes;
 
+pub use advised::is_private_writable;
 pub use followed::Followed;
 pub use page_cache::{drop_cached, drop_pages, settle_lists};
 pub use recent::MOST_OPEN;
-pub use single_pages::{SinglePages, is_private_writable};
+pub use single_pages::SinglePages;
 pub use source::Source;
 pub use wanted::{SMALLEST, WantedFiles};
 
@@ -55,6 +58,8 @@ pub struct Recorded<W> {
     pub files: Vec<OsString>,
     /// Mappings of which pages came with others that were touched before they came one at a time.
     pub late: u64,
+    /// How many pages, as far as that is known.
+    pub late_pages: u64,
     /// Touches that may have been repeated without being told, as the page stayed in its process.
     pub stayed: u64,
     /// Why pages could not be taken from a process, where each change of page is recorded.
@@ -104,10 +109,10 @@ pub fn record<W: Write>(
         }
     };
     let left = followed.end_advice();
-    let (late, refused) = (followed.late(), followed.refused());
-    let recorded = recording.end(followed.lost(), late, refused, failed);
+    let (late, late_pages) = followed.late();
+    let recorded = recording.end(followed.lost(), late, followed.refused(), failed);
     let (stayed, not_taken) = followed.stayed();
-    Recorded { left, stayed, not_taken, ..recorded }
+    Recorded { left, late_pages, stayed, not_taken, ..recorded }
 }
 
 struct Recording<W: Write> {
@@ -159,6 +164,17 @@ impl<W: Write> Recording<W> {
         let Assembly { unknown, paths: files, .. } = self.assembly;
         let written = self.writer.and_then(Writer::finish);
         let (left, stayed, not_taken) = (Vec::new(), 0, None);
-        Recorded { written, unknown, files, late, stayed, not_taken, refused, left, failed }
+        Recorded {
+            written,
+            unknown,
+            files,
+            late,
+            late_pages: 0,
+            stayed,
+            not_taken,
+            refused,
+            left,
+            failed,
+        }
     }
 }

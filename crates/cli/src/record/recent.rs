@@ -4,21 +4,26 @@ use std::collections::VecDeque;
 
 /// A page that is touched again before its process has touched so many others may not be told
 /// again.
-pub const MOST_OPEN: u64 = 64;
+pub const MOST_OPEN: u64 = 128;
 
 /// A page stays until its thread has touched so many others: an instruction can need several at
 /// once, and would never end if one was taken while another one is read. They also show that the
 /// page was there, as it is told of when its fault begins.
-const OF_THREAD: u32 = 4;
+const OF_THREAD: u32 = 16;
 
 /// It goes too when other threads have touched so many.
 const OF_PROCESS: u64 = MOST_OPEN / 2;
+
+/// A page that was tried so often stays: another mapping has it, say.
+const MOST_TRIES: u32 = 50;
 
 /// Pages in the order in which they were touched.
 #[derive(Debug, Default)]
 pub struct Recent {
     open: VecDeque<Open>,
     touched: u64,
+    /// Pages that stayed while more than [`MOST_OPEN`] others were touched, or for good.
+    stayed: u64,
 }
 
 #[derive(Debug)]
@@ -29,6 +34,8 @@ struct Open {
     number: u64,
     /// How many the thread has touched since.
     since: u32,
+    tries: u32,
+    is_late: bool,
 }
 
 impl Recent {
@@ -37,39 +44,56 @@ impl Recent {
         // It is the same touch again: the page went before the thread could use it.
         self.open.retain(|of| of.address != address);
         self.open.iter_mut().filter(|of| of.tid == tid).for_each(|of| of.since += 1);
-        self.open.push_back(Open { address, tid, number: self.touched, since: 0 });
+        let (number, since, tries, is_late) = (self.touched, 0, 0, false);
+        self.open.push_back(Open { address, tid, number, since, tries, is_late });
         self.touched += 1;
     }
 
     /// The pages that may go.
     pub fn due(&self) -> impl Iterator<Item = u64> {
-        self.open.iter().filter(|of| self.is_due(of)).map(|of| of.address)
+        self.open.iter().filter(|of| of.is_due(self.touched)).map(|of| of.address)
     }
 
-    /// Forgets those that have gone.
+    /// Counts those that are there for too long, before they are taken.
+    pub fn count_late(&mut self) {
+        let touched = self.touched;
+        let late = self.open.iter_mut().filter(|of| of.others(touched) > MOST_OPEN && !of.is_late);
+        self.stayed += late.map(|of| of.is_late = true).count() as u64;
+    }
+
+    /// Forgets those that may go and have gone.
     pub fn keep_due(&mut self, is_there: impl Fn(u64) -> bool) {
-        let open = std::mem::take(&mut self.open);
-        self.open =
-            open.into_iter().filter(|of| !self.is_due(of) || is_there(of.address)).collect();
+        let touched = self.touched;
+        self.open.retain(|of| !of.is_due(touched) || is_there(of.address));
+        self.open.iter_mut().filter(|of| of.is_due(touched)).for_each(|of| of.tries += 1);
     }
 
     /// Whether one has been there so long that it should have gone.
     pub fn is_any_old(&self) -> bool {
-        self.open.front().is_some_and(|of| self.since(of) > OF_PROCESS)
+        self.open.front().is_some_and(|of| of.others(self.touched) > OF_PROCESS)
     }
 
-    /// Forgets those that have not gone in time. Returns how many.
-    pub fn leave_oldest(&mut self) -> u64 {
-        let count = self.open.partition_point(|of| self.since(of) > MOST_OPEN);
-        self.open.drain(..count).count() as u64
+    /// Forgets those that do not go.
+    pub fn leave_tried(&mut self) {
+        let left = self.open.iter().filter(|of| of.tries >= MOST_TRIES && !of.is_late).count();
+        self.stayed += left as u64;
+        self.open.retain(|of| of.tries < MOST_TRIES);
     }
 
-    fn since(&self, of: &Open) -> u64 {
-        self.touched - of.number - 1
+    /// How many stayed since this was asked last.
+    pub fn stayed(&mut self) -> u64 {
+        std::mem::take(&mut self.stayed)
+    }
+}
+
+impl Open {
+    /// How many other pages were touched since.
+    fn others(&self, touched: u64) -> u64 {
+        touched - self.number - 1
     }
 
-    fn is_due(&self, of: &Open) -> bool {
-        of.since >= OF_THREAD || self.since(of) > OF_PROCESS
+    fn is_due(&self, touched: u64) -> bool {
+        self.since >= OF_THREAD || self.others(touched) > OF_PROCESS
     }
 }
 
@@ -82,31 +106,36 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_go_when_its_thread_has_touched_four_others() {
+    fn a_page_may_go_when_its_thread_has_touched_others() {
+        let of_thread = u64::from(OF_THREAD);
         let mut recent = Recent::default();
-        (0..4).for_each(|page| recent.touch(1, page));
+        (0..of_thread).for_each(|page| recent.touch(1, page));
         assert!(due(&recent).is_empty());
-        // An instruction that needs pages 2 and 3, of which one is taken again and again.
-        (0..100).for_each(|turn| recent.touch(1, 2 + turn % 2));
-        assert_eq!(due(&recent), [0, 1]);
+        // An instruction that needs the last pages, of which one is taken again and again.
+        (0..100).for_each(|turn| recent.touch(1, of_thread - 1 - turn % 8));
+        assert_eq!(due(&recent), (0..of_thread - 8).collect::<Vec<_>>());
         recent.keep_due(|page| page == 1);
         assert_eq!(due(&recent), [1]);
         // Other threads say nothing of it, until they have touched many.
-        (10..10 + OF_PROCESS - 1).for_each(|page| recent.touch(2, page));
-        assert!(!due(&recent).contains(&2));
-        recent.touch(3, 1000);
-        assert!(due(&recent).contains(&2));
+        let last = of_thread - 1;
+        (1000..1000 + OF_PROCESS - 7).for_each(|page| recent.touch(2, page));
+        assert!(!due(&recent).contains(&(last - 7)));
+        (2000..2010).for_each(|page| recent.touch(3, page));
+        assert!(due(&recent).contains(&(last - 7)));
     }
 
     #[test]
     fn pages_that_stay_are_counted_once() {
         let mut recent = Recent::default();
-        (0..MOST_OPEN).for_each(|page| recent.touch(1, page));
-        assert!(recent.is_any_old());
-        assert_eq!(recent.leave_oldest(), 0);
+        (0..=MOST_OPEN).for_each(|page| recent.touch(1, page));
+        recent.count_late();
+        assert_eq!((recent.is_any_old(), recent.stayed()), (true, 0));
         (1000..1010).for_each(|page| recent.touch(1, page));
-        assert_eq!((recent.leave_oldest(), recent.leave_oldest()), (9, 0));
-        recent.keep_due(|_| false);
-        assert!(!recent.is_any_old());
+        (0..2).for_each(|_| recent.count_late());
+        assert_eq!((recent.stayed(), recent.stayed()), (10, 0));
+        (0..MOST_TRIES).for_each(|_| recent.keep_due(|page| page < 20));
+        recent.leave_tried();
+        // Ten were counted before.
+        assert_eq!((recent.stayed(), recent.is_any_old()), (10, false));
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
@@ -12,12 +11,13 @@ use std::time::{Duration, Instant};
 use filemap_attach::process::{self, Readahead};
 use filemap_attach::trace_points::Event as Seen;
 use filemap_attach::{Advice, Refusal};
-use filemap_attach::{FileId, MappedRange, advise_all, advise_any, mapped_pages};
+use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
 use filemap_govern::{Journal, start_ticks};
-use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 
-use super::page_cache::{drop_arriving, drop_pages};
+use super::advised::{Advised, is_private_writable};
+use super::held::Held;
+use super::page_cache::drop_pages;
 use super::source::{Source, now_ns};
 use crate::govern::run_directory::run_directory;
 
@@ -29,7 +29,8 @@ pub struct SinglePages {
     looks: bool,
     /// The advice that mappings had before they were advised from here.
     before: HashMap<(u32, u64), Readahead>,
-    dropped: HashSet<FileId>,
+    /// How often each file was dropped.
+    dropped: HashMap<FileId, u32>,
     advised: Vec<Advised>,
     /// The same for `filemap govern --release`, where this process is killed.
     noted: Option<Journal>,
@@ -41,6 +42,8 @@ pub struct SinglePages {
     pub refused: Option<Refusal>,
     /// Mappings of which pages came with others that were touched before they were advised.
     late: u64,
+    /// How many pages these were, as far as that is known.
+    late_pages: u64,
 }
 
 /// Advice that was tried from here.
@@ -53,21 +56,6 @@ struct Own {
     until_ns: u64,
 }
 
-/// What the page tables had when a thread was held.
-struct Held {
-    at_ns: u64,
-    /// The addresses of pages that had an entry, where that can be told.
-    mapped: Option<Vec<Range<u64>>>,
-    /// Pages of the file may arrive later.
-    arrives: OnceLock<bool>,
-}
-
-impl Held {
-    fn arrives(&self) -> bool {
-        self.arrives.get().copied().unwrap_or_default()
-    }
-}
-
 /// A mapping whose threads could not be held.
 struct Waiting {
     seen: Seen,
@@ -75,13 +63,6 @@ struct Waiting {
     /// When it is tried again, and how long after the last time.
     next: Instant,
     pause: Duration,
-}
-
-struct Advised {
-    pid: u32,
-    range: MappedRange,
-    /// What it was advised before.
-    was: Readahead,
 }
 
 impl SinglePages {
@@ -106,13 +87,14 @@ impl SinglePages {
             drops,
             looks,
             before: HashMap::new(),
-            dropped: HashSet::new(),
+            dropped: HashMap::new(),
             advised: Vec::new(),
             noted: run_directory().and_then(|directory| Journal::create(&directory).ok()),
             waiting: Vec::new(),
             own: VecDeque::new(),
             refused: None,
             late: 0,
+            late_pages: 0,
         }
     }
 
@@ -140,8 +122,10 @@ impl SinglePages {
             self.before.extend(found.map(|(_, kept)| (key, kept.readahead)));
         }
         let was = self.before.get(&key).copied().unwrap_or_default();
-        let is_first = range.file.as_ref().is_some_and(|file| !self.dropped.contains(&file.id));
-        let dropped = File::open(path).ok().filter(|_| self.drops && is_first).map(Arc::new);
+        let id = range.file.as_ref().map(|file| file.id);
+        let times = id.and_then(|id| self.dropped.get(&id)).copied().unwrap_or_default();
+        let drops = self.drops && times < MOST_DROPS;
+        let dropped = File::open(path).ok().filter(|_| drops).map(Arc::new);
         let is_private = is_private_writable(range);
         if was != Readahead::Random {
             self.note(seen.pid, range);
@@ -165,17 +149,22 @@ impl SinglePages {
         let until_ns = now_ns();
         self.advised.retain(|of| of.pid != seen.pid || of.range.address != range.address);
         self.advised.push(Advised { pid: seen.pid, range: range.clone(), was });
-        self.dropped.extend(range.file.as_ref().map(|file| file.id));
+        self.dropped.extend(id.map(|id| (id, times + 1)));
+        self.late += u64::from(self.drops && !drops);
         let Some(file) = dropped.filter(|_| source.pull().is_ok()) else { return };
         if is_private {
             return drop_pages(&file);
         }
-        let came = came_with_others(source, seen, range, held.get());
+        let came = held.get().and_then(|held| held.came_with_others(source, seen, range));
         // Where it cannot be told, each fault but the first may have come with the one before.
-        let may_come = || source.faults(seen.pid, range, seen.at_ns, until_ns).len() > 1;
-        let mut is_late = came.unwrap_or_else(may_come);
+        let may_come = || {
+            let faulted = source.faults(seen.pid, range, seen.at_ns, until_ns).len() as u64;
+            faulted.saturating_sub(1)
+        };
+        let mut late_pages = came.unwrap_or_else(may_come);
         // Where nothing was touched, the program has had the pages mapped itself.
-        is_late &= is_retry || !source.faults(seen.pid, range, seen.at_ns, until_ns).is_empty();
+        let is_touched = !source.faults(seen.pid, range, seen.at_ns, until_ns).is_empty();
+        late_pages *= u64::from(is_retry || is_touched);
         let mut arrives = held.get().is_some_and(Held::arrives);
         // What other threads have read meanwhile, or read then, can only be dropped later.
         let mut left_before = u64::MAX;
@@ -191,14 +180,16 @@ impl SinglePages {
             let held: Arc<OnceLock<Held>> = Arc::default();
             let is_held = self.take_pages(seen, range, file.clone(), held.clone());
             if source.pull().is_err() || !is_held {
-                is_late |= arrives;
                 break;
             }
-            let held = held.get();
-            is_late |= came_with_others(source, seen, range, held).unwrap_or_default();
-            arrives = held.is_some_and(Held::arrives);
+            let came = held.get().and_then(|held| held.came_with_others(source, seen, range));
+            late_pages += came.unwrap_or_default();
+            arrives = held.get().is_some_and(Held::arrives);
         }
-        self.late += u64::from((is_late || arrives) && !was_there);
+        if !was_there {
+            self.late_pages += late_pages;
+            self.late += u64::from(late_pages > 0 || arrives);
+        }
     }
 
     /// Has the pages of a mapping come one at a time from here on, and takes those that are there.
@@ -213,13 +204,9 @@ impl SinglePages {
         let (pid, of) = (seen.pid, range.clone());
         self.advise(seen, range, &[Advice::Random, Advice::PageOut], move || {
             let is_advised = held.get().is_none();
-            let look = || {
-                let mapped = mapped_pages(pid, &of);
-                Held { at_ns: now_ns(), mapped, arrives: OnceLock::new() }
-            };
-            let held = held.get_or_init(look);
+            let held = held.get_or_init(|| Held::look(pid, &of));
             if !is_advised {
-                held.arrives.get_or_init(|| drop_arriving(&file));
+                held.drop_arriving(&file);
             }
         })
     }
@@ -230,29 +217,22 @@ impl SinglePages {
         self.late + self.waiting.len() as u64
     }
 
+    /// How many pages these were, as far as that is known.
+    pub fn late_pages(&self) -> u64 {
+        self.late_pages
+    }
+
     /// Whether the page at an address may be taken from its process: it is its file's.
     pub fn may_be_taken(&self, pid: u32, address: u64) -> bool {
-        self.advised.iter().any(|of| {
-            of.pid == pid
-                && (of.range.address..of.range.end()).contains(&address)
-                && !is_private_writable(&of.range)
-        })
+        let is_there = |of: &Advised| of.pid == pid && of.range.contains(address);
+        self.advised.iter().any(|of| is_there(of) && !is_private_writable(&of.range))
     }
 
     /// Something is mapped in place of what was there, or has another protection.
     pub fn replaced(&mut self, pid: u32, map: &MappedRange) {
-        let is_cut = |of: &Advised| of.pid == pid && !of.goes_on_as(map) && of.overlaps(map);
-        if !self.advised.iter().any(is_cut) {
-            return;
-        }
-        let (cut, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.advised).into_iter().partition(is_cut);
-        self.advised = rest;
-        for Advised { range, was, .. } in cut {
-            let parts =
-                [range.part(range.address, map.address), range.part(map.end(), range.end())];
-            let parts = parts.into_iter().flatten();
-            self.advised.extend(parts.map(|range| Advised { pid, range, was }));
+        if self.advised.iter().any(|of| of.is_cut_by(pid, map)) {
+            let advised = std::mem::take(&mut self.advised).into_iter();
+            self.advised = advised.flat_map(|of| of.without(pid, map)).collect();
         }
     }
 
@@ -398,7 +378,7 @@ impl SinglePages {
         match given {
             Ok(_) => {}
             // It is locked in memory, or may not be taken from it: it is as it was.
-            Err(Refusal::Failed { .. }) if advice.len() > 1 => {}
+            Err(Refusal::Failed { .. }) if advice.len() > 1 => self.late += 1,
             Err(refusal) if !refusal.is_lasting() => return false,
             // The process, or the mapping, is gone again.
             Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {}
@@ -408,24 +388,11 @@ impl SinglePages {
     }
 }
 
-/// Whether pages of a mapping were there, when a thread was held, that came with others that were
-/// touched. Nobody tells of touches of them. `None` where the page tables could not be read.
-fn came_with_others(
-    source: &Source,
-    seen: &Seen,
-    range: &MappedRange,
-    held: Option<&Held>,
-) -> Option<bool> {
-    let Held { at_ns, mapped, .. } = held?;
-    let faulted = source.faults(seen.pid, range, seen.at_ns, *at_ns);
-    let page_bytes = page_size();
-    let runs = mapped.as_ref()?.iter();
-    let mut pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
-    Some(pages.any(|page| !faulted.contains(&page)))
-}
-
 /// The threads of a process are looked at once.
 const ONCE: Duration = Duration::ZERO;
+
+/// So many mappings of a file have it dropped. Each takes some milliseconds.
+const MOST_DROPS: u32 = 256;
 
 /// So often a file is dropped of which pages are being read.
 const MOST_ROUNDS: usize = 10;
@@ -448,27 +415,3 @@ const MOST_OWN: usize = 4096;
 
 /// A call for advice that takes longer than it was waited for ends by then.
 const LONGEST_CALL_NS: u64 = 1_000_000_000;
-
-impl Advised {
-    /// Whether it is a part of the same mapping that has another protection.
-    fn goes_on_as(&self, map: &MappedRange) -> bool {
-        let of = &self.range;
-        self.has(map)
-            && of.offset_bytes.wrapping_sub(of.address)
-                == map.offset_bytes.wrapping_sub(map.address)
-    }
-
-    fn overlaps(&self, map: &MappedRange) -> bool {
-        self.range.address < map.end() && map.address < self.range.end()
-    }
-
-    fn has(&self, range: &MappedRange) -> bool {
-        let id = |range: &MappedRange| -> Option<FileId> { Some(range.file.as_ref()?.id) };
-        id(&self.range) == id(range) && self.overlaps(range)
-    }
-}
-
-/// Whether what was written there may be in no file.
-pub fn is_private_writable(range: &MappedRange) -> bool {
-    !range.is_shared && range.protection & libc::PROT_WRITE.cast_unsigned() != 0
-}

@@ -110,7 +110,7 @@ fn a_recording_has_each_first_touch_in_order() {
     assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
 }
 
-/// Each touch of a page is recorded that is not among the 64 pages before it.
+/// Each touch of a page is recorded that is not among the 128 pages before it.
 #[test]
 fn a_recording_of_changes_has_pages_again() {
     if !rustix::process::geteuid().is_root() {
@@ -120,7 +120,7 @@ fn a_recording_of_changes_has_pages_again() {
         return;
     }
     const IN_FILE: u64 = 1024;
-    const OPEN: usize = 64;
+    const OPEN: usize = 128;
     let place = Place::new("record_changes");
     let [program, data] = place.lookups();
     let file = File::options().write(true).open(&data).expect("it was written");

@@ -1,7 +1,7 @@
 //! A job of one file as the program that it is: one file, opened and mapped once, and one thread.
 
 use super::ProgramSpec;
-use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
+use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use crate::Error;
 use crate::job::{Job, Pattern, Phase};
 use crate::size::SizeText;
@@ -24,7 +24,10 @@ impl Job {
             size: spec.file_size.clone().filter(|_| self.file.path.is_none()),
             path: self.file.path.clone(),
             sparse: self.file.sparse && self.file.path.is_none(),
-            found: None,
+            found: self.file.path.is_some().then_some(FoundFile {
+                size_bytes: self.file.size_bytes,
+                sparse: self.file.sparse,
+            }),
         };
         let mapping = MappingSpec {
             name: MAPPING.to_string(),

@@ -48,9 +48,14 @@ pub fn kept(
         )
     } else if recorded.late > 0 {
         recorded.files.iter().for_each(record::drop_cached);
+        let pages = match recorded.late_pages {
+            0 => "pages".to_string(),
+            1 => "a page".to_string(),
+            pages => format!("{pages} pages"),
+        };
         format!(
-            "the recording in '{name}' may lack touches: of {} of its mappings, pages came with \
-             others before they could be read one at a time; run it again, with its files not cached",
+            "the recording in '{name}' may lack touches: {pages} of {} of its mappings came with \
+             others before they could be read one at a time; run it again",
             recorded.late
         )
     } else if let Some(error) = recorded.not_taken {
@@ -60,8 +65,8 @@ pub fn kept(
     } else if recorded.stayed > 0 {
         format!(
             "the recording in '{name}' may lack touches: {} times a page stayed in its process \
-             while {} others were touched, as another mapping has it, it was written to or locked, \
-             or the machine is too busy",
+             while more than {} others were touched, as another mapping has it, it was written to \
+             or locked, or the machine is too busy",
             recorded.stayed,
             record::MOST_OPEN
         )
