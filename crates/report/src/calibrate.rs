@@ -103,8 +103,7 @@ pub fn report(calibration: &Calibration, footer: Footer) -> Report {
         Part::Paragraph(conclusion),
         Part::Paragraph(calibration.kept.clone()),
     ];
-    let warnings = calibration.warnings.iter();
-    parts.extend(warnings.map(|warning| Part::Paragraph(format!("Warning: {warning}."))));
+    parts.extend(Part::warnings(&calibration.warnings));
     Report { parts, rows: flat(&calibration.rows), footer, json }
 }
 

@@ -40,8 +40,7 @@ pub fn report(record: &ProgramRecord, history: Option<&ProgramHistory>, command:
                     the range; the others are of the first run.";
         parts.push(Part::Paragraph(text.to_string()));
     }
-    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
-    parts.extend(record.warnings.iter().map(warning));
+    parts.extend(Part::warnings(&record.warnings));
     parts.extend(foreign(record));
     Report { parts, rows: rows(run), footer, json }
 }

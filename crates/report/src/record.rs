@@ -65,7 +65,7 @@ pub fn report(
         let note = read.as_ref().and_then(|read| spread::note("The job", read));
         parts.extend(note.map(Part::Paragraph));
     }
-    parts.extend(warnings(record));
+    parts.extend(Part::warnings(&record.warnings));
     if verbose {
         parts.push(Part::Table(summary(record)));
         parts.extend((record.runs.len() > 1).then(|| Part::Paragraph(MAD.to_string())));
@@ -75,11 +75,6 @@ pub fn report(
     parts.extend(foreign_note(record).map(Part::Paragraph));
     parts.extend(elapsed_note(record).map(Part::Paragraph));
     Report { parts, rows: rows(record), footer, json }
-}
-
-/// What the engine's caller has to say of `record`.
-pub(crate) fn warnings(record: &Record) -> impl Iterator<Item = Part> {
-    record.warnings.iter().map(|warning| Part::Paragraph(format!("Warning: {warning}.")))
 }
 
 /// The figures that matter first.

@@ -77,6 +77,13 @@ pub enum Part {
     Preformatted(String),
 }
 
+impl Part {
+    /// What a reader should know: sentences without their full stop.
+    pub(crate) fn warnings(sentences: &[String]) -> impl Iterator<Item = Part> {
+        sentences.iter().map(|sentence| Part::Paragraph(format!("Warning: {sentence}.")))
+    }
+}
+
 impl Report {
     /// This report with `facts` under its first heading.
     pub fn of(mut self, facts: Part) -> Self {

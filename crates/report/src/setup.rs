@@ -20,7 +20,7 @@ const MOST_PHASES: usize = 3;
 
 /// A label, and what it says in parts, of which those are empty that nothing is said of. Each part
 /// has its place, so that jobs can be laid side by side.
-type Line = (&'static str, Vec<String>);
+pub(crate) type Line = (&'static str, Vec<String>);
 
 /// The lines on the job of `record`.
 pub fn of_record(record: &Record) -> Part {
@@ -69,7 +69,8 @@ pub fn of_records(records: &[Record]) -> Part {
     facts(merged)
 }
 
-fn facts(lines: Vec<Line>) -> Part {
+/// Lines, each of its parts that are not empty.
+pub(crate) fn facts(lines: Vec<Line>) -> Part {
     let fact = |(label, parts): Line| {
         let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         (label.to_string(), said.join(", "))

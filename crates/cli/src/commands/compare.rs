@@ -38,18 +38,13 @@ pub fn run(
     {
         return program::run(given, path, args, on).map_err(|error| in_file(path, error));
     }
-    let given = given(path, &args)?;
+    let given = GivenJob::new(path, args.job.clone())?;
     let (output, report, letter) = match given.1.is_thrash() {
         true => reported::<Thrash>(given, &args, on)?,
         false => reported::<Job>(given, &args, on)?,
     };
     output.write_compared(&report, &letter)?;
     Ok(Outcome::Done)
-}
-
-/// The job of `args` on top of that of the job file at `path`.
-fn given(path: Option<String>, args: &CompareArgs) -> Result<(GivenJob, JobSpec), Error> {
-    GivenJob::new(path, args.job.clone())
 }
 
 /// What comes out of the variants, and where it goes.
@@ -107,7 +102,7 @@ mod tests {
         let words = "filemap compare --workload random --file-size 1m --accesses 4 --seed 7";
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
-        let given = given(None, &args)?;
+        let given = GivenJob::new(None, args.job.clone())?;
         let (_, report, _) = reported::<Job>(given, &args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }

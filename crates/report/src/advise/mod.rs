@@ -188,7 +188,6 @@ pub fn report(study: &Study, record: &ProgramRecord, command: String) -> Report 
         parts.push(Part::Heading("What would break it".to_string()));
         parts.push(Part::Table(tables::conditions(study)));
     }
-    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
-    parts.extend(study.warnings.iter().map(warning));
+    parts.extend(Part::warnings(&study.warnings));
     Report { parts, rows: data::rows(study), footer, json }
 }

@@ -104,8 +104,7 @@ fn findings(cells: &[Cell], worse: &[Vec<Regression>], warnings: &[String]) -> V
         parts.extend(thrash::ended_early(&name(cell, cells), &runs).map(Part::Paragraph));
     }
     parts.extend(times(cells).map(Part::Paragraph));
-    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
-    parts.extend(warnings.iter().map(warning));
+    parts.extend(Part::warnings(warnings));
     parts
 }
 

@@ -37,8 +37,7 @@ pub fn of_program(
     }
     parts.push(Part::Heading("mmap_miss".to_string()));
     parts.push(Part::Paragraph(answer.clone()));
-    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
-    parts.extend(record.warnings.iter().map(warning));
+    parts.extend(Part::warnings(&record.warnings));
     let json = to_json(&Json::new(explanation, program, record, &answer, &footer));
     Report { parts, rows: rows(explanation, program, record), footer, json }
 }

@@ -12,7 +12,7 @@ use super::map::{Cell, Map};
 use super::origin::Origin;
 use super::remedies::Remedies;
 use crate::footer::Footer;
-use crate::record::{elapsed_note, title, warnings};
+use crate::record::{elapsed_note, title};
 use crate::report::{Part, Report, in_one_line, to_json};
 use crate::setup;
 use crate::spread;
@@ -43,7 +43,7 @@ pub fn report(
         Part::Table(brought(explanation)),
     ];
     parts.extend(over_seeds(record, job));
-    parts.extend(warnings(record));
+    parts.extend(Part::warnings(&record.warnings));
     parts.extend([Part::Heading("mmap_miss".to_string()), Part::Paragraph(answer.clone())]);
     if explanation.sight != Sight::Nothing {
         parts.push(Part::Table(course(explanation)));

@@ -41,7 +41,7 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
     });
     let mut parts = vec![Part::Heading(title(record)), setup::facts(record)];
     parts.extend(figures(record, &compared, verbose));
-    parts.extend(warnings(record));
+    parts.extend(Part::warnings(&record.warnings));
     Report { parts, rows: flat::rows(record), footer, json }
 }
 
@@ -57,16 +57,12 @@ pub(crate) fn title(record: &FolioOpsRecord) -> String {
 
 /// What is said before the figures: the machine, and what else the reader should know.
 pub(crate) fn before(record: &FolioOpsRecord) -> Vec<Part> {
-    std::iter::once(setup::facts(record)).chain(warnings(record)).collect()
+    std::iter::once(setup::facts(record)).chain(Part::warnings(&record.warnings)).collect()
 }
 
 /// Where its figures come from.
 pub(crate) fn origin(record: &FolioOpsRecord) -> Origin {
     Origin { engine: record.engine.clone(), kernel: None, environment: record.environment.clone() }
-}
-
-fn warnings(record: &FolioOpsRecord) -> impl Iterator<Item = Part> {
-    record.warnings.iter().map(|warning| Part::Paragraph(format!("Warning: {warning}.")))
 }
 
 /// Every operation of `record`.

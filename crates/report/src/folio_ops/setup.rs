@@ -6,6 +6,7 @@ use filemap_job::FolioOpsRecord;
 use serde_json::Value;
 
 use crate::report::Part;
+use crate::setup;
 use crate::units::bytes;
 
 /// The lines before the figures. The machine is a real one, whatever the engine was.
@@ -27,15 +28,10 @@ pub(super) fn facts(record: &FolioOpsRecord) -> Part {
         true => String::new(),
         false => format!("Linux {release}, the running one"),
     };
-    let lines = [
+    setup::facts(vec![
         ("Memory", vec![memory, "anonymous".to_string()]),
         ("Folios", sizes.into_iter().map(|size| bytes(size as f64)).collect()),
         ("Machine", vec![text("cpu"), cores]),
         ("Kernel", vec![kernel]),
-    ];
-    let fact = |(label, parts): (&str, Vec<String>)| {
-        let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        (label.to_string(), said.join(", "))
-    };
-    Part::Facts(lines.into_iter().map(fact).collect())
+    ])
 }

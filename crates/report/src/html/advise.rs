@@ -106,8 +106,7 @@ impl Tried {
 /// The page of advice for a program.
 pub(super) fn page(json: &str) -> Result<Shown, Error> {
     let advised: Advised = read(json)?;
-    let warning = |text: &String| Part::Paragraph(format!("Warning: {text}."));
-    let warnings: Vec<Part> = advised.warnings.iter().map(warning).collect();
+    let warnings: Vec<Part> = Part::warnings(&advised.warnings).collect();
     let body = html! {
         @match advised.words.as_slice() {
             [only] => p.answer { (only) },

@@ -87,7 +87,7 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
     let counted = record.runs.first().and_then(|run| run.counters.accesses);
     let accesses = accesses.or(counted).unwrap_or(0);
     let Counter { complete, course } = &explained.mmap_miss;
-    let warnings: Vec<Part> = record::warnings(&record).collect();
+    let warnings: Vec<Part> = Part::warnings(&record.warnings).collect();
     let body = html! {
         p.answer { (explained.answer) }
         (parts::cards(&run::cards(&record, None)))
@@ -231,8 +231,7 @@ pub(super) fn program(json: &str) -> Result<Shown, Error> {
     ];
     let through = Table { title: String::new(), columns, rows: through.collect() };
     let left_out = explained.files.len().saturating_sub(MOST_FILES);
-    let warning = |text: &String| Part::Paragraph(format!("Warning: {text}."));
-    let warnings: Vec<Part> = explained.warnings.iter().map(warning).collect();
+    let warnings: Vec<Part> = Part::warnings(&explained.warnings).collect();
     let body = html! {
         p.answer { (explained.answer) }
         (parts::all(&warnings))

@@ -6,7 +6,6 @@ use filemap_report::Report;
 use filemap_report::compare::{self, OfFile};
 
 use super::comparison::{Compared, Comparison, with_variants};
-use super::given;
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::commands::flag_job::FlagJob;
@@ -39,7 +38,7 @@ pub fn run(
         let message = format!("{path} is a program, which is compared by itself; give it alone");
         return Err(Error::Usage(message));
     }
-    let jobs = paths.iter().map(|path| given(Some(path.clone()), &args));
+    let jobs = paths.iter().map(|path| GivenJob::new(Some(path.clone()), args.job.clone()));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
     let thrashes = jobs.iter().filter(|(_, spec)| spec.is_thrash()).count();
     let (output, report) = match thrashes {
