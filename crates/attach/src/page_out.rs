@@ -38,12 +38,11 @@ impl PageOut {
     /// Before Linux 5.10; not CAP_SYS_NICE and the right to trace the process.
     pub fn take(&self, addresses: impl Iterator<Item = u64>) -> Result<(), Error> {
         let page_bytes = rustix::param::page_size();
-        let ranges: Vec<libc::iovec> = addresses
-            .map(|address| libc::iovec {
-                iov_base: (address as usize / page_bytes * page_bytes) as *mut libc::c_void,
-                iov_len: page_bytes,
-            })
-            .collect();
+        let range = |address| libc::iovec {
+            iov_base: page_of(address) as *mut libc::c_void,
+            iov_len: page_bytes,
+        };
+        let ranges: Vec<libc::iovec> = addresses.map(range).collect();
         for mut ranges in ranges.chunks(MOST_RANGES) {
             while !ranges.is_empty() {
                 // It stops at the first that cannot be taken, and says how far it has come.
@@ -66,10 +65,8 @@ impl PageOut {
 
     /// Whether the page at `address` has an entry in the page table of the process.
     pub fn has(&self, address: u64) -> bool {
-        let page_bytes = rustix::param::page_size() as u64;
-        let start = address / page_bytes * page_bytes;
-        let mut has = false;
-        self.page_table.scan(start, start + page_bytes, |_| has = true);
+        let (start, mut has) = (page_of(address), false);
+        self.page_table.scan(start, start + rustix::param::page_size() as u64, |_| has = true);
         has
     }
 
@@ -88,4 +85,10 @@ impl PageOut {
         };
         usize::try_from(advised).map_err(|_| io::Error::last_os_error())
     }
+}
+
+/// Where the page begins that has an address.
+fn page_of(address: u64) -> u64 {
+    let page_bytes = rustix::param::page_size() as u64;
+    address / page_bytes * page_bytes
 }

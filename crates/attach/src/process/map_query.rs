@@ -79,7 +79,7 @@ fn vma_at(pid: u32, maps: &File, address: u64) -> Option<Vma> {
 /// As the list of all mappings says.
 fn listed_at(pid: u32, address: u64) -> Option<Vma> {
     let maps = super::maps(pid).ok()?;
-    let range = maps.iter().find(|range| (range.address..range.end()).contains(&address))?;
+    let range = maps.iter().find(|range| range.contains(address))?;
     let none = FileId { major: 0, minor: 0, inode: 0 };
     Some(Vma {
         start: range.address,

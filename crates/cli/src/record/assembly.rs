@@ -23,9 +23,7 @@ pub struct Assembly {
     /// The size of each file, as it was told last.
     sizes: Vec<u64>,
     counts: Counts,
-    firsts: Firsts,
-    /// The last touch of each thread, where each change of page is told.
-    changes: Option<HashMap<u32, (u32, u64, bool)>>,
+    touches: Touches,
     events: Vec<Event>,
     /// Events that name what was not told before, as what had told it was lost.
     pub unknown: u64,
@@ -33,6 +31,24 @@ pub struct Assembly {
     pub paths: Vec<OsString>,
     /// Processes that have ended.
     ended: HashSet<Image>,
+}
+
+/// Which touches go into the recording.
+enum Touches {
+    /// The first of each page: one that is mapped anew is told again.
+    Firsts(Firsts),
+    /// All but those that each thread repeats: its last mapping, page, and whether it wrote.
+    Changes(HashMap<u32, (u32, u64, bool)>),
+}
+
+impl Touches {
+    fn is_told(&mut self, thread: u32, touch: (u32, u64, bool)) -> bool {
+        let (mapping, page, is_write) = touch;
+        match self {
+            Touches::Firsts(firsts) => firsts.is_first(mapping, page, is_write),
+            Touches::Changes(last) => last.insert(thread, touch) != Some(touch),
+        }
+    }
 }
 
 /// How many of each kind there are so far: the index of the next.
@@ -79,8 +95,10 @@ impl Assembly {
             files: HashMap::new(),
             sizes: Vec::new(),
             counts: Counts::default(),
-            firsts: Firsts::default(),
-            changes: has_changes.then(HashMap::new),
+            touches: match has_changes {
+                true => Touches::Changes(HashMap::new()),
+                false => Touches::Firsts(Firsts::default()),
+            },
             events: Vec::new(),
             unknown: 0,
             paths: Vec::new(),
@@ -179,7 +197,7 @@ impl Assembly {
             Did::Touch { address, is_write } => {
                 let (page_bytes, is_write) = (self.page_bytes, *is_write);
                 if let Some((mapping, page)) = self.space(told).page_at(*address, page_bytes)
-                    && self.is_told(told.thread, (mapping, page, is_write))
+                    && self.touches.is_told(told.thread, (mapping, page, is_write))
                 {
                     self.tell(told, What::Touch { mapping, page, is_write });
                 }
@@ -221,15 +239,6 @@ impl Assembly {
                 self.ended.insert(told.process);
                 self.forked.retain(|(pid, _), _| *pid != told.process.0);
             }
-        }
-    }
-
-    /// Whether a touch of a page of a mapping goes into the recording.
-    fn is_told(&mut self, thread: u32, touch: (u32, u64, bool)) -> bool {
-        let (mapping, page, is_write) = touch;
-        match &mut self.changes {
-            Some(last) => last.insert(thread, touch) != Some(touch),
-            None => self.firsts.is_first(mapping, page, is_write),
         }
     }
 

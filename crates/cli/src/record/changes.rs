@@ -61,7 +61,7 @@ impl Changes {
         }
         let mut refused = None;
         for Process { memory, recent } in self.processes.values_mut() {
-            recent.count_late();
+            self.stayed += recent.count_late();
             let taken = memory.take(recent.due());
             recent.keep_due(|address| memory.has(address));
             // Those that wait on the list of a CPU cannot be taken before they leave it.
@@ -70,9 +70,8 @@ impl Changes {
                 let _ = memory.take(recent.due());
                 recent.keep_due(|address| memory.has(address));
             }
-            recent.leave_tried();
+            self.stayed += recent.leave_tried();
             refused = refused.or(taken.err());
-            self.stayed += recent.stayed();
         }
         self.refused = self.refused.take().or(refused);
         (self.touched, self.taken) = (0, Some(Instant::now()));

@@ -104,10 +104,9 @@ impl Followed {
     }
 
     /// Has each change of page told, not first touches only.
-    pub fn with_changes(mut self) -> Followed {
+    pub fn tell_changes(&mut self) {
         self.source.keep_faults();
         self.changes = Some(Changes::default());
-        self
     }
 
     /// What was told since this was asked last, in order of time. Nothing is told any more where it
@@ -167,7 +166,10 @@ impl Followed {
                     self.single.mapped(&mut self.source, seen, map, &stored.path);
                 }
             }
-            What::Exec => self.forget_memory(seen.pid),
+            What::Exec => {
+                self.single.forget(seen.pid);
+                self.forget_changes(seen.pid);
+            }
             What::Begin { parent } if *parent != seen.pid => {
                 self.single.forked(*parent, seen.pid);
             }
@@ -329,12 +331,12 @@ impl Followed {
         if self.process(seen.pid).threads.is_empty() {
             self.tell_if_begun(seen, Did::End);
             self.processes.remove(&seen.pid);
-            self.forget_memory(seen.pid);
+            // Threads that were there before may go on: what was advised is restored all the same.
+            self.forget_changes(seen.pid);
         }
     }
 
-    fn forget_memory(&mut self, pid: u32) {
-        self.single.forget(pid);
+    fn forget_changes(&mut self, pid: u32) {
         if let Some(changes) = &mut self.changes {
             changes.forget(pid);
         }

@@ -81,9 +81,13 @@ pub fn record<W: Write>(
     header: &Header,
     is_over: &dyn Fn() -> bool,
 ) -> Recorded<W> {
+    let has_changes = header.mode == Mode::Changes;
+    if has_changes {
+        followed.tell_changes();
+    }
     let mut recording = Recording {
         writer: Writer::new(output, name, header),
-        assembly: Assembly::new(header.page_size, header.mode == Mode::Changes),
+        assembly: Assembly::new(header.page_size, has_changes),
         times: UserTimes::new(),
         kept: Vec::new(),
     };
@@ -109,10 +113,11 @@ pub fn record<W: Write>(
         }
     };
     let left = followed.end_advice();
+    let (written, unknown, files) = recording.end(followed.lost());
     let (late, late_pages) = followed.late();
-    let recorded = recording.end(followed.lost(), late, followed.refused(), failed);
     let (stayed, not_taken) = followed.stayed();
-    Recorded { left, late_pages, stayed, not_taken, ..recorded }
+    let refused = followed.refused();
+    Recorded { written, unknown, files, late, late_pages, stayed, not_taken, refused, left, failed }
 }
 
 struct Recording<W: Write> {
@@ -150,31 +155,13 @@ impl<W: Write> Recording<W> {
         }
     }
 
-    fn end(
-        mut self,
-        lost: u64,
-        late: u64,
-        refused: Option<String>,
-        failed: Option<Error>,
-    ) -> Recorded<W> {
+    /// What it was written to, how many events name what was not told, and the files.
+    fn end(mut self, lost: u64) -> (Result<(W, Totals), RecordingError>, u64, Vec<OsString>) {
         self.take();
         if lost > 0 {
             self.write(&Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } });
         }
-        let Assembly { unknown, paths: files, .. } = self.assembly;
-        let written = self.writer.and_then(Writer::finish);
-        let (left, stayed, not_taken) = (Vec::new(), 0, None);
-        Recorded {
-            written,
-            unknown,
-            files,
-            late,
-            late_pages: 0,
-            stayed,
-            not_taken,
-            refused,
-            left,
-            failed,
-        }
+        let Assembly { unknown, paths, .. } = self.assembly;
+        (self.writer.and_then(Writer::finish), unknown, paths)
     }
 }

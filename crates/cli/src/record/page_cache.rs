@@ -11,7 +11,7 @@ use filemap_kernel::residency::{self, CacheStat};
 use rustix::fs::{Advice, fadvise, fdatasync};
 
 /// Pages that are being read arrive in some milliseconds.
-const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
+pub const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 
 /// A file is dropped again until so many rounds in turn have found no fewer pages.
 const MOST_WITHOUT_LESS: u32 = 5;

@@ -22,8 +22,6 @@ const MOST_TRIES: u32 = 50;
 pub struct Recent {
     open: VecDeque<Open>,
     touched: u64,
-    /// Pages that stayed while more than [`MOST_OPEN`] others were touched, or for good.
-    stayed: u64,
 }
 
 #[derive(Debug)]
@@ -54,11 +52,11 @@ impl Recent {
         self.open.iter().filter(|of| of.is_due(self.touched)).map(|of| of.address)
     }
 
-    /// Counts those that are there for too long, before they are taken.
-    pub fn count_late(&mut self) {
+    /// How many are there for too long, before they are taken: those that were not counted yet.
+    pub fn count_late(&mut self) -> u64 {
         let touched = self.touched;
         let late = self.open.iter_mut().filter(|of| of.others(touched) > MOST_OPEN && !of.is_late);
-        self.stayed += late.map(|of| of.is_late = true).count() as u64;
+        late.map(|of| of.is_late = true).count() as u64
     }
 
     /// Forgets those that may go and have gone.
@@ -73,16 +71,11 @@ impl Recent {
         self.open.front().is_some_and(|of| of.others(self.touched) > OF_PROCESS)
     }
 
-    /// Forgets those that do not go.
-    pub fn leave_tried(&mut self) {
+    /// Forgets those that do not go. Returns how many were not counted yet.
+    pub fn leave_tried(&mut self) -> u64 {
         let left = self.open.iter().filter(|of| of.tries >= MOST_TRIES && !of.is_late).count();
-        self.stayed += left as u64;
         self.open.retain(|of| of.tries < MOST_TRIES);
-    }
-
-    /// How many stayed since this was asked last.
-    pub fn stayed(&mut self) -> u64 {
-        std::mem::take(&mut self.stayed)
+        left as u64
     }
 }
 
@@ -128,14 +121,11 @@ mod tests {
     fn pages_that_stay_are_counted_once() {
         let mut recent = Recent::default();
         (0..=MOST_OPEN).for_each(|page| recent.touch(1, page));
-        recent.count_late();
-        assert_eq!((recent.is_any_old(), recent.stayed()), (true, 0));
+        assert_eq!((recent.is_any_old(), recent.count_late()), (true, 0));
         (1000..1010).for_each(|page| recent.touch(1, page));
-        (0..2).for_each(|_| recent.count_late());
-        assert_eq!((recent.stayed(), recent.stayed()), (10, 0));
+        assert_eq!((recent.count_late(), recent.count_late()), (10, 0));
         (0..MOST_TRIES).for_each(|_| recent.keep_due(|page| page < 20));
-        recent.leave_tried();
         // Ten were counted before.
-        assert_eq!((recent.stayed(), recent.is_any_old()), (10, false));
+        assert_eq!((recent.leave_tried(), recent.is_any_old()), (10, false));
     }
 }

@@ -17,7 +17,7 @@ use filemap_kernel::residency::CacheStat;
 
 use super::advised::{Advised, is_private_writable};
 use super::held::Held;
-use super::page_cache::drop_pages;
+use super::page_cache::{BETWEEN_ROUNDS, drop_pages};
 use super::source::{Source, now_ns};
 use crate::govern::run_directory::run_directory;
 
@@ -156,15 +156,11 @@ impl SinglePages {
             return drop_pages(&file);
         }
         let came = held.get().and_then(|held| held.came_with_others(source, seen, range));
+        let faulted = source.faults(seen.pid, range, seen.at_ns, until_ns).len() as u64;
         // Where it cannot be told, each fault but the first may have come with the one before.
-        let may_come = || {
-            let faulted = source.faults(seen.pid, range, seen.at_ns, until_ns).len() as u64;
-            faulted.saturating_sub(1)
-        };
-        let mut late_pages = came.unwrap_or_else(may_come);
+        let mut late_pages = came.unwrap_or(faulted.saturating_sub(1));
         // Where nothing was touched, the program has had the pages mapped itself.
-        let is_touched = !source.faults(seen.pid, range, seen.at_ns, until_ns).is_empty();
-        late_pages *= u64::from(is_retry || is_touched);
+        late_pages *= u64::from(is_retry || faulted > 0);
         let mut arrives = held.get().is_some_and(Held::arrives);
         // What other threads have read meanwhile, or read then, can only be dropped later.
         let mut left_before = u64::MAX;
@@ -236,7 +232,7 @@ impl SinglePages {
         }
     }
 
-    /// A process has ended, or is another program.
+    /// A process is another program.
     pub fn forget(&mut self, pid: u32) {
         self.advised.retain(|of| of.pid != pid);
     }
@@ -396,7 +392,6 @@ const MOST_DROPS: u32 = 256;
 
 /// So often a file is dropped of which pages are being read.
 const MOST_ROUNDS: usize = 10;
-const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 
 /// So many mappings wait for a thread that can be held.
 const MOST_WAITING: usize = 1024;

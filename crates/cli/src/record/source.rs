@@ -193,7 +193,7 @@ impl Source {
         let page = |seen: &Seen| match seen.what {
             What::Fault { address, .. } => {
                 let is_in = seen.pid == pid
-                    && (range.address..range.end()).contains(&address)
+                    && range.contains(address)
                     && (from_ns..until_ns).contains(&seen.at_ns);
                 is_in.then_some(address / page_bytes)
             }

@@ -55,9 +55,6 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     );
     let header = wanted::header(args, Vec::new());
     let mut followed = Followed::new(source, single, header.page_size, wanted::files(args));
-    if args.changes {
-        followed = followed.with_changes();
-    }
     let end = args.duration.map(|duration| Instant::now() + duration);
     let is_over = || {
         is_asked.load(Ordering::Acquire)

@@ -99,9 +99,6 @@ fn record(
             let single = SinglePages::of_children(&source);
             let page_bytes = header.page_size;
             let mut followed = Followed::new(source, single, page_bytes, wanted::files(args));
-            if args.changes {
-                followed = followed.with_changes();
-            }
             Some(record::record(&mut followed, target, name, &header, &is_over))
         });
         let ended = open(journal).and_then(|(source, events)| {
