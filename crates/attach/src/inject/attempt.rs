@@ -131,7 +131,12 @@ fn by_any(injection: &Injection, limit: Duration) -> Result<Advised, Refusal> {
         let mut result = attempt(injection.clone());
         if may_another_succeed(&result) {
             for tid in others(pid, preferred_tid) {
-                result = attempt(Injection { tid, ..injection.clone() });
+                let by_another = attempt(Injection { tid, ..injection.clone() });
+                // Threads come and go: one that ended says nothing about the process.
+                if matches!(by_another, Err(Refusal::Gone { .. })) {
+                    continue;
+                }
+                result = by_another;
                 if !may_another_succeed(&result) {
                     break;
                 }

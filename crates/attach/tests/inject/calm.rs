@@ -109,6 +109,13 @@ pub fn signals_stay(bench: &Bench) {
 
 pub fn threads_end(bench: &Bench) {
     attack(bench, "threads", 20);
+    let victim = bench.start("threads");
+    for _ in 0..500 {
+        let refused = advise_any(victim.pid, victim.pid, &victim.range, Advice::Random).err();
+        let is_gone = matches!(refused, Some(Refusal::Gone { .. }));
+        assert!(!is_gone, "a thread that ended is not the process: {refused:?}");
+    }
+    victim.end();
 }
 
 pub fn vforks(bench: &Bench) {
