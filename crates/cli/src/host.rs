@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_core::rules::{Family, Kernel};
-use filemap_job::program::FoundFile;
+use filemap_job::program::{ExistingFile, FoundFile};
 use filemap_job::{EngineKind, JobSpec, ProgramSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
@@ -180,7 +180,7 @@ pub fn existing_files(spec: &mut ProgramSpec, path: &str) -> Result<Vec<String>,
     let of_file = |error| Error::InFile { path: path.to_string(), error: Box::new(error) };
     let mut warnings = Vec::new();
     let mut seen: Vec<(u64, u64, String)> = Vec::new();
-    for (name, path, found) in spec.existing_files() {
+    for ExistingFile { name, path, is_elf, found } in spec.existing_files() {
         let (size_bytes, holes) = existing(path).map_err(of_file)?;
         if let Ok(data) = std::fs::metadata(path) {
             let same = seen.iter().find(|other| (other.0, other.1) == (data.dev(), data.ino()));
@@ -192,13 +192,14 @@ pub fn existing_files(spec: &mut ProgramSpec, path: &str) -> Result<Vec<String>,
             }
             seen.push((data.dev(), data.ino(), name.to_string()));
         }
-        if holes == Holes::Some {
+        if holes == Holes::Some && !is_elf {
             warnings.push(format!(
                 "'{path}' has holes, which are filled without its device; bytes_read and the \
                  times of the model count them as read"
             ));
         }
-        *found = Some(FoundFile { size_bytes, sparse: holes == Holes::All });
+        let elf = is_elf.then(|| input::segments(path)).transpose().map_err(of_file)?;
+        *found = Some(FoundFile { size_bytes, sparse: holes == Holes::All && !is_elf, elf });
     }
     Ok(warnings)
 }

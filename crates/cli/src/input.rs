@@ -73,14 +73,12 @@ pub fn accesses_files(spec: &mut JobSpec) -> Result<(), Error> {
 /// Longest program or shared library, in bytes.
 const MAX_ELF_BYTES: u64 = 1 << 30;
 
-/// Reads the headers of the file whose segments `spec` maps into it.
-pub fn segments(spec: &mut JobSpec) -> Result<(), Error> {
-    let Some(path) = spec.file.clone().filter(|_| spec.maps_elf()) else { return Ok(()) };
-    regular("program", &path)?;
-    let bytes = read_bytes("program", &path, MAX_ELF_BYTES)?;
-    let elf = Elf::parse(&bytes);
-    spec.elf = Some(elf.map_err(|error| Error::InFile { path, error: Box::new(error.into()) })?);
-    Ok(())
+/// The headers of the program or library at `path`.
+pub fn segments(path: &str) -> Result<Elf, Error> {
+    regular("program", path)?;
+    let bytes = read_bytes("program", path, MAX_ELF_BYTES)?;
+    Elf::parse(&bytes)
+        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
 /// The release of the running kernel, such as `6.18.3-amd64`.

@@ -268,6 +268,12 @@ pub enum Wait {
     Cpu,
     /// A step of another task, which is to end first.
     Step,
+    /// `mmap_lock`, to share it.
+    MmapRead,
+    /// `mmap_lock`, to have it alone.
+    MmapWrite,
+    /// Faults inside of a VMA that it writes to.
+    VmaFaults,
 }
 
 /// Drops every decision.

@@ -23,6 +23,9 @@ pub const MAX_MAPPINGS: usize = 65530;
 /// Most threads of one program.
 pub const MAX_THREADS: usize = 1024;
 
+/// Most processes of a program.
+pub const MAX_PROCESSES: usize = 256;
+
 /// Most CPUs that a program's threads run on: the most that distributions build Linux for.
 pub const MAX_CPUS: u64 = 8192;
 

@@ -57,15 +57,6 @@ pub enum Error {
     /// Operations over folios, which are no workload.
     #[error("--workload folio-ops is a command of its own: give filemap folio-ops")]
     IsFolioOps,
-    /// A job of one file that is no program.
-    #[error(
-        "no step of a program does what --workload {workload} does, so that --show-job has no job \
-         file for it; give another --workload"
-    )]
-    NoProgram {
-        /// Its name.
-        workload: String,
-    },
     /// A value of a list is in it twice.
     #[error("{value} is there twice; give it once")]
     Twice {

@@ -3,6 +3,7 @@
 use filemap_core::address::vma::Advice;
 
 use crate::job::{Job, Mapping};
+use crate::program::NamedMapping;
 
 /// Bytes of the smallest mapping that a governor is for. A program has many smaller ones, and
 /// readahead reads not much more than they have.
@@ -27,18 +28,26 @@ impl Mapping {
     }
 }
 
+impl NamedMapping {
+    /// [`Mapping::ungoverned`], and of the segments of a program.
+    pub fn ungoverned(&self, page_size: u64) -> Option<&'static str> {
+        of_segments(!self.segments.is_empty()).or_else(|| self.mapping.ungoverned(page_size))
+    }
+}
+
 impl Job {
     /// Whether the governor's policy reads ahead in its mapping.
     pub fn is_governed(&self) -> bool {
         self.machine.governor && self.ungoverned().is_none()
     }
 
-    /// Why a governor leaves its mapping alone; `None` where it is for such mappings. A program's
-    /// segments are mapped before any governor is there.
+    /// Why a governor leaves its mapping alone; `None` where it is for such mappings.
     pub fn ungoverned(&self) -> Option<&'static str> {
-        match self.elf {
-            Some(_) => Some("its segments are mapped before a governor is there"),
-            None => self.mapping.ungoverned(self.page_size()),
-        }
+        of_segments(self.elf.is_some()).or_else(|| self.mapping.ungoverned(self.page_size()))
     }
+}
+
+/// Why a program's segments are left alone.
+fn of_segments(are_mapped: bool) -> Option<&'static str> {
+    are_mapped.then_some("its segments are mapped before a governor is there")
 }

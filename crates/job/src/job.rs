@@ -64,20 +64,8 @@ impl Job {
     /// The pages of the file that are mapped, as ranges in order that neither touch nor overlap:
     /// at least one.
     pub fn mapped_ranges(&self) -> Vec<Range<PageIndex>> {
-        let mapping = self.mapping.offset..self.mapping.offset + self.mapping.pages;
-        let mut parts: Vec<Range<PageIndex>> = match &self.elf {
-            Some(_) => self.segments().iter().map(Segment::range).collect(),
-            None => vec![mapping],
-        };
-        parts.sort_unstable_by_key(|part| part.start);
-        let mut ranges: Vec<Range<PageIndex>> = Vec::with_capacity(parts.len());
-        for part in parts {
-            match ranges.last_mut().filter(|last| part.start <= last.end) {
-                Some(last) => last.end = last.end.max(part.end),
-                None => ranges.push(part),
-            }
-        }
-        ranges
+        let parts = self.named_mapping().parts();
+        merged(parts.into_iter().map(|(from, pages)| from..from + pages).collect())
     }
 
     /// Bytes of the file that are mapped: the mapping's length up to the end of the file. Of an
@@ -153,6 +141,19 @@ impl Job {
         job.seed = seed;
         job
     }
+}
+
+/// `ranges` in order, with those that touch or overlap as one.
+pub fn merged(mut ranges: Vec<Range<PageIndex>>) -> Vec<Range<PageIndex>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut all: Vec<Range<PageIndex>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match all.last_mut().filter(|last| range.start <= last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => all.push(range),
+        }
+    }
+    all
 }
 
 named! {

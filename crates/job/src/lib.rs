@@ -54,7 +54,7 @@ pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use flags::{Flag, JobSpec, Of};
 pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
 pub use job::{
-    AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
+    AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase, merged,
 };
 pub use phase_spec::PhaseSpec;
 pub use program::{Program, ProgramSpec};

@@ -7,7 +7,7 @@ use filemap_core::units::PageCount;
 
 use crate::Error;
 use crate::bounds::{MAX_BYTES, MAX_PIECES};
-use crate::size::{SizeText, format_size, shorten};
+use crate::size::{SizeText, format_duration, format_size, parse_duration_ns, shorten};
 
 /// `value` if it is from `from` to `to`.
 pub(crate) fn within(flag: &'static str, value: u64, from: u64, to: u64) -> Result<u64, Error> {
@@ -54,6 +54,24 @@ pub(crate) fn pages(
         above: format_size(below + page_size),
     }
     .of(flag))
+}
+
+/// The duration in nanoseconds, if given, from `from` to `to`.
+pub(crate) fn duration(
+    flag: &'static str,
+    text: &Option<String>,
+    from: u64,
+    to: u64,
+) -> Result<Option<u64>, Error> {
+    let Some(text) = text else { return Ok(None) };
+    match parse_duration_ns(text) {
+        Ok(ns) if (from..=to).contains(&ns) => Ok(Some(ns)),
+        Ok(_) | Err(Error::OutOfRange { .. }) => {
+            let [from, to] = [from, to].map(format_duration);
+            Err(out_of_range(shorten(text), from, to).of(flag))
+        }
+        Err(error) => Err(error.of(flag)),
+    }
 }
 
 /// The pages of each piece that a mapping of `mapped` pages is split into: at most as many pieces

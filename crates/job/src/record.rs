@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::flags::JobSpec;
 use crate::job::Job;
 use crate::spread::Spread;
-use crate::thrash::{Thrash, ThrashRun};
+use crate::thrash::{Thrash, ThrashRun, Wait};
 
 /// Version of the record's layout.
 pub const SCHEMA: u32 = 1;
@@ -88,6 +88,9 @@ pub struct Run {
     /// Of the workload `thrash`: how it ended, its rates, and where its threads waited.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thrash: Option<ThrashRun>,
+    /// Of a program, in a comparison: how long its threads waited for locks of their process.
+    #[serde(skip)]
+    pub waits: Vec<Wait>,
     /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
     /// the whole machine that changed. For a real kernel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -272,6 +275,12 @@ counters! {
     retry_io_miss_tried,
     /// Tries of faults that could not have the lock of their VMA, and took `mmap_lock` instead.
     vma_lock_refused,
+    /// Times that `mmap_lock` was taken to share it: by faults, and by calls that only look at what
+    /// is mapped. Of a program of several threads.
+    mmap_lock_shared,
+    /// Times that a thread waited for `mmap_lock`, to share it or to have it alone. Of a program of
+    /// several threads.
+    mmap_lock_waits,
     /// Windows that were cut short as the memory cgroup gave no page.
     windows_cut,
     /// Times that a task slept as it was above `memory.high`.

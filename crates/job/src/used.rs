@@ -35,19 +35,9 @@ impl Job {
             }
             return;
         }
-        // Where in the file the pages of each segment are that are counted one behind the other.
-        let mut before = 0;
-        let segments: Vec<(u64, u64)> = self
-            .segments()
-            .iter()
-            .map(|segment| {
-                before += segment.pages.0;
-                (before - segment.pages.0, segment.offset.0)
-            })
-            .collect();
+        let in_file = self.named_mapping().in_file();
         for page in self.accesses(phase) {
-            let behind = segments.partition_point(|first| first.0 <= page).checked_sub(1);
-            let place = behind.map_or(base + page, |at| segments[at].1 + page - segments[at].0);
+            let place = in_file(page).0;
             used.set(place..place + 1);
         }
     }

@@ -1,6 +1,7 @@
 //! Programs as written, and what is wrong with them.
 
 use filemap_job::program::{FoundFile, Program, ProgramSpec};
+use filemap_job::random::{Rng, elf};
 
 /// A program of one file of 16 pages, opened as `o` and mapped as `m`, with more tables.
 fn program(more: &str) -> Result<Program, String> {
@@ -56,8 +57,8 @@ fn existing_files_are_dropped_where_the_program_says_so() {
              open = 'o'\nfadvise = 'willneed'"
         );
         let mut spec = ProgramSpec::from_toml(&text).unwrap();
-        let found = FoundFile { size_bytes: 4096, sparse: false };
-        spec.existing_files().for_each(|(_, _, place)| *place = Some(found));
+        let found = FoundFile { size_bytes: 4096, sparse: false, elf: None };
+        spec.existing_files().for_each(|file| *file.found = Some(found.clone()));
         let files = spec.validate(None).unwrap().files;
         assert_eq!([files[0].file.cold, files[1].file.cold], [cold, false]);
     }
@@ -220,10 +221,10 @@ fn an_existing_file_says_its_size_itself() {
         );
         ProgramSpec::from_toml(&text).unwrap()
     };
-    let found = FoundFile { size_bytes: 5000, sparse: true };
+    let found = FoundFile { size_bytes: 5000, sparse: true, elf: None };
     let valid = |keys: &str| {
         let mut spec = spec(keys);
-        spec.existing_files().for_each(|(.., place)| *place = Some(found));
+        spec.existing_files().for_each(|file| *file.found = Some(found.clone()));
         spec.validate(None).map_err(|error| error.to_string())
     };
     let file = &valid("").unwrap().files[0].file;
@@ -358,7 +359,10 @@ fn what_is_no_program_names_its_table_and_key() {
             "[[maping]]\nname = 'n'",
             "unknown key 'maping'; a program takes the tables [[file]], [[open]], [[mapping]] and [[thread]], and on, runs",
         ),
-        ("[[thread]]\n[[thread.phases]]", "unknown key 'phases'; [[thread]] takes name, phase"),
+        (
+            "[[thread]]\n[[thread.phases]]",
+            "unknown key 'phases'; [[thread]] takes name, process, repeat, for, phase",
+        ),
         ("[[thread]]\n[thread.phase]", "'phase': invalid type: map; give [[thread.phase]] tables"),
         (
             "[[thread]]\nphase = [3]",
@@ -408,4 +412,47 @@ fn phases_wait_for_phases_of_other_threads() {
     refused(two(&of("b", 2), ""), "no phase 2; give one from 1 to 1");
     refused(two(&of("b", 0), ""), "no phase 0");
     refused(two(&of("c", 1), ""), "unknown thread 'c'");
+}
+
+#[test]
+fn code_is_called_through_an_executable_mapping_of_one_part() {
+    let calls = |keys: &str| {
+        program(&format!(
+            "{keys}\n[[thread]]\n[[thread.phase]]\nmapping = 'm'\nworkload = 'exec:random'\n\
+             accesses = 3"
+        ))
+    };
+    assert!(calls("exec = true").unwrap().threads[0].steps[0].calls());
+    refused(calls(""), "set exec = true in the mapping's table");
+    refused(calls("exec = true\nprivate = true"), "calls do not write");
+}
+
+#[test]
+fn segments_are_mapped_as_the_loader_maps_them() {
+    let valid = |keys: &str, phase: &str| {
+        let text = format!(
+            "[[file]]\nname = 'f'\npath = '/x/f'\n[[open]]\nname = 'o'\nfile = 'f'\n\
+             [[mapping]]\nname = 'm'\nopen = 'o'\nelf = true\n{keys}\n[[thread]]\n\
+             [[thread.phase]]\nmapping = 'm'\n{phase}"
+        );
+        let mut spec = ProgramSpec::from_toml(&text).unwrap();
+        let elf = elf(&mut Rng(3), 64, 4096);
+        let size_bytes = elf.size_bytes;
+        for file in spec.existing_files() {
+            assert!(file.is_elf, "its headers are wanted");
+            *file.found = Some(FoundFile { size_bytes, sparse: false, elf: Some(elf.clone()) });
+        }
+        spec.validate(None).map_err(|error| error.to_string())
+    };
+    let touch = "workload = 'elf'\naccesses = 3";
+    let mapping = &valid("", touch).unwrap().mappings[0];
+    let pages: u64 = mapping.segments.iter().map(|segment| segment.pages.0).sum();
+    assert_eq!((mapping.mapping.pages.0, mapping.segments.is_empty()), (pages, false));
+    refused(valid("len = '4k'", touch), "'len' does not go with 'elf'");
+    refused(
+        valid("", "madvise = 'random'"),
+        "'madvise' does not go with a mapping with elf = true",
+    );
+    refused(valid("", "workload = 'exec:cold'\naccesses = 1"), "code of others is not called");
+    refused(phase(&format!("mapping = 'm'\n{touch}")), "set elf = true in the mapping's table");
 }

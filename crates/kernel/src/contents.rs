@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use filemap_core::units::PageIndex;
-use filemap_job::Job;
+use filemap_job::program::{NamedMapping, Program};
 
 use crate::probe::RETURN;
 use crate::{Error, ending, page_size};
@@ -28,11 +28,16 @@ pub(crate) enum Contents {
 }
 
 impl Contents {
-    /// What a file made for `job` holds.
-    pub(crate) fn of(job: &Job) -> Self {
-        match &job.file.path {
-            Some(path) if job.elf.is_some() => Contents::CopyOf(path.into()),
-            _ => Contents::of_file(&job.file),
+    /// What file number `file` of `program` holds if it is made.
+    pub(crate) fn of(program: &Program, file: usize) -> Self {
+        let maps_segments =
+            |of: &NamedMapping| program.opens[of.open].file == file && !of.segments.is_empty();
+        let named = &program.files[file].file;
+        match &named.path {
+            Some(path) if program.mappings.iter().any(maps_segments) => {
+                Contents::CopyOf(path.into())
+            }
+            _ => Contents::of_file(named),
         }
     }
 
@@ -97,7 +102,7 @@ pub(crate) fn check_calls(
                         "a call of page {page} of '{}', whose code does more than return",
                         path.display()
                     ),
-                    "leave --file out: a file of such code is made",
+                    "give a size in place of the file: one of such code is made",
                 ));
             }
         }

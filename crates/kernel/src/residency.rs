@@ -9,6 +9,8 @@ use std::os::unix::fs::FileExt;
 use filemap_core::units::PageIndex;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, page_size};
 
 /// What `cachestat` counts in a range of a file, in base pages.
@@ -71,7 +73,7 @@ impl CacheStat {
 }
 
 /// A set of pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageSet {
     words: Vec<u64>,
 }
@@ -89,14 +91,6 @@ impl PageSet {
             }
         }
         PageSet { words }
-    }
-
-    pub(crate) fn from_words(words: Vec<u64>) -> Self {
-        PageSet { words }
-    }
-
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
     }
 
     /// How many pages.

@@ -1,7 +1,7 @@
 //! Advice as a task gives it: `madvise(2)` and `posix_fadvise(2)`.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::address::vma::AdviceFlag;
+use filemap_core::address::mapping::Change;
 use filemap_core::cache::FileCache;
 use filemap_core::decision::{Cause, Log};
 use filemap_core::fault::map;
@@ -30,7 +30,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let from = area.mapping.whole.pgoff + first;
         let end = from + pages;
         match advice {
-            Madvise::Flag(flag) => self.flag(area, from, end, flag, open),
+            Madvise::Flag(flag) => self.change(area, (from, end), Change::Advice(flag), open),
             Madvise::WillNeed => {
                 // The kernel asks for each VMA by itself.
                 let parts: Vec<_> = area.mapping.vmas(from, end).collect();
@@ -104,15 +104,19 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         mappings.replace(area.layer, area.mapping.clone());
     }
 
-    fn flag(
+    /// Changes the pages `from..end` of `area`: VMAs are cut and joined, and reclaim knows.
+    pub fn change(
         &mut self,
         area: &mut Area,
-        from: PageIndex,
-        end: PageIndex,
-        flag: AdviceFlag,
+        (from, end): (PageIndex, PageIndex),
+        change: Change,
         open: &OpenFile,
     ) {
-        area.mapping.advise(from, end, flag);
+        area.mapping.change(from, end, change);
+        if matches!(change, Change::Protection(_)) {
+            let first = area.mapping.whole.vpn(from);
+            self.process.tlb.flush(first, first + (end - from));
+        }
         let is_new =
             |at: PageIndex| at < area.mapping.whole.end() && area.mapping.vma(at).pgoff == at;
         for at in [from, end].into_iter().filter(|&at| is_new(at)) {
@@ -144,7 +148,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     }
 
     /// Takes the entries of pages away, and frees their private copies.
-    fn take_entries(&mut self, area: &Area, from: PageIndex, end: PageIndex, open: &OpenFile) {
+    fn take_entries(&mut self, area: &mut Area, from: PageIndex, end: PageIndex, open: &OpenFile) {
+        area.forked.clear(from, end);
         self.split_huge(area, from, open);
         self.split_huge(area, end, open);
         let Task { world, process } = self;
@@ -153,6 +158,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         drop(file);
         world.memory.release(copies);
         map::free_tables(&area.mapping, from, end, &open.limits, &mut process.tables);
+        let first = area.mapping.whole.vpn(from);
+        process.tlb.flush(first, first + (end - from));
     }
 
     /// What it takes to populate a page: a fault, or nothing where it is mapped or copied.

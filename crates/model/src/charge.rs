@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use filemap_core::address::page_table::PageTables;
 use filemap_core::cache::{FolioRun, WORD_PAGES, in_leaf};
 use filemap_core::lru::charge;
 use filemap_core::page_cache::PageCache;
@@ -40,10 +39,10 @@ impl Charge {
         self.words.len() as u64 * 24
     }
 
-    /// Pages charged for the index of `cache` and the page tables.
-    pub fn pages(&self, tables: &PageTables, cache: &impl PageCache, page_size: u64) -> PageCount {
+    /// Pages charged for the index of `cache` and for `tables` pages of page tables.
+    pub fn pages(&self, tables: PageCount, cache: &impl PageCache, page_size: u64) -> PageCount {
         let cached = cache.inactive() + cache.active();
         let nodes = charge::nodes(cache.nodes(), self.ever, cached);
-        charge::kernel_pages(tables.pages(), nodes, page_size)
+        charge::kernel_pages(tables, nodes, page_size)
     }
 }

@@ -26,6 +26,8 @@ pub struct Memory<C> {
     limit: Option<PageCount>,
     page_size: u64,
     rules: Rules,
+    /// Pages of page tables of other processes than the one at work.
+    pub other_tables: PageCount,
     /// Pages that no file backs: private copies, and what the program holds beside its files.
     anonymous: PageCount,
     /// When the statistics of the lists are flushed.
@@ -48,6 +50,7 @@ impl<C: PageCache> Memory<C> {
             limit: machine.cache_limit,
             page_size: machine.arch.page_size,
             rules,
+            other_tables: PageCount(0),
             anonymous: PageCount(0),
             flushes,
         }
@@ -153,7 +156,8 @@ impl<C: PageCache> Memory<C> {
 
     /// What counts against the limit.
     fn used(&self, tables: &PageTables) -> PageCount {
-        let charged = |charge: &Charge| charge.pages(tables, &self.cache, self.page_size);
+        let pages = tables.pages() + self.other_tables;
+        let charged = |charge: &Charge| charge.pages(pages, &self.cache, self.page_size);
         let kernel = self.charge.as_ref().map_or(PageCount(0), charged);
         self.cache.inactive() + self.cache.active() + self.anonymous + kernel
     }

@@ -1,12 +1,16 @@
 //! A process: its page tables and its mappings.
 
+use std::collections::BTreeMap;
+
 use filemap_core::address::entries::Layer;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::FileMappings;
 use filemap_core::address::vma::Vma;
+use filemap_core::cache::{WORD_PAGES, by_word};
 use filemap_core::units::{PageCount, PageIndex};
 
+use crate::mm::Locks;
 use crate::tlb::Tlb;
 
 /// A process.
@@ -14,16 +18,19 @@ use crate::tlb::Tlb;
 pub struct Process {
     pub tables: PageTables,
     pub tlb: Tlb,
+    /// Where its tasks wait for locks of each other: elsewhere all that are asked for are had.
+    pub locks: Option<Locks>,
 }
 
 impl Process {
     /// A process that has mapped nothing yet.
     pub fn new(tlb: Tlb) -> Process {
-        Process { tables: PageTables::default(), tlb }
+        Process { tables: PageTables::default(), tlb, locks: None }
     }
 }
 
-/// Mappings one behind the other, whose pages are counted through.
+/// What a mapping of the job is: a mapping, or those of the segments of a program, whose pages are
+/// counted through.
 #[derive(Clone, Debug)]
 pub struct Row {
     areas: Vec<Area>,
@@ -36,6 +43,45 @@ pub struct Row {
 pub struct Area {
     pub mapping: Mapping,
     pub layer: Layer,
+    /// Private copies that no write has touched since a fork: their entries do not let it write.
+    pub forked: Forked,
+}
+
+/// Pages of a file, 64 to a word.
+#[derive(Clone, Debug, Default)]
+pub struct Forked(BTreeMap<u64, u64>);
+
+impl Forked {
+    /// Adds the pages `mask` of a word.
+    pub fn add(&mut self, word: u64, mask: u64) {
+        *self.0.entry(word).or_default() |= mask;
+    }
+
+    /// Takes a page out. Whether it was in.
+    pub fn take(&mut self, index: PageIndex) -> bool {
+        let Some(word) = self.0.get_mut(&(index.0 / WORD_PAGES)) else { return false };
+        let bit = 1 << (index.0 % WORD_PAGES);
+        let was_in = *word & bit != 0;
+        *word &= !bit;
+        was_in
+    }
+
+    /// Takes the pages `from..end` out.
+    pub fn clear(&mut self, from: PageIndex, end: PageIndex) {
+        if self.0.is_empty() {
+            return;
+        }
+        for (word, mask) in by_word(from, end) {
+            if let Some(pages) = self.0.get_mut(&word) {
+                *pages &= !mask;
+            }
+        }
+    }
+
+    /// Whether there are none, and never were any.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// A page as a process sees it.
@@ -48,6 +94,11 @@ pub struct Place {
 }
 
 impl Area {
+    /// A mapping that has not been there before.
+    pub fn new(mapping: Mapping, layer: Layer) -> Area {
+        Area { mapping, layer, forked: Forked::default() }
+    }
+
     /// Page `page` of the mapping, counted from its first.
     #[inline(always)]
     pub fn locate(&self, page: u64) -> Place {
@@ -57,11 +108,11 @@ impl Area {
 }
 
 impl Row {
-    /// Maps `mappings`, the first of a file.
+    /// Maps `mappings` of a file: one or more.
     pub fn map(mappings: &[Mapping], of_file: &mut FileMappings) -> Row {
         let layers = of_file.insert_all(mappings);
         let areas = mappings.iter().cloned().zip(layers);
-        let areas: Vec<Area> = areas.map(|(mapping, layer)| Area { mapping, layer }).collect();
+        let areas: Vec<Area> = areas.map(|(mapping, layer)| Area::new(mapping, layer)).collect();
         let mut pages = PageCount(0);
         let before = areas.iter().map(|area| {
             pages += area.mapping.whole.pages;
@@ -71,8 +122,29 @@ impl Row {
     }
 
     /// The mapping of a row that has no other.
+    ///
+    /// # Panics
+    /// When it has others.
     pub fn only(&mut self) -> &mut Area {
-        &mut self.areas[0]
+        let [only] = self.areas.as_mut_slice() else { panic!("it is of segments") };
+        only
+    }
+
+    /// All of them.
+    pub fn areas(&self) -> &[Area] {
+        &self.areas
+    }
+
+    /// All of them, to be changed.
+    pub fn areas_mut(&mut self) -> &mut [Area] {
+        &mut self.areas
+    }
+
+    /// The VMA of a page now. Those of segments stay as they were made.
+    pub fn find_vma(&self, at: &mut Place) {
+        if let [only] = self.areas.as_slice() {
+            at.vma = only.mapping.vma(at.index);
+        }
     }
 
     /// Page `page` of the row, which has it.

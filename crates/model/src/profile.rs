@@ -63,6 +63,30 @@ pub struct Cost {
     /// Nanoseconds for each folio added to the cache, however many pages it has.
     #[serde(default)]
     pub add_folio_ns: u64,
+    /// Nanoseconds that a call takes `mmap_lock` to write: `mmap(2)`, `munmap(2)` before it
+    /// downgrades, and `mprotect(2)`.
+    #[serde(default = "Cost::call_ns")]
+    pub call_ns: u64,
+    /// Nanoseconds for each entry that such a call takes away or changes.
+    #[serde(default = "Cost::entry_ns")]
+    pub entry_ns: u64,
+    /// Nanoseconds that `fork(2)` takes `mmap_lock` to write, and that a child takes to end.
+    #[serde(default = "Cost::fork_ns")]
+    pub fork_ns: u64,
+}
+
+impl Cost {
+    const fn call_ns() -> u64 {
+        850
+    }
+
+    const fn entry_ns() -> u64 {
+        12
+    }
+
+    const fn fork_ns() -> u64 {
+        31_000
+    }
 }
 
 /// What an instruction TLB holds, and what a call costs that misses it.
@@ -137,6 +161,9 @@ impl Profile {
             map_page_ns: 25,
             add_page_ns: 60,
             add_folio_ns: 0,
+            call_ns: Cost::call_ns(),
+            entry_ns: Cost::entry_ns(),
+            fork_ns: Cost::fork_ns(),
         },
         itlb: InstructionTlb::assumed(),
         huge_pages: true,
@@ -169,7 +196,10 @@ impl Profile {
             ("map_page_ns", profile.cost.map_page_ns),
             ("add_page_ns", profile.cost.add_page_ns),
             ("add_folio_ns", profile.cost.add_folio_ns),
-            ("call_ns", profile.itlb.call_ns),
+            ("call_ns", profile.cost.call_ns),
+            ("entry_ns", profile.cost.entry_ns),
+            ("fork_ns", profile.cost.fork_ns),
+            ("itlb.call_ns", profile.itlb.call_ns),
             ("walk_ns", profile.itlb.walk_ns),
             ("first.hit_ns", profile.itlb.first.hit_ns),
             ("second.hit_ns", profile.itlb.second.hit_ns),

@@ -4,10 +4,10 @@ use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::readahead::Limits;
 use filemap_core::rules::Rules;
-use filemap_core::units::{FileId, PageCount, Vpn};
-use filemap_job::{Filesystem, Job, Machine, Segment};
+use filemap_core::units::{PageCount, Vpn};
+use filemap_job::program::NamedMapping;
+use filemap_job::{Filesystem, Machine, Segment};
 
-use crate::open::OpenFile;
 use crate::profile::{Device, Profile};
 
 /// The bounds of readahead and fault-around in a file of `file_pages` pages.
@@ -29,46 +29,27 @@ pub fn limits(rules: Rules, machine: &Machine, file_pages: PageCount, profile: &
     }
 }
 
-/// The file of `job`, opened once.
-pub fn open(job: &Job, profile: &Profile) -> OpenFile {
-    let limits = limits(job.rules, &job.machine, job.file_pages(), profile);
-    OpenFile::new(FileId::FIRST, job.file.size_bytes, 0, limits)
-}
-
-/// The mappings that `job` makes: one, or that of each segment of a program. Addresses count from
-/// a page-table page's first entry.
-pub fn mappings(job: &Job) -> Vec<Mapping> {
-    let start = Vpn(job.mapping.shift.0);
-    if job.elf.is_none() {
-        return vec![mapping(&job.mapping, start, &job.rules)];
-    }
+/// What a mapping of a job maps from `start` on: a part of a file with its split, or each segment
+/// of a program.
+pub fn mappings(of: &NamedMapping, start: Vpn, rules: &Rules) -> Vec<Mapping> {
+    let filemap_job::Mapping { offset, pages, advice, exec, .. } = of.mapping;
     let of_segment = |segment: &Segment| Vma {
         start: start + segment.start,
         pgoff: segment.offset,
         pages: segment.pages,
-        advice: job.mapping.advice,
+        advice,
         executable: segment.executable,
     };
-    let vmas = job.segments();
-    let of_vma = |vma| by(&job.rules, Mapping::new(vma, None));
-    vmas.iter().map(|segment| of_vma(of_segment(segment))).collect()
-}
-
-/// One mapping that begins at `start`, with its split.
-pub fn mapping(mapping: &filemap_job::Mapping, start: Vpn, rules: &Rules) -> Mapping {
-    let whole = Vma {
-        start,
-        pgoff: mapping.offset,
-        pages: mapping.pages,
-        advice: mapping.advice,
-        executable: mapping.exec,
-    };
-    by(rules, Mapping::new(whole, mapping.effective_split()))
-}
-
-fn by(rules: &Rules, mut mapping: Mapping) -> Mapping {
-    mapping.random_counts = rules.random_accesses_count;
-    mapping
+    let mut mappings: Vec<Mapping> =
+        of.segments.iter().map(|segment| Mapping::new(of_segment(segment), None)).collect();
+    if mappings.is_empty() {
+        let whole = Vma { start, pgoff: offset, pages, advice, executable: exec };
+        mappings.push(Mapping::new(whole, of.mapping.effective_split()));
+    }
+    for mapping in &mut mappings {
+        mapping.random_counts = rules.random_accesses_count;
+    }
+    mappings
 }
 
 /// The device that a file lies on. No device reads holes: each request takes a nanosecond, and is

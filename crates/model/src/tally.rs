@@ -2,6 +2,8 @@
 
 use filemap_job::Counters;
 
+use crate::tlb;
+
 /// What a run counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -27,6 +29,16 @@ pub struct Tally {
     pub lock_drops: u64,
     /// Retries that found their page gone.
     pub retry_misses: u64,
+    /// Tries that began behind another one of their fault, where others can wait for their locks.
+    pub retries: u64,
+    /// Tries that could not have the lock of their VMA.
+    pub refused: u64,
+    /// Times that `mmap_lock` was taken to share it.
+    pub shared: u64,
+    /// Times that `mmap_lock` was waited for.
+    pub waits: u64,
+    /// What calls counted in the instruction TLB.
+    pub tlb: tlb::Counts,
 }
 
 impl Tally {
@@ -62,23 +74,11 @@ impl Tally {
             mmap_miss_max: self.mmap_miss_max.max(other.mmap_miss_max),
             lock_drops: self.lock_drops + other.lock_drops,
             retry_misses: self.retry_misses + other.retry_misses,
-        }
-    }
-
-    /// What was counted since `before`; the highest value of the counter is that of the whole run.
-    pub fn since(self, before: &Tally) -> Tally {
-        Tally {
-            accesses: self.accesses - before.accesses,
-            pages_read: self.pages_read - before.pages_read,
-            major_faults: self.major_faults - before.major_faults,
-            minor_faults: self.minor_faults - before.minor_faults,
-            readahead_calls: self.readahead_calls - before.readahead_calls,
-            read_around: self.read_around - before.read_around,
-            async_readahead: self.async_readahead - before.async_readahead,
-            evicted_pages: self.evicted_pages - before.evicted_pages,
-            mmap_miss_max: self.mmap_miss_max,
-            lock_drops: self.lock_drops - before.lock_drops,
-            retry_misses: self.retry_misses - before.retry_misses,
+            retries: self.retries + other.retries,
+            refused: self.refused + other.refused,
+            shared: self.shared + other.shared,
+            waits: self.waits + other.waits,
+            tlb: self.tlb.with(other.tlb),
         }
     }
 }

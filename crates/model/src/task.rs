@@ -34,10 +34,19 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         world.log.record(Decision::Served { index: at.index, major: false, tries: 1 });
     }
 
+    /// Writes to a private copy for the first time since a fork, whose child is gone.
+    pub fn reuse_copy(&mut self, at: &Place, open: &OpenFile) {
+        let world = &mut *self.world;
+        world.pass(world.profile.cost.fault_ns);
+        world.tally.minor_faults += 1;
+        world.log.record(Decision::Locked(lock::of_access(&open.limits.rules)));
+        world.log.record(Decision::Served { index: at.index, major: false, tries: 1 });
+    }
+
     /// Takes away a mapping of `open`.
     pub fn unmap(&mut self, area: &Area, open: &OpenFile) {
         let Task { world, process } = self;
-        let Area { mapping, layer } = area;
+        let Area { mapping, layer, .. } = area;
         let (whole, layer) = (&mapping.whole, *layer);
         let mut file = world.memory.cache.mapped(open.file, layer);
         let copies = map::unmap(mapping, whole.pgoff, whole.end(), &open.limits, &mut file);
@@ -45,6 +54,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         world.memory.release(copies);
         let entries = open.limits.arch.pte_entries;
         process.tables.remove(whole.start, whole.pages, entries);
+        process.tlb.flush(whole.start, whole.start + whole.pages);
         world.memory.mappings.of_mut(open.file).remove(layer, whole.pgoff);
     }
 }

@@ -17,7 +17,6 @@ pub struct Tlb {
     page_size: u64,
     first: Level,
     second: Level,
-    counts: Counts,
 }
 
 /// What a TLB counted.
@@ -30,9 +29,9 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was counted since `before`.
-    pub fn since(self, before: &Counts) -> Counts {
-        Counts { misses: self.misses - before.misses, walks: self.walks - before.walks }
+    /// What both counted together.
+    pub fn with(self, other: Counts) -> Counts {
+        Counts { misses: self.misses + other.misses, walks: self.walks + other.walks }
     }
 }
 
@@ -44,29 +43,37 @@ impl Tlb {
             page_size,
             first: Level::new(&profile.first),
             second: Level::new(&profile.second),
-            counts: Counts::default(),
         }
     }
 
-    /// Looks up a translation, and keeps it. Returns the nanoseconds it took.
-    pub fn look_up(&mut self, translation: Translation) -> u64 {
+    /// Looks up a translation, keeps it, and counts what it misses. Returns the nanoseconds it
+    /// took.
+    pub fn look_up(&mut self, translation: Translation, counts: &mut Counts) -> u64 {
         let largest = |level: &profile::TlbLevel| {
             Order::fitting(PageCount(level.largest_bytes / self.page_size))
         };
         if self.first.has(translation.cut(largest(&self.profile.first))) {
             return self.profile.first.hit_ns;
         }
-        self.counts.misses += 1;
+        counts.misses += 1;
         if self.second.has(translation.cut(largest(&self.profile.second))) {
             return self.profile.second.hit_ns;
         }
-        self.counts.walks += 1;
+        counts.walks += 1;
         self.profile.walk_ns
     }
+}
 
-    /// What it counted so far.
-    pub fn counts(&self) -> Counts {
-        self.counts
+impl Tlb {
+    /// The entries of the pages `from..end` are gone.
+    pub fn flush(&mut self, from: Vpn, end: Vpn) {
+        for level in [&mut self.first, &mut self.second] {
+            let is_kept = |entry: &Entry| {
+                let start = entry.number << entry.order.0;
+                start + entry.order.pages() <= from.0 || end.0 <= start
+            };
+            level.sets.iter_mut().for_each(|set| set.retain(is_kept));
+        }
     }
 }
 

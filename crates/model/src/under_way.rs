@@ -1,18 +1,20 @@
 //! Accesses under way: a fault or a `read(2)` that can pause, and goes on later.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::decision::Log;
+use filemap_core::decision::{Lock, Log};
 use filemap_core::fault::read::{Read, ReadView};
-use filemap_core::fault::{Access, Fault, Outcome, Step, View};
+use filemap_core::fault::{Access, Fault, Outcome, Step, View, lock};
 use filemap_core::governor::Touch;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::Window;
 use filemap_core::rules::VmaLock;
 use filemap_core::units::PageIndex;
+use filemap_job::program::Awaited;
 
 use crate::Error;
+use crate::mm::Taken;
 use crate::open::OpenFile;
-use crate::process::{Area, Place, Process};
+use crate::process::{Place, Process, Row};
 use crate::task::Task;
 use crate::waiting::Pause;
 use crate::world::World;
@@ -25,6 +27,8 @@ pub struct FaultUnderWay {
     at: Place,
     fault: Fault,
     next: Next,
+    /// The lock that it holds, and the VMA that it took it in, where others can wait for that.
+    held: Option<(Lock, u64)>,
     /// It was served, and counts as major in the process's own accounting.
     is_major: bool,
     /// An access made it that found no entry.
@@ -38,15 +42,36 @@ enum Next {
     Step,
     /// What the last step asked for, which has paused.
     CarryOut(Step),
+    /// It writes to a page that is mapped to be read, under this lock.
+    Write(Lock, Written),
     /// The page is mapped: its private copy takes room.
     Hold,
+    /// It was served, and drops its lock.
+    Unlock,
+}
+
+/// What becomes of a page that is mapped to be read, and is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is copied.
+    Copied,
+    /// It is a private copy that nobody else has any more, and is kept.
+    Reused,
 }
 
 impl FaultUnderWay {
     /// A fault of access `number`, which begins.
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
-        FaultUnderWay { number, at, fault, next: Next::Step, is_major: false, is_missing: true }
+        FaultUnderWay {
+            number,
+            at,
+            fault,
+            next: Next::Step,
+            held: None,
+            is_major: false,
+            is_missing: true,
+        }
     }
 
     /// A fault that no access made, but advice asks for.
@@ -55,10 +80,11 @@ impl FaultUnderWay {
         FaultUnderWay { fault, is_missing: false, ..FaultUnderWay::new(number, at, Access::Read) }
     }
 
-    /// A fault that has copied its page, which now takes room.
-    pub fn copied(number: u64, at: Place) -> FaultUnderWay {
+    /// A write to a page that is mapped to be read.
+    pub fn writing(number: u64, at: Place, written: Written, open: &OpenFile) -> FaultUnderWay {
         let new = FaultUnderWay::new(number, at, Access::WritePrivate);
-        FaultUnderWay { next: Next::Hold, is_missing: false, ..new }
+        let lock = lock::of_access(&open.limits.rules);
+        FaultUnderWay { next: Next::Write(lock, written), is_missing: false, ..new }
     }
 
     /// What is seen of it from outside, once it was served.
@@ -68,8 +94,8 @@ impl FaultUnderWay {
     }
 
     /// Looks the VMA of its page up again.
-    pub fn find_vma(&mut self, area: &Area) {
-        self.at.vma = area.mapping.vma(self.at.index);
+    pub fn find_vma(&mut self, row: &Row) {
+        row.find_vma(&mut self.at);
     }
 
     /// Goes on until it is served, or has to pause.
@@ -84,7 +110,9 @@ impl FaultUnderWay {
         task.world.log.resume(open, self.number);
         match std::mem::replace(&mut self.next, Next::Step) {
             Next::Step => {}
+            Next::Write(lock, written) => return self.write(lock, written, task, open),
             Next::Hold => return self.hold_copy(task, open),
+            Next::Unlock => return Ok(self.end(task)),
             Next::CarryOut(step) => {
                 if let Some(pause) = self.carry_out(step, true, task, open)? {
                     return Ok(Some(pause));
@@ -112,11 +140,53 @@ impl FaultUnderWay {
                 if self.fault.copied() {
                     return self.hold_copy(task, open);
                 }
-                return task.world.check_held(&task.process.tables).map(|()| None);
+                task.world.check_held(&task.process.tables)?;
+                return Ok(self.end(task));
             }
             if let Some(pause) = self.carry_out(step, false, task, open)? {
                 return Ok(Some(pause));
             }
+        }
+    }
+
+    /// It was served: it drops the lock that it holds, when its turn comes.
+    fn end<C: PageCache, L: Log>(&mut self, task: &mut Task<'_, '_, C, L>) -> Option<Pause> {
+        if self.held.is_some() && task.world.turn_is_over() {
+            self.next = Next::Unlock;
+            return Some(Pause::Turn);
+        }
+        self.unlock(task);
+        None
+    }
+
+    /// Takes a lock. Where that has to be waited for, it is asked for again later.
+    fn lock<C: PageCache, L: Log>(&mut self, lock: Lock, task: &mut Task<'_, '_, C, L>) -> Taken {
+        let Task { world, process } = task;
+        let vma = self.at.vma.start.0;
+        let taken = match &mut process.locks {
+            None => Taken::Has,
+            Some(locks) => {
+                let taken = locks.read(world.task, lock, vma, world.now_ns());
+                self.held = (taken == Taken::Has).then_some((lock, vma));
+                world.wake(locks.take_woken());
+                taken
+            }
+        };
+        if taken == Taken::Has {
+            world.tally.retries += u64::from(self.fault.tries() > 1);
+            world.tally.shared += u64::from(lock == Lock::Mmap);
+        }
+        world.tally.waits += u64::from(taken == Taken::Waits);
+        taken
+    }
+
+    fn unlock<C: PageCache, L: Log>(&mut self, task: &mut Task<'_, '_, C, L>) {
+        let Task { world, process } = task;
+        if let Some((lock, vma)) = self.held.take()
+            && let Some(locks) = &mut process.locks
+        {
+            locks.release(lock, vma);
+            world.wake(locks.take_woken());
         }
     }
 
@@ -154,6 +224,23 @@ impl FaultUnderWay {
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
+        match step {
+            Step::Lock(lock) => match self.lock(lock, task) {
+                Taken::Has => {}
+                Taken::Refused => {
+                    task.world.tally.refused += 1;
+                    self.fault.refused();
+                    return Ok(None);
+                }
+                Taken::Waits => {
+                    self.next = Next::CarryOut(step);
+                    self.fault.interrupted();
+                    return Ok(Some(Pause::Lock(Awaited::MmapRead)));
+                }
+            },
+            Step::Unlock => self.unlock(task),
+            _ => {}
+        }
         let asked = Asked { step, is_late, first: self.at.index };
         let pause = asked.carry_out(|| self.fault.window(), open, task.world, task.process)?;
         if pause.is_some() {
@@ -161,6 +248,40 @@ impl FaultUnderWay {
             self.fault.interrupted();
         }
         Ok(pause)
+    }
+
+    /// Writes to the page under `lock`, or under `mmap_lock` where that is refused.
+    fn write<C: PageCache, L: Log>(
+        &mut self,
+        mut lock: Lock,
+        written: Written,
+        task: &mut Task<'_, '_, C, L>,
+        open: &OpenFile,
+    ) -> Result<Option<Pause>, Error> {
+        loop {
+            match self.lock(lock, task) {
+                Taken::Has => break,
+                Taken::Refused => {
+                    task.world.tally.refused += 1;
+                    task.world.pass(task.world.profile.cost.fault_ns);
+                    lock = Lock::Mmap;
+                }
+                Taken::Waits => {
+                    self.next = Next::Write(lock, written);
+                    return Ok(Some(Pause::Lock(Awaited::MmapRead)));
+                }
+            }
+        }
+        match written {
+            Written::Copied => {
+                task.copy_mapped(&self.at, open);
+                self.hold_copy(task, open)
+            }
+            Written::Reused => {
+                task.reuse_copy(&self.at, open);
+                Ok(self.end(task))
+            }
+        }
     }
 
     /// The private copy takes room.
@@ -175,11 +296,12 @@ impl FaultUnderWay {
         }
         let tables = &task.process.tables;
         let pause = task.world.hold_page(self.at.index, open.file, tables)?;
-        match pause {
-            Some(_) => self.next = Next::Hold,
-            None => task.world.check_held(tables)?,
+        if pause.is_some() {
+            self.next = Next::Hold;
+            return Ok(pause);
         }
-        Ok(pause)
+        task.world.check_held(tables)?;
+        Ok(self.end(task))
     }
 
     /// Major faults as a run on the kernel counts them: by the event, which only a memory cgroup

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use filemap_core::units::{FileId, PageIndex};
+use filemap_job::program::Awaited;
 
 use crate::device::Run;
 
@@ -17,6 +18,12 @@ pub enum Pause {
     Room,
     /// A step of another thread, which its next step waits for, is not done.
     Step,
+    /// A lock of its process is not to be had.
+    Lock(Awaited),
+    /// Nor is it after the task was woken to ask for it again: it is still the same wait.
+    StillLock(Awaited),
+    /// It sleeps until this time.
+    Sleep(u64),
 }
 
 /// A task that can go on.

@@ -6,7 +6,7 @@ use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::series::Switch;
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::{PageCount, PageIndex, Vpn};
 use filemap_job::{Job, JobSpec};
 use filemap_model::{Profile, mappings, trace};
 use support::{Accesses, described, random_spec};
@@ -63,8 +63,9 @@ fn valid(spec: JobSpec) -> Option<Job> {
 
 /// What a run asked for, and how many pages it left behind the last one mapped.
 fn run(job: &Job) -> (Watch, u64) {
-    let mut watch =
-        Watch { mappings: mappings(job), vma: None, cause: None, windows: 0, beyond: None };
+    let start = Vpn(job.mapping.shift.0);
+    let mappings = mappings(&job.program().mappings[0], start, &job.rules);
+    let mut watch = Watch { mappings, vma: None, cause: None, windows: 0, beyond: None };
     let Ok(traced) = trace(job, &Profile::DEFAULT, &mut watch) else {
         return (watch, 0);
     };

@@ -44,8 +44,8 @@ fn row(page_size: &str, advice: &str, with: &str) -> String {
         cold.major_faults,
         cold.minor_faults,
         cold.readahead_calls,
-        random.tlb.misses,
-        random.tlb.walks,
+        random.tally.tlb.misses,
+        random.tally.tlb.walks,
     )
 }
 

@@ -102,8 +102,8 @@ fn a_file_is_left_to_the_kernel_where_its_windows_cost_less() {
         );
         let counters = counted(&text);
         let job = spec(&text).validate(None).unwrap();
-        let as_program = job.to_program().expect("a program says the same");
-        let run = trace_program(&as_program.validate(None).unwrap(), &Profile::DEFAULT, &mut ());
+        let as_program = job.program_spec().validate(None).unwrap();
+        let run = trace_program(&as_program, &Profile::DEFAULT, &mut ());
         assert_eq!(run.unwrap().counters.major_faults, counters.major_faults, "{text}");
         (counters.data_pages_read.unwrap(), counters.major_faults.unwrap())
     };
@@ -130,12 +130,10 @@ fn governed_jobs_agree_with_their_programs_and_on_both_caches() {
         let fast = run(&mut |log| traced(&job, ExtentCache::new(limit), log));
         let plain = run(&mut |log| traced(&job, PlainCache::new(limit), log));
         assert_eq!(fast, plain, "seed {seed}\n{}", described(&spec));
-        if let Ok(program) = job.to_program() {
-            let mut of_program = Digest::default();
-            let program = program.validate(None).unwrap();
-            let _ = trace_program(&program, &Profile::DEFAULT, &mut of_program);
-            assert_eq!(of_program, fast.1, "seed {seed}\n{}", described(&spec));
-        }
+        let mut of_program = Digest::default();
+        let program = job.program_spec().validate(None).unwrap();
+        let _ = trace_program(&program, &Profile::DEFAULT, &mut of_program);
+        assert_eq!(of_program, fast.1, "seed {seed}\n{}", described(&spec));
         let mut decisions: Vec<Decision> = Vec::new();
         let _ = trace(&job, &Profile::DEFAULT, &mut decisions);
         let is_its = |decision: &&Decision| {

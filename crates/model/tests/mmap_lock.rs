@@ -1,6 +1,6 @@
 //! `mmap_lock`: who has it, who waits, and who is woken.
 
-use filemap_model::thrash::mmap_lock::{HANDOFF_NS, Manner, MmapLock, Want, Woken};
+use filemap_model::mm::mmap_lock::{HANDOFF_NS, Manner, MmapLock, Want, Woken};
 
 fn granted(task: usize) -> Woken {
     Woken { task, has_lock: true }

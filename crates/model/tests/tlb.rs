@@ -4,7 +4,7 @@ use filemap_core::units::{Order, Vpn};
 use filemap_job::{JobSpec, SizeText};
 use filemap_model::profile::{InstructionTlb, TlbLevel};
 use filemap_model::tlb::{Counts, Tlb, Translation};
-use filemap_model::{PhaseRun, Profile, trace};
+use filemap_model::{Done, Profile, trace};
 
 /// Two entries before four in two sets; one entry holds at most 8 pages, or 64.
 fn small() -> Tlb {
@@ -14,8 +14,8 @@ fn small() -> Tlb {
 }
 
 /// The nanoseconds of each call.
-fn times(tlb: &mut Tlb, order: u8, pages: &[u64]) -> Vec<u64> {
-    let call = |&page| tlb.look_up(Translation { vpn: Vpn(page), order: Order(order) });
+fn times(tlb: &mut Tlb, order: u8, pages: &[u64], counts: &mut Counts) -> Vec<u64> {
+    let call = |&page| tlb.look_up(Translation { vpn: Vpn(page), order: Order(order) }, counts);
     pages.iter().map(call).collect()
 }
 
@@ -23,22 +23,23 @@ fn times(tlb: &mut Tlb, order: u8, pages: &[u64]) -> Vec<u64> {
 fn entries_leave_by_least_recent_use() {
     let mut tlb = small();
     // 0 and 2 share a set of the second level, where 4 takes the place of 0.
-    assert_eq!(times(&mut tlb, 0, &[0, 2, 0, 4, 2, 0]), [30, 30, 0, 30, 3, 30]);
-    assert_eq!(tlb.counts(), Counts { misses: 5, walks: 4 });
+    let mut counts = Counts::default();
+    assert_eq!(times(&mut tlb, 0, &[0, 2, 0, 4, 2, 0], &mut counts), [30, 30, 0, 30, 3, 30]);
+    assert_eq!(counts, Counts { misses: 5, walks: 4 });
 }
 
 #[test]
 fn one_entry_holds_a_run_up_to_what_the_level_can() {
     let mut tlb = small();
     // 64 pages: one entry of the second level, pieces of 8 in the first.
-    assert_eq!(times(&mut tlb, 6, &[0, 7, 8, 63, 0]), [30, 0, 3, 3, 3]);
+    assert_eq!(times(&mut tlb, 6, &[0, 7, 8, 63, 0], &mut Counts::default()), [30, 0, 3, 3, 3]);
     // 128 pages are two there.
     let mut tlb = small();
-    assert_eq!(times(&mut tlb, 7, &[0, 64, 127]), [30, 30, 3]);
+    assert_eq!(times(&mut tlb, 7, &[0, 64, 127], &mut Counts::default()), [30, 30, 3]);
 }
 
 /// The random phase of a 64 MiB file of stubs.
-fn random(keys: &[(&str, &str)]) -> PhaseRun {
+fn random(keys: &[(&str, &str)]) -> Done {
     let text = |key| keys.iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_string());
     let spec = JobSpec {
         arch: text("arch").or(Some("arm64".into())),
@@ -57,24 +58,24 @@ fn random(keys: &[(&str, &str)]) -> PhaseRun {
 #[test]
 fn runs_of_entries_join_where_one_folio_fills_them_and_lies_alike() {
     // 16384 pages of 4 KiB in folios of 16: 1024 translations, which the second level holds.
-    assert_eq!(random(&[]).tlb.walks, 0);
+    assert_eq!(random(&[]).tally.tlb.walks, 0);
     // One page off: none of them joins.
-    assert!(random(&[("map_shift", "1")]).tlb.walks > 15_000);
+    assert!(random(&[("map_shift", "1")]).tally.tlb.walks > 15_000);
     // Off by a whole run: they do.
-    assert_eq!(random(&[("map_shift", "16")]).tlb.walks, 0);
+    assert_eq!(random(&[("map_shift", "16")]).tally.tlb.walks, 0);
     // Folios of 4 pages of 16 KiB are less than the 128 that join: 4096 translations.
-    assert!(random(&[("page_size", "16k")]).tlb.walks > 8_000);
+    assert!(random(&[("page_size", "16k")]).tally.tlb.walks > 8_000);
     // x86-64 has no such bit, and code comes in base pages.
-    assert!(random(&[("arch", "x86-64")]).tlb.walks > 15_000);
+    assert!(random(&[("arch", "x86-64")]).tally.tlb.walks > 15_000);
     // Mapped by PMDs: 32 translations, fewer than the first level has.
-    assert_eq!(random(&[("arch", "x86-64"), ("advice", "hugepage")]).tlb.misses, 0);
+    assert_eq!(random(&[("arch", "x86-64"), ("advice", "hugepage")]).tally.tlb.misses, 0);
 }
 
 #[test]
 fn the_time_of_calls_is_that_of_the_call_and_of_its_translation() {
     let run = random(&[("page_size", "16k")]);
     let itlb = Profile::DEFAULT.itlb;
-    let Counts { misses, walks } = run.tlb;
+    let Counts { misses, walks } = run.tally.tlb;
     let touch_ns = Profile::DEFAULT.cost.touch_ns;
     let expected = 20_000 * (touch_ns + itlb.call_ns)
         + (misses - walks) * itlb.second.hit_ns

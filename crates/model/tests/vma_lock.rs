@@ -1,10 +1,10 @@
 //! The locks of single VMAs: refused while one is written to, however short.
 
-use filemap_model::thrash::vma_lock::VmaLocks;
+use filemap_model::mm::vma_lock::VmaLocks;
 
 #[test]
 fn a_marked_vma_refuses_and_others_do_not() {
-    let mut locks = VmaLocks::new(2);
+    let mut locks = VmaLocks::new();
     assert!(locks.mark(0), "no fault is inside");
     assert!(!locks.read(0));
     assert!(locks.read(1));
@@ -14,7 +14,7 @@ fn a_marked_vma_refuses_and_others_do_not() {
 
 #[test]
 fn a_writer_waits_for_the_last_fault_inside() {
-    let mut locks = VmaLocks::new(1);
+    let mut locks = VmaLocks::new();
     assert!(locks.read(0) && locks.read(0));
     assert!(!locks.mark(0));
     assert!(!locks.read(0), "it is marked already");
@@ -28,5 +28,5 @@ fn a_writer_waits_for_the_last_fault_inside() {
 #[test]
 #[should_panic(expected = "a fault has the lock")]
 fn nobody_leaves_who_is_not_inside() {
-    VmaLocks::new(1).release(0);
+    VmaLocks::new().release(0);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use filemap_job::program::Awaited;
 use filemap_job::{EngineKind, Job, Record, Run, ThrashRun, parse_size};
 
 use crate::stats::Sample;
@@ -51,22 +52,36 @@ pub(crate) struct Figure {
 }
 
 /// Every figure, in the order of reports.
-pub(crate) const FIGURES: [Figure; 27] = [
+pub(crate) const FIGURES: [Figure; 32] = [
     of(PRESSURE, Unit::Ratio, false, |seen| seen.thrash()?.pressure),
     of("rounds", Unit::Count, false, |seen| count(seen.run.counters.rounds)),
     of(ROUNDS_A_SECOND, Unit::Ratio, false, |seen| seen.thrash()?.rounds_per_second),
     of("faults that dropped their lock", Unit::Count, false, |seen| {
-        seen.thrash().and_then(|_| count(seen.run.counters.retry_mmap_drop))
+        seen.with_locks().and_then(|_| count(seen.run.counters.retry_mmap_drop))
+    }),
+    of("tries behind the first of a fault", Unit::Count, false, |seen| match seen.thrash() {
+        Some(_) => None,
+        None => count(seen.run.counters.retry_arrival),
     }),
     of("  drops a round", Unit::Ratio, false, |seen| seen.thrash()?.drops_per_round),
     of("retries whose page was gone", Unit::Count, false, |seen| {
-        seen.thrash().and_then(|_| count(seen.run.counters.retry_io_miss))
+        seen.with_locks().and_then(|_| count(seen.run.counters.retry_io_miss))
     }),
     of(MISSES_PER_DROP, Unit::Percent, false, |seen| {
         seen.thrash()?.misses_per_drop.map(|share| share * 100.0)
     }),
     of("tries of one fault", Unit::Ratio, false, |seen| seen.thrash()?.tries_per_fault),
     of("VMA locks refused", Unit::Count, true, |seen| count(seen.run.counters.vma_lock_refused)),
+    of("mmap_lock taken to share it", Unit::Count, false, |seen| {
+        count(seen.run.counters.mmap_lock_shared)
+    }),
+    of("waits for mmap_lock", Unit::Count, false, |seen| count(seen.run.counters.mmap_lock_waits)),
+    of("waiting for mmap_lock to read", Unit::Nanoseconds, true, |seen| {
+        seen.waited(Awaited::MmapRead)
+    }),
+    of("waiting for mmap_lock to write", Unit::Nanoseconds, true, |seen| {
+        seen.waited(Awaited::MmapWrite)
+    }),
     of("windows cut short", Unit::Count, true, |seen| count(seen.run.counters.windows_cut)),
     of("sleeps above memory.high", Unit::Count, true, |seen| count(seen.run.counters.throttled)),
     of("read from device", Unit::Bytes, false, |seen| count(seen.run.counters.bytes_read)),
@@ -121,6 +136,20 @@ const fn of(
 impl FigureInput<'_> {
     fn thrash(&self) -> Option<&ThrashRun> {
         self.run.thrash.as_ref()
+    }
+
+    /// Whether it is known how tries of faults met locks.
+    fn with_locks(&self) -> Option<()> {
+        (self.run.thrash.is_some() || self.run.counters.mmap_lock_shared.is_some()).then_some(())
+    }
+
+    /// How long threads of a program waited for a lock; nothing where that is not known, as of a
+    /// machine that is emulated.
+    fn waited(&self, lock: Awaited) -> Option<f64> {
+        let waits = self.run.counters.mmap_lock_waits?;
+        let is_known = waits == 0 || !self.run.waits.is_empty();
+        let of_lock = self.run.waits.iter().filter(|wait| wait.cause == lock.name());
+        is_known.then(|| of_lock.map(|wait| wait.sum_ns).sum::<u64>() as f64)
     }
 
     /// Bytes of a page.

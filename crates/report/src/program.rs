@@ -10,6 +10,7 @@ use crate::explain::ProgramHistory;
 use crate::footer::Footer;
 use crate::report::{Part, Report, in_one_line, to_json};
 use crate::table::{Column, Table};
+use crate::thrash;
 use crate::units::number;
 
 /// The report as JSON.
@@ -39,6 +40,9 @@ pub fn report(record: &ProgramRecord, history: Option<&ProgramHistory>, command:
         let text = "The first two tables are of all runs, with the median and, where runs differ, \
                     the range; the others are of the first run.";
         parts.push(Part::Paragraph(text.to_string()));
+    }
+    if !run.waits.is_empty() {
+        parts.push(Part::Table(thrash::waits("Waits of threads for locks", &run.waits)));
     }
     parts.extend(Part::warnings(&record.warnings));
     parts.extend(foreign(record));
@@ -241,6 +245,7 @@ mod tests {
             mappings: Vec::new(),
             threads: Vec::new(),
             phases: vec![phase],
+            waits: Vec::new(),
         };
         let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
         ProgramRecord::new(&program, "model", Map::new(), vec![run])

@@ -55,8 +55,7 @@ pub fn all(program: &Program, used: &Used, now: &Outcome) -> Vec<Change> {
         let now = program.machine.fault_around.bytes(page_size);
         changes.extend(around.filter(|bytes| *bytes != now).map(Change::FaultAround));
     }
-    let is_governed =
-        |of: &filemap_job::program::NamedMapping| of.mapping.ungoverned(page_size).is_none();
+    let is_governed = |of: &filemap_job::program::NamedMapping| of.ungoverned(page_size).is_none();
     if !program.machine.governor && program.mappings.iter().any(is_governed) {
         changes.push(Change::Governor);
     }
@@ -77,10 +76,12 @@ fn files(now: &Outcome) -> Vec<usize> {
     files
 }
 
-/// The mappings of a file that are touched: together, and one by one where they are a few.
+/// The mappings of a file that are touched: together, and one by one where they are a few. Those of
+/// a program's segments are its loader's, which nobody advises.
 fn targets(program: &Program, used: &Used, file: usize) -> Vec<Target> {
     let is_used = |number: &usize| {
         program.opens[program.mappings[*number].open].file == file
+            && program.mappings[*number].segments.is_empty()
             && used.mappings[*number].pages > 0
     };
     let numbers: Vec<usize> = (0..program.mappings.len()).filter(is_used).collect();

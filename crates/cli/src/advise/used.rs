@@ -66,10 +66,12 @@ pub fn of(program: &Program) -> Used {
                 let of = &program.mappings[*mapping];
                 let number = program.opens[of.open].file;
                 let (file, order) = (&mut files[number], &mut orders[number]);
+                let in_file = of.in_file();
                 for page in program.touches(*mapping, accesses) {
                     mappings[*mapping].add(page);
-                    file.add(of.mapping.offset.0 + page);
-                    order.touch(of.mapping.offset.0 + page);
+                    let page = in_file(page).0;
+                    file.add(page);
+                    order.touch(page);
                 }
             }
             ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {

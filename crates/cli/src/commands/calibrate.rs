@@ -1,5 +1,7 @@
 //! `filemap calibrate`.
 
+mod calls;
+
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{
     Bench, DIRECT_BYTES, MIN_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS, Sample,
@@ -11,6 +13,8 @@ use filemap_report::Footer;
 use filemap_report::calibrate::{self, Calibration, Cost, Direct, Row};
 use filemap_report::stats;
 use serde_json::{Value, json};
+
+use calls::Calls;
 
 use crate::Outcome;
 use crate::args::{CalibrateArgs, MAX_ROUNDS};
@@ -56,6 +60,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
             ADVICE.map(|advice| Measured::prepare(&kernel, &bench, workload, advice))
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let mut calls = Calls::prepare(&kernel)?;
     let progress = Progress::new(rounds as usize);
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -66,6 +71,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
                 row.runs.push(row.prepared.run()?);
             }
         }
+        calls.run()?;
         progress.advance();
     }
     let apart = median(&samples, |s| s.apart);
@@ -74,11 +80,12 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         ring_entries: bench.ring_entries().filter(|_| is_complete_together(apart)),
         ..Profile::DEFAULT.device
     };
-    let profile = profile_of(&samples, device)?;
+    let mut profile = profile_of(&samples, device)?;
+    profile.cost = calls.cost(profile.cost);
     let text = profile_text(&profile);
     target.write(text.as_bytes())?;
     let calibration = Calibration {
-        costs: costs(&samples),
+        costs: costs(&samples).into_iter().chain(calls.costs()).collect(),
         direct: direct(&samples),
         profile: (text, json!(profile)),
         kept: kept(&path, is_own),
@@ -169,7 +176,7 @@ fn sample(figures: impl Iterator<Item = f64>) -> stats::Sample {
     stats::Sample::of(figures.collect()).expect("there is at least one round")
 }
 
-fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
+fn median<S>(samples: &[S], of: impl Fn(&S) -> f64) -> f64 {
     sample(samples.iter().map(of)).median
 }
 
@@ -231,6 +238,7 @@ fn profile_of(samples: &[Sample], device: profile::Device) -> Result<Profile, Er
             map_page_ns: whole(map_page),
             add_page_ns: 0,
             add_folio_ns: whole(add_page),
+            ..Profile::DEFAULT.cost
         },
         ..Profile::DEFAULT
     })
@@ -256,19 +264,19 @@ fn map_page_ns(sample: &Sample) -> f64 {
     ((sample.around_ns - sample.minor_ns) / more).max(0.0)
 }
 
+fn cost<S>(samples: &[S], name: &'static str, of: fn(&S) -> f64) -> Cost {
+    Cost { name, ns: sample(samples.iter().map(of)) }
+}
+
 fn costs(samples: &[Sample]) -> Vec<Cost> {
-    let cost = |name: &'static str, of: fn(&Sample) -> f64| Cost {
-        name,
-        ns: sample(samples.iter().map(of)),
-    };
     vec![
-        cost("access to a mapped page", |s| s.touch_ns),
-        cost("minor fault, one page mapped", |s| s.minor_ns),
-        cost("each page more that fault-around maps", map_page_ns),
-        cost("major fault, a single cold page", |s| s.single_ns),
-        cost("of it beyond a direct read of the page", |s| s.single_ns - s.direct_ns[0]),
-        cost("page added to the cache, without the device", |s| s.add_page_ns),
-        cost("major fault, a window of the readahead size", |s| s.window_ns),
+        cost(samples, "access to a mapped page", |s| s.touch_ns),
+        cost(samples, "minor fault, one page mapped", |s| s.minor_ns),
+        cost(samples, "each page more that fault-around maps", map_page_ns),
+        cost(samples, "major fault, a single cold page", |s| s.single_ns),
+        cost(samples, "of it beyond a direct read of the page", |s| s.single_ns - s.direct_ns[0]),
+        cost(samples, "page added to the cache, without the device", |s| s.add_page_ns),
+        cost(samples, "major fault, a window of the readahead size", |s| s.window_ns),
     ]
 }
 

@@ -18,7 +18,7 @@ use super::program::in_file;
 use super::{GivenJob, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::decided::Decided;
+use crate::decided;
 use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::host;
@@ -106,7 +106,7 @@ fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Re
 }
 
 fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
-    let observed = job.observe()?;
+    let observed = decided::observe(&job.program())?;
     let mut explainer = Explainer::new(job, sight(observed.seen));
     for decision in &observed.decisions {
         explainer.record(*decision);

@@ -7,9 +7,8 @@ use filemap_model::thrash::trace_thrash;
 use filemap_model::{Profile, trace};
 use filemap_report::explain::{Explainer, History, Sight};
 
-use crate::decided::Decided;
 use crate::error::Error;
-use crate::input;
+use crate::{decided, input};
 
 /// A job that flags, or the same keys of a job file, say.
 pub trait FlagJob: Work<Run = Run, Record = Record> {
@@ -86,7 +85,7 @@ impl FlagJob for Job {
     }
 
     fn observe(&self) -> Result<Observed, Error> {
-        Decided::observe(self)
+        decided::observe(&self.program())
     }
 
     fn history(&self, profile: &Profile) -> Result<Option<History>, Error> {

@@ -67,7 +67,9 @@ impl GivenJob {
         let mut spec = of_file.overlay(flags.clone());
         let inputs = Inputs::of(file.as_deref(), &images, &modules, &spec);
         input::accesses_files(&mut spec)?;
-        input::segments(&mut spec)?;
+        if let Some(path) = spec.file.as_ref().filter(|_| spec.maps_elf()) {
+            spec.elf = Some(input::segments(path)?);
+        }
         Ok((GivenJob { file, flags, kernel: spec.kernel.clone(), inputs }, spec))
     }
 

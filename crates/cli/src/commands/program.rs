@@ -2,14 +2,14 @@
 
 use filemap_job::program::{Program, ProgramRecord};
 use filemap_job::thrash::THRASH;
-use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec};
+use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec, Workload};
 use filemap_model::{Profile, trace_program};
 use filemap_report::explain::{ProgramHistory, ProgramRecorder};
 use filemap_report::program;
 
 use crate::Outcome;
 use crate::args::RunArgs;
-use crate::decided::Decided;
+use crate::decided;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, Found};
@@ -41,7 +41,8 @@ pub fn run(
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
     judged::check(&Judged::from(&program))?;
-    if program.engine == EngineKind::Kernel && args.log.is_some() && program.threads.len() > 1 {
+    let is_one = program.threads.len() == 1 && program.processes.len() == 1;
+    if program.engine == EngineKind::Kernel && args.log.is_some() && !is_one {
         let message = "--log of a kernel is of one thread; give --on model, or leave it out";
         return Err(Error::CannotRun(message.to_string()));
     }
@@ -52,7 +53,7 @@ pub fn run(
                 trace_program(&program, &profile, &mut log)?;
                 log.finish()?;
             }
-            EngineKind::Kernel => log.write_observed(&program.observe()?)?,
+            EngineKind::Kernel => log.write_observed(&decided::observe(&program)?)?,
         }
     }
     let (programs, mut profiles) = (std::slice::from_ref(&program), [profile]);
@@ -128,8 +129,12 @@ impl GivenProgram {
         let said = self.of_recording.iter().flatten().cloned();
         let warnings = said.chain(host::existing_files(spec, &self.path)?).collect();
         let mut shared = spec.shared();
-        // The first of them says where its files lie.
-        shared.file = spec.file.iter().find_map(|file| file.path.clone());
+        // The first of them says where its files lie. Programs whose segments are mapped are
+        // copied.
+        if let Some(file) = spec.existing_files().min_by_key(|file| file.is_elf) {
+            shared.file = Some(file.path.to_string());
+            shared.workload = file.is_elf.then(|| Workload::Elf.to_string());
+        }
         let mut found = host::resolve(&mut shared)?;
         *spec = spec.clone().overlay(&shared);
         // What was found of that file was said with the others.

@@ -25,7 +25,7 @@ pub fn of_flags((_, mut spec): (GivenJob, JobSpec)) -> Result<Outcome, Error> {
     }
     let found = host::resolve(&mut spec)?;
     machine_profile::of(&mut spec)?;
-    let program = Job::of_spec(spec)?.to_program()?;
+    let program = Job::of_spec(spec)?.program_spec();
     // Less can be mapped by a program than by a job of one file.
     program.validate(input::host_release().as_deref())?;
     print(&program, &found.warnings)

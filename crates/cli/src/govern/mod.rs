@@ -7,6 +7,7 @@ pub mod inherited;
 mod interpreter;
 mod lookup;
 pub mod parent;
+pub mod ready;
 pub mod run_directory;
 mod smaps;
 pub mod start;

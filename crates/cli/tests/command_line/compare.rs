@@ -117,10 +117,10 @@ fn the_governor_is_a_variant() {
     }
 }
 
-/// On a kernel the governor takes its library, which may not be beside the command; no library
-/// makes a series of the kernel.
+/// On a kernel a governor runs beside the job, where that can be followed. It makes no series of
+/// the kernel.
 #[test]
-fn a_kernel_takes_the_library_of_the_governor() {
+fn a_kernel_takes_a_governor_and_no_series() {
     let job = "--workload random --file-size 32m --accesses 10";
     for (args, words) in [
         (format!("run --on kernel {job} --governor"), ""),

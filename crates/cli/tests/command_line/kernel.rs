@@ -157,6 +157,22 @@ fn a_file_that_is_cached_is_dropped_only_when_told() {
     assert_nothing_left(&scratch);
 }
 
+/// The governor follows before the first access, so that not even that reads a window.
+#[test]
+fn a_governed_job_reads_as_in_the_model() {
+    let scratch = Scratch::new("kernel_governed");
+    let read = |engine: &str| {
+        let job = "--workload random --file-size 64m --read-ahead-kb 8192 --accesses 100";
+        let args = format!("run --on {engine} {job} --governor --json -");
+        let record = json(&mut in_scratch(&scratch, &args))?;
+        record["runs"][0]["counters"]["data_pages_read"].as_u64()
+    };
+    let (Some(kernel), Some(model)) = (read("kernel"), read("model")) else { return };
+    // A page that is asked for too late is read by the kernel, and some more with it.
+    assert!(kernel < 3 * model, "{kernel} pages on the kernel, {model} in the model");
+    assert_nothing_left(&scratch);
+}
+
 #[test]
 fn no_temporary_directory() {
     if !has_disk() {

@@ -61,6 +61,8 @@ fn the_program_of_a_job_runs_the_same() {
         "--workload zipf:0.99 --file-size 64m --accesses 900 --with mmap-miss --kernel 6.12",
         "--workload interleave:3 --file-size 64m --accesses 3000 --governor --split 100",
         "--workload hot:90/10 --file-size 9m --arch arm64 --page-size 16k --ram 8m --fs xfs",
+        "--workload exec --file-size 4m --arch arm64 --with exec-order --seed 3",
+        "--workload elf --file /bin/bash --advice sequential --map-shift 5",
         &listed,
     ] {
         let of_flags = json(&format!("run {flags} --json -"));
@@ -78,9 +80,8 @@ fn the_program_of_a_job_runs_the_same() {
 }
 
 #[test]
-fn a_job_that_is_no_program_is_told_in_one_line() {
+fn a_job_without_a_program_is_told_in_one_line() {
     for (flags, words) in [
-        ("--workload exec --file-size 1m", "--workload exec:cold"),
         ("--workload thrash", "--workload thrash"),
         ("--workload folio-ops", "filemap folio-ops"),
         ("--workload random", "--file-size"),
@@ -321,4 +322,24 @@ fn bytes_of_a_program_are_explained_by_file_and_mapping() {
     {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+/// Segments are mapped by a program's loader, so that nobody is told to advise them.
+#[test]
+fn advice_is_for_no_segments() {
+    let scratch = Scratch::new("advise_segments");
+    let thread = "[[thread]]\n[[thread.phase]]\nmapping = 'm'\nworkload = 'elf'\n\
+                  [[thread.phase]]\nmapping = 'm'\nworkload = 'random'\naccesses = 400\n";
+    let path = scratch.file(
+        "segments.toml",
+        format!(
+            "[[file]]\nname = 'bash'\npath = '/bin/bash'\n[[open]]\nname = 'o'\nfile = 'bash'\n\
+             [[mapping]]\nname = 'm'\nopen = 'o'\nelf = true\n{thread}{thread}"
+        ),
+    );
+    let advice = stdout(&format!("advise {path} --kernel 6.18"));
+    assert!(!advice.contains("madvise("), "{advice}");
+    // Its pages are those of the file.
+    let explained = stdout(&format!("explain {path} --kernel 6.18"));
+    assert!(!explained.contains("beyond the mapping 2"), "{explained}");
 }

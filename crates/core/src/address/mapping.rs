@@ -1,13 +1,16 @@
 //! Mappings of a file and the VMAs they consist of.
 
 use super::advice::{Advice, AdviceFlag};
+pub use super::pieces::Change;
 use super::pieces::{Piece, Pieces};
+use super::protection::Protection;
 use super::vma::Vma;
 use crate::units::{PageCount, PageIndex};
 use crate::word::{WORD_PAGES, word_mask};
 
 /// What `mprotect` makes of every second piece of a split mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SplitProt {
     /// Writable: still not executable.
     Write,
@@ -30,6 +33,7 @@ impl SplitProt {
 
 /// A split of a mapping into VMAs of equal length; the last may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Split {
     /// Pages of each VMA: at least 1.
     pub pages: PageCount,
@@ -47,8 +51,8 @@ impl Split {
 /// A part of a file that is mapped in one piece: one VMA, or a row of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The mapping as one VMA, before it was split. Its advice is that of all VMAs where
-    /// [`Mapping::advise`] has not cut them.
+    /// The mapping as one VMA, before it was split. Its advice and its protection are those of all
+    /// VMAs where [`Mapping::change`] has not cut them.
     pub whole: Vma,
     /// How it was split.
     pub split: Option<Split>,
@@ -56,7 +60,11 @@ pub struct Mapping {
     pub no_reuse: bool,
     /// The kernel lets RANDOM accesses count ([`crate::rules::Rules::random_accesses_count`]).
     pub random_counts: bool,
-    /// Its VMAs, where advice was given for a range.
+    /// What it may be used for, as that of `whole`.
+    protection: Protection,
+    /// It was mapped executable.
+    mapped_executable: bool,
+    /// Its VMAs, where a range was changed.
     pieces: Pieces,
     /// A page was copied before that.
     has_copies: bool,
@@ -65,8 +73,16 @@ pub struct Mapping {
 impl Mapping {
     /// The mapping of a part of a file, whole or split.
     pub const fn new(whole: Vma, split: Option<Split>) -> Mapping {
-        let pieces = Pieces::NONE;
-        Mapping { whole, split, no_reuse: false, random_counts: false, pieces, has_copies: false }
+        Mapping {
+            whole,
+            split,
+            no_reuse: false,
+            random_counts: false,
+            protection: Protection::AsMapped,
+            mapped_executable: whole.executable,
+            pieces: Pieces::NONE,
+            has_copies: false,
+        }
     }
 
     /// The VMA that maps `index`, which lies in the mapping.
@@ -96,8 +112,12 @@ impl Mapping {
             pgoff: piece.first,
             pages: piece.pages,
             advice: piece.advice,
-            executable: self.whole.executable || by_split,
+            executable: self.is_executable(piece.protection) || by_split,
         }
+    }
+
+    fn is_executable(&self, protection: Protection) -> bool {
+        self.mapped_executable || protection == Protection::Exec
     }
 
     /// Its VMAs for the pages `from..end`, each with the part of these that it maps.
@@ -116,26 +136,55 @@ impl Mapping {
         })
     }
 
-    /// Gives advice for its pages `from..end`.
-    pub fn advise(&mut self, from: PageIndex, end: PageIndex, flag: AdviceFlag) {
+    /// The VMAs that a change of its pages `from..end` alters: those that it advises or protects
+    /// otherwise, cuts, or joins. A writer takes the locks of these, and of no others.
+    ///
+    /// Mirrors `mprotect_fixup`, `madvise_update_vma` and `vma_modify`, 6.12 and 6.18.
+    /// Test: `tests/protection.rs`.
+    pub fn altered(&self, from: PageIndex, end: PageIndex, change: Change) -> Vec<Vma> {
+        let before = if self.pieces.is_empty() { self.cut() } else { self.pieces.clone() };
+        let mut after = before.clone();
+        after.change(from, end, change);
+        let is_altered = |piece: &&Piece| after.of(piece.first) != *piece;
+        before.all().iter().filter(is_altered).map(|piece| self.of_piece(piece)).collect()
+    }
+
+    /// Changes its pages `from..end`.
+    pub fn change(&mut self, from: PageIndex, end: PageIndex, change: Change) {
         let is_whole = from <= self.whole.pgoff && self.whole.end() <= end;
         if self.pieces.is_empty() && is_whole {
-            self.whole.advice = self.whole.advice.and(flag);
-            return;
+            let (mut advice, mut protection) = (self.whole.advice, self.protection);
+            match change {
+                Change::Advice(flag) => advice = advice.and(flag),
+                Change::Protection(new) => protection = new,
+            }
+            return self.all_are(advice, protection);
         }
         if self.pieces.is_empty() {
             self.pieces = self.cut();
         }
-        self.pieces.advise(from, end, flag);
+        self.pieces.change(from, end, change);
         let (first, rest) = self.pieces.all().split_first().expect("a mapping has a VMA");
         if rest.is_empty() {
-            self.whole.advice = first.advice;
+            let (advice, protection) = (first.advice, first.protection);
             self.has_copies = first.anonymous > 0;
             self.pieces = Pieces::NONE;
+            self.all_are(advice, protection);
         }
     }
 
-    /// Its VMAs, as they are without advice for a range.
+    fn all_are(&mut self, advice: Advice, protection: Protection) {
+        self.protection = protection;
+        self.whole.advice = advice;
+        self.whole.executable = self.is_executable(protection);
+    }
+
+    /// Gives advice for its pages `from..end`.
+    pub fn advise(&mut self, from: PageIndex, end: PageIndex, flag: AdviceFlag) {
+        self.change(from, end, Change::Advice(flag));
+    }
+
+    /// Its VMAs, as they are where no range was changed.
     fn cut(&self) -> Pieces {
         let length = self.split.map_or(self.whole.pages, |split| split.pages).0;
         let vmas = self.vmas(self.whole.pgoff, self.whole.end());
@@ -144,6 +193,7 @@ impl Mapping {
             pages: vma.pages,
             advice: vma.advice,
             number: (first - self.whole.pgoff).0 / length,
+            protection: self.protection,
             anonymous: u32::from(self.has_copies),
         });
         Pieces::new(pieces.collect())
@@ -162,7 +212,11 @@ impl Mapping {
     pub fn has_code(&self) -> bool {
         let by_split =
             |split: Split| split.prot == SplitProt::Exec && split.pages < self.whole.pages;
-        self.whole.executable || self.split.is_some_and(by_split)
+        let by_change = |piece: &Piece| self.is_executable(piece.protection);
+        match self.pieces.is_empty() {
+            true => self.whole.executable || self.split.is_some_and(by_split),
+            false => self.split.is_some_and(by_split) || self.pieces.all().iter().any(by_change),
+        }
     }
 
     /// Whether reclaim believes the accessed bits of the entries in `vma`, one of its VMAs.
@@ -200,11 +254,13 @@ impl Mapping {
     pub fn executable_mask(&self, word: u64) -> u64 {
         let first = PageIndex(word * WORD_PAGES).max(self.whole.pgoff);
         let end = PageIndex((word + 1) * WORD_PAGES).min(self.whole.end());
-        if self.whole.executable {
-            return word_mask(word, first, end);
-        }
-        if self.split.is_none_or(|split| split.prot != SplitProt::Exec) {
-            return 0;
+        if self.pieces.is_empty() {
+            if self.whole.executable {
+                return word_mask(word, first, end);
+            }
+            if self.split.is_none_or(|split| split.prot != SplitProt::Exec) {
+                return 0;
+            }
         }
         let executable = self.vmas(first, end).filter(|(vma, ..)| vma.executable);
         executable.fold(0, |mask, (_, from, end)| mask | word_mask(word, from, end))

@@ -5,5 +5,6 @@ pub mod entries;
 pub mod mapping;
 pub mod page_table;
 mod pieces;
+pub mod protection;
 pub mod reverse_map;
 pub mod vma;

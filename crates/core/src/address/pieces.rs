@@ -1,6 +1,7 @@
-//! The VMAs of a mapping that advice for a range has cut and joined.
+//! The VMAs of a mapping that advice or protection for a range has cut and joined.
 
 use super::advice::{Advice, AdviceFlag};
+use super::protection::Protection;
 use crate::units::{PageCount, PageIndex};
 
 /// One VMA.
@@ -14,6 +15,8 @@ pub struct Piece {
     pub advice: Advice,
     /// Which VMA of the mapping, as it was split when it was made, this is a part of.
     pub number: u64,
+    /// What it may be used for.
+    pub protection: Protection,
     /// What private copies made in it belong to (`anon_vma`), from 1; 0 where there never were any.
     pub anonymous: u32,
 }
@@ -34,7 +37,27 @@ impl Piece {
     /// copies that belong to one and the same, where both have any.
     fn joins(&self, next: &Piece) -> bool {
         let apart = self.anonymous != next.anonymous && self.anonymous > 0 && next.anonymous > 0;
-        self.number == next.number && self.advice == next.advice && !apart
+        let alike = self.number == next.number && self.protection == next.protection;
+        alike && self.advice == next.advice && !apart
+    }
+}
+
+/// What changes of a VMA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The program advised it (`madvise(2)`).
+    Advice(AdviceFlag),
+    /// The program protected it (`mprotect(2)`).
+    Protection(Protection),
+}
+
+impl Change {
+    /// `piece` with it.
+    fn of(self, piece: Piece) -> Piece {
+        match self {
+            Change::Advice(flag) => Piece { advice: piece.advice.and(flag), ..piece },
+            Change::Protection(protection) => Piece { protection, ..piece },
+        }
     }
 }
 
@@ -51,7 +74,7 @@ impl Pieces {
         Pieces(pieces)
     }
 
-    /// Whether the mapping was never cut by advice.
+    /// Whether the mapping was never cut.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -71,24 +94,25 @@ impl Pieces {
         self.0.partition_point(|piece| piece.first <= index) - 1
     }
 
-    /// Gives `flag` for the pages `from..end`. VMAs that it changes are cut at the ends of that,
+    /// Makes `change` for the pages `from..end`. VMAs that it changes are cut at the ends of that,
     /// and each is joined with its neighbours where they are alike then; others stay as they are.
     ///
-    /// Mirrors `madvise_update_vma` and `vma_modify`, 6.12 and 6.18. Test: `tests/advice.rs`.
-    pub fn advise(&mut self, from: PageIndex, end: PageIndex, flag: AdviceFlag) {
+    /// Mirrors `madvise_update_vma`, `mprotect_fixup` and `vma_modify`, 6.12 and 6.18.
+    /// Test: `tests/advice.rs`, `tests/protection.rs`.
+    pub fn change(&mut self, from: PageIndex, end: PageIndex, change: Change) {
         let mut pieces: Vec<Piece> = Vec::with_capacity(self.0.len() + 2);
         // Whether the last piece was changed: only ends of those can be joined.
         let mut last_changed = false;
         for piece in &self.0 {
             let before = piece.part(piece.first, from);
-            let advised = piece.part(from, end);
+            let within = piece.part(from, end);
             let behind = piece.part(end, piece.end());
-            let changes = advised.is_some() && piece.advice.and(flag) != piece.advice;
+            let changes = within.is_some_and(|part| change.of(part) != part);
             let parts = match changes {
                 false => [Some((*piece, false)), None, None],
                 true => [
                     before.map(|part| (part, false)),
-                    advised.map(|part| (Piece { advice: part.advice.and(flag), ..part }, true)),
+                    within.map(|part| (change.of(part), true)),
                     behind.map(|part| (part, false)),
                 ],
             };

@@ -64,10 +64,12 @@ impl FileMappings {
         Layer(layer as u32)
     }
 
-    /// Adds mappings of a file that has none, in as few layers as there can be. Returns the layer
+    /// Adds mappings, in as few layers as there can be where they are the first. Returns the layer
     /// of each.
     pub fn insert_all(&mut self, mappings: &[Mapping]) -> Vec<Layer> {
-        debug_assert!(self.layers.is_empty(), "the file is mapped");
+        if !self.layers.is_empty() {
+            return mappings.iter().map(|mapping| self.insert(mapping.clone())).collect();
+        }
         let mut order: Vec<usize> = (0..mappings.len()).collect();
         order.sort_by_key(|&position| mappings[position].whole.pgoff);
         let mut ends: BinaryHeap<Reverse<(PageIndex, usize)>> = BinaryHeap::new();

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ElfError {
     /// A file that is no program and no shared library.
-    #[error("no ELF file to load: {reason}; give a program or a shared library with --file")]
+    #[error("no ELF file to load: {reason}; give a program or a shared library")]
     NotLoadable {
         /// What it is, or lacks.
         reason: String,

@@ -8,6 +8,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PF_W, PF_X, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind};
+use serde::{Deserialize, Serialize};
 
 pub use self::error::ElfError;
 use crate::Error;
@@ -43,7 +44,7 @@ pub struct Load {
 }
 
 /// A segment on pages: one VMA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// First page of the file.
     pub offset: PageIndex,

@@ -1,4 +1,5 @@
-//! Advice as a step of a program: `madvise` for a range of a mapping, `fadvise` for one of a file.
+//! Calls about a range as steps of a program: `madvise` and `mprotect` for one of a mapping,
+//! `fadvise` for one of a file.
 
 use filemap_core::units::PageCount;
 
@@ -6,45 +7,54 @@ use super::advice::{Fadvise, Madvise};
 use super::error::ProgramError;
 use super::names::keyed;
 use super::spec::ThreadPhaseSpec;
-use super::{Program, ProgramStep};
+use super::{NamedMapping, Program, ProgramStep, Protection};
 use crate::Error;
 use crate::limits::{one_of, pages, size};
 use crate::size::shorten;
 
 impl ThreadPhaseSpec {
-    /// Refuses advice beside accesses, and both kinds at once.
-    pub(super) fn check_advice(&self) -> Result<(), Error> {
+    /// Refuses a call about a range beside accesses, and two kinds at once.
+    pub(super) fn check_call(&self) -> Result<(), Error> {
         let conflict = |key, other, remedy| Err(Error::KeyConflict { key, other, remedy });
-        match (&self.madvise, &self.fadvise) {
-            (None, None) => return Ok(()),
-            (Some(_), Some(_)) => {
-                return conflict("madvise", "'fadvise'", "give each a phase of its own");
-            }
-            (Some(_), None) if self.mapping.is_none() => {
-                let remedy = "name the mapping that it is about with 'mapping'";
-                return conflict("madvise", "a phase without a mapping", remedy);
-            }
-            (None, Some(_)) if self.open.is_none() => {
-                let remedy = "name the open file that it is about with 'open'";
-                return conflict("fadvise", "a phase without an open file", remedy);
-            }
-            _ => {}
+        let given = [
+            ("madvise", self.madvise.is_some()),
+            ("mprotect", self.mprotect.is_some()),
+            ("fadvise", self.fadvise.is_some()),
+        ];
+        let mut given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key);
+        let Some(key) = given.next() else { return Ok(()) };
+        match given.next() {
+            Some("mprotect") => return conflict(key, "'mprotect'", "give each a phase of its own"),
+            Some(_) => return conflict(key, "'fadvise'", "give each a phase of its own"),
+            None => {}
         }
-        let advice = ThreadPhaseSpec {
+        if key == "fadvise" && self.open.is_none() {
+            let remedy = "name the open file that it is about with 'open'";
+            return conflict(key, "a phase without an open file", remedy);
+        }
+        if key != "fadvise" && self.mapping.is_none() {
+            let remedy = "name the mapping that it is about with 'mapping'";
+            return conflict(key, "a phase without a mapping", remedy);
+        }
+        let call = ThreadPhaseSpec {
             mapping: self.mapping.clone(),
             open: self.open.clone(),
             madvise: self.madvise.clone(),
+            mprotect: self.mprotect.clone(),
             fadvise: self.fadvise.clone(),
             offset: self.offset.clone(),
             len: self.len.clone(),
             after: self.after.clone(),
             ..ThreadPhaseSpec::default()
         };
-        if *self == advice {
+        if *self == call {
             return Ok(());
         }
-        let key = if self.madvise.is_some() { "madvise" } else { "fadvise" };
-        conflict(key, "accesses", "a phase of advice takes an offset and a len, and nothing else")
+        let remedy = match key {
+            "mprotect" => "a phase of protection takes an offset and a len, and nothing else",
+            _ => "a phase of advice takes an offset and a len, and nothing else",
+        };
+        conflict(key, "accesses", remedy)
     }
 
     /// The step of `madvise` for a mapping.
@@ -53,6 +63,19 @@ impl ThreadPhaseSpec {
         let advice = one_of("madvise", "advice", &self.madvise, known[0], known, Madvise::name);
         let of = &program.mappings[mapping];
         let page_size = program.page_size();
+        let (first, len) = self.part(of, page_size)?;
+        let advice = advice.map_err(keyed)?;
+        let behind = program.beyond_file(mapping).filter(|behind| first + len > behind.0);
+        if let Some(behind) = behind.filter(|_| advice == Madvise::PopulateRead) {
+            let (name, page) = (shorten(&of.name), behind.0.max(first));
+            return Err(ProgramError::PopulatesBeyond { page, name }.into());
+        }
+        let (first, pages) = (PageCount(first), PageCount(len));
+        Ok(ProgramStep::Madvise { mapping, advice, first, pages })
+    }
+
+    /// The pages of a mapping that the step is about: its first, and how many.
+    fn part(&self, of: &NamedMapping, page_size: u64) -> Result<(u64, u64), Error> {
         let first = pages("offset", &self.offset, 0, page_size).map_err(keyed)?.unwrap_or(0);
         let beyond = |page: u64| {
             let (name, last) = (shorten(&of.name), of.mapping.pages.0 - 1);
@@ -66,14 +89,29 @@ impl ThreadPhaseSpec {
         if len > rest {
             return Err(beyond(first + len - 1));
         }
-        let advice = advice.map_err(keyed)?;
-        let behind = program.beyond_file(mapping).filter(|behind| first + len > behind.0);
-        if let Some(behind) = behind.filter(|_| advice == Madvise::PopulateRead) {
-            let (name, page) = (shorten(&of.name), behind.0.max(first));
-            return Err(ProgramError::PopulatesBeyond { page, name }.into());
+        Ok((first, len))
+    }
+
+    /// The step of `mprotect` for a mapping.
+    pub(super) fn mprotect(&self, mapping: usize, program: &Program) -> Result<ProgramStep, Error> {
+        let (known, name) = (Protection::ALL, Protection::name);
+        let asked = one_of("mprotect", "protection", &self.mprotect, known[0], known, name);
+        let asked = asked.map_err(keyed)?;
+        let NamedMapping { mapping: of, .. } = &program.mappings[mapping];
+        if of.split.is_some() {
+            let (key, other) = ("mprotect", "a mapping with 'split'");
+            let remedy = "that has protections of its own; map it without";
+            return Err(Error::KeyConflict { key, other, remedy });
         }
-        let (first, pages) = (PageCount(first), PageCount(len));
-        Ok(ProgramStep::Madvise { mapping, advice, first, pages })
+        // What it was mapped for is no change.
+        let protection = match asked {
+            Protection::Write if of.private => Protection::AsMapped,
+            Protection::Exec if of.exec => Protection::AsMapped,
+            asked => asked,
+        };
+        let (first, pages) = self.part(&program.mappings[mapping], program.page_size())?;
+        let (first, pages) = (PageCount(first), PageCount(pages));
+        Ok(ProgramStep::Mprotect { mapping, protection, first, pages })
     }
 
     /// The step of `fadvise` for an open file.

@@ -1,11 +1,12 @@
 //! Advice that a program gives: what `madvise` and `fadvise` can say.
 
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
+use serde::{Deserialize, Serialize};
 
 use crate::size::format_size;
 
 /// What `madvise(2)` says of a range of a mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Madvise {
     /// Advice that the range keeps.
     Flag(AdviceFlag),
@@ -46,7 +47,7 @@ impl Madvise {
 }
 
 /// What `posix_fadvise(2)` says of an open file, or of a range of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fadvise {
     /// POSIX_FADV_NORMAL: takes the next three back.
     Normal,

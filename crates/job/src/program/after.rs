@@ -1,14 +1,16 @@
-//! The order between steps of different threads.
+//! The order between steps of different threads, and whether all of them come to begin.
+
+use serde::{Deserialize, Serialize};
 
 use super::error::ProgramError;
 use super::names::Names;
 use super::spec::{AfterSpec, ThreadSpec};
-use super::{Program, ProgramThread};
+use super::{Program, ProgramStep, ProgramThread, Rounds};
 use crate::Error;
 use crate::size::shorten;
 
 /// A step of a thread, both as indexes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StepOf {
     /// The thread.
     pub thread: usize,
@@ -29,7 +31,11 @@ pub(super) fn take(
     for (number, thread) in threads.iter().enumerate() {
         for (step, phase) in thread.phase.iter().enumerate().filter(|(_, of)| !of.after.is_empty())
         {
-            let found = phase.after.iter().map(|after| find(number, after, threads, names));
+            let find = |after| {
+                let found = find(number, after, threads, names);
+                found.and_then(|of| once(of, number, program))
+            };
+            let found = phase.after.iter().map(find);
             let found: Vec<StepOf> = found.collect::<Result<_, _>>().map_err(|error| {
                 super::names::in_table(
                     "thread",
@@ -40,7 +46,7 @@ pub(super) fn take(
             program.threads[number].after.push((step, found));
         }
     }
-    match stuck(&program.threads) {
+    match stuck(program) {
         None => Ok(()),
         Some(StepOf { thread, step }) => {
             Err(ProgramError::Circle { step: program.step_name(thread, step) }.into())
@@ -66,19 +72,34 @@ fn find(
     Ok(StepOf { thread: other, step: after.phase as usize - 1 })
 }
 
-/// A step that can never begin, if there is one.
-fn stuck(threads: &[ProgramThread]) -> Option<StepOf> {
+/// `of`, where it and the thread numbered `waits` take their steps once.
+fn once(of: StepOf, waits: usize, program: &Program) -> Result<StepOf, Error> {
+    let repeats = |number: &usize| program.threads[*number].rounds != Rounds::Times(1);
+    match [waits, of.thread].into_iter().find(repeats) {
+        None => Ok(of),
+        Some(number) => {
+            let name = shorten(&program.threads[number].name);
+            Err(ProgramError::AfterRounds { name }.into())
+        }
+    }
+}
+
+/// A step that can never begin, if there is one: where one round of all threads comes to.
+fn stuck(program: &Program) -> Option<StepOf> {
+    let threads = &program.threads;
     let mut done = vec![0; threads.len()];
-    let mut next = vec![0; threads.len()];
     loop {
         let before = done.clone();
+        let mut at_barrier = vec![Vec::new(); program.barriers.len()];
         for (number, thread) in threads.iter().enumerate() {
-            // Up to the next step that waits for something which is not done.
-            let mut waits = thread.after[next[number]..].iter();
-            let is_met = |of: &StepOf| done[of.thread] > of.step;
-            let unmet = waits.position(|(_, after)| !after.iter().all(is_met));
-            next[number] = unmet.map_or(thread.after.len(), |at| next[number] + at);
-            done[number] = thread.after.get(next[number]).map_or(thread.steps.len(), |(at, _)| *at);
+            let barrier;
+            (done[number], barrier) = next_that_waits(thread, &done, number);
+            barrier.into_iter().for_each(|barrier: usize| at_barrier[barrier].push(number));
+        }
+        for (barrier, come) in program.barriers.iter().zip(at_barrier) {
+            if come.len() == barrier.threads {
+                come.into_iter().for_each(|number| done[number] += 1);
+            }
         }
         if done == before {
             let mut left = threads.iter().zip(&done).enumerate();
@@ -86,4 +107,24 @@ fn stuck(threads: &[ProgramThread]) -> Option<StepOf> {
             return stuck.map(|(thread, (_, step))| StepOf { thread, step: *step });
         }
     }
+}
+
+/// The next step of thread `number` that waits for something which is not done, or for the barrier
+/// returned.
+fn next_that_waits(
+    thread: &ProgramThread,
+    done: &[usize],
+    number: usize,
+) -> (usize, Option<usize>) {
+    let from = done[number];
+    let is_met = |of: &StepOf| done[of.thread] > of.step;
+    let first = thread.after.partition_point(|(step, _)| *step < from);
+    let unmet = thread.after[first..].iter().find(|(_, after)| !after.iter().all(is_met));
+    let end = unmet.map_or(thread.steps.len(), |(step, _)| *step);
+    let barrier = |(at, step): (usize, &ProgramStep)| match step {
+        ProgramStep::Barrier { barrier } => Some((from + at, Some(*barrier))),
+        _ => None,
+    };
+    let barrier = thread.steps[from..end].iter().enumerate().find_map(barrier);
+    barrier.unwrap_or((end, None))
 }

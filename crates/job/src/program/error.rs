@@ -41,6 +41,73 @@ pub enum ProgramError {
         /// The thread that makes it or takes it away.
         by: String,
     },
+    /// A thread that takes its steps again finds another mapping there than the first time.
+    #[error(
+        "mapping '{name}' is {how} at the end of a round, as it is not at its beginning, so that \
+         the next round cannot do the same; put a phase with {remedy} = '{name}' into the round"
+    )]
+    OtherRound {
+        /// The mapping.
+        name: String,
+        /// What it is at the end.
+        how: &'static str,
+        /// The key that changes that.
+        remedy: &'static str,
+    },
+    /// A thread that takes its steps again waits for others, or they for it.
+    #[error(
+        "'after' is for threads that do their phases once, and thread '{name}' repeats them; use a \
+         'barrier', or leave out 'repeat' and 'for'"
+    )]
+    AfterRounds {
+        /// The thread.
+        name: String,
+    },
+    /// A thread that makes rounds for a time comes to a barrier.
+    #[error(
+        "thread '{thread}' makes rounds for a time, so it is not known how often it comes to the \
+         barrier '{name}'; give it 'repeat' in place of 'for'"
+    )]
+    TimedBarrier {
+        /// The barrier.
+        name: String,
+        /// The thread.
+        thread: String,
+    },
+    /// Threads do not come to a barrier equally often.
+    #[error(
+        "barrier '{name}': thread '{one}' comes to it {often} and thread '{other}' {other_often}, \
+         so that one would wait for ever; have all that name it come equally often in as many \
+         rounds"
+    )]
+    Uneven {
+        /// The barrier.
+        name: String,
+        /// A thread.
+        one: String,
+        /// How often it comes.
+        often: String,
+        /// Another one.
+        other: String,
+        /// How often that comes.
+        other_often: String,
+    },
+    /// The name of a process makes no sense.
+    #[error(
+        "'{name}' is no name of a process, which is one line of text; give it a name such as 'worker'"
+    )]
+    NoProcessName {
+        /// The name.
+        name: String,
+    },
+    /// Too many processes.
+    #[error("{processes} processes, with main, are too many; give at most {most}")]
+    ManyProcesses {
+        /// How many there are.
+        processes: usize,
+        /// How many may be.
+        most: usize,
+    },
     /// A phase waits for one of its own thread.
     #[error(
         "'after': it waits for a phase of its own thread '{name}', whose order is that of its \
@@ -62,7 +129,8 @@ pub enum ProgramError {
     },
     /// Phases wait for each other.
     #[error(
-        "{step} can never begin, as phases wait for each other in a circle; take out an 'after'"
+        "{step} can never begin, as phases wait for each other in a circle; take out an 'after' or a \
+         'barrier'"
     )]
     Circle {
         /// The step.
@@ -70,8 +138,8 @@ pub enum ProgramError {
     },
     /// A phase of a thread does not say what it does, or says several things.
     #[error(
-        "a phase does one thing; give one of 'mapping' or 'open' with a workload or advice, 'map', \
-         or 'unmap'"
+        "a phase does one thing; give one of 'mapping' or 'open' with a workload, advice or \
+         protection, 'map', 'unmap', 'fork', 'barrier', or 'sleep_ns'"
     )]
     NoSubject,
     /// A mapping is used where it is not there.

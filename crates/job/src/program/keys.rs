@@ -109,17 +109,36 @@ program! {
     }
 }
 
+/// A file that exists already.
+pub struct ExistingFile<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its path.
+    pub path: &'a str,
+    /// Whether its headers are wanted.
+    pub is_elf: bool,
+    /// Where to put what is found there.
+    pub found: &'a mut Option<FoundFile>,
+}
+
 impl ProgramSpec {
     /// Whether a job file is of this form: it has tables of files, opens, mappings or threads.
     pub fn is_meant(text: &str) -> bool {
         job_file::has_tables(text)
     }
 
-    /// The files that exist already: the path of each, and where to put what was found there.
-    pub fn existing_files(&mut self) -> impl Iterator<Item = (&str, &str, &mut Option<FoundFile>)> {
-        self.file
-            .iter_mut()
-            .filter_map(|file| Some((file.name.as_str(), file.path.as_deref()?, &mut file.found)))
+    /// The files that exist already.
+    pub fn existing_files(&mut self) -> impl Iterator<Item = ExistingFile<'_>> {
+        let ProgramSpec { file, open, mapping, .. } = self;
+        let (opens, mappings) = (&*open, &*mapping);
+        file.iter_mut().filter_map(|file| {
+            let mut of_file = opens.iter().filter(|open| open.file == file.name);
+            let is_elf = of_file.any(|open| {
+                mappings.iter().any(|mapping| mapping.elf && mapping.open == open.name)
+            });
+            let (path, found) = (file.path.as_deref()?, &mut file.found);
+            Some(ExistingFile { name: &file.name, path, is_elf, found })
+        })
     }
 
     /// Reads a job file.

@@ -3,39 +3,50 @@
 //! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Program`] of
 //! it, in which names have become indexes and every value is resolved.
 
+mod access;
 mod actions;
 mod advice;
 mod advised;
 mod after;
+mod awaited;
+mod barriers;
 mod error;
 mod keys;
 mod names;
 mod of_one_file;
+mod placed;
 mod reads;
 mod record;
+mod rounds;
 mod spec;
 mod step;
 mod threads;
 mod validate;
 
+pub use self::access::Access;
+pub use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::AdviceFlag;
 use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
+use crate::elf::Segment;
+use crate::flags::JobSpec;
 use crate::job::{EngineKind, File, Image, Machine, Mapping, Pattern, Phase};
-use crate::size::shorten;
+use crate::size::{format_duration, shorten};
 use crate::workload::Workload;
 
 use self::advice::shown_range;
 pub use self::advice::{Fadvise, Madvise};
 pub use self::after::StepOf;
+pub use self::awaited::Awaited;
 pub use self::error::ProgramError;
-pub use self::keys::ProgramSpec;
+pub use self::keys::{ExistingFile, ProgramSpec};
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
     ThreadRun,
 };
+pub use self::rounds::Rounds;
 pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
@@ -45,6 +56,8 @@ pub use self::spec::{
 pub struct Program {
     /// As it was written, with the kernel that was found for it.
     pub spec: ProgramSpec,
+    /// The flags that say it, where it is a job of one file.
+    pub of_flags: Option<Box<JobSpec>>,
     /// The engine that is to run it.
     pub engine: EngineKind,
     /// The kernel to boot; `None` runs on the host's.
@@ -67,8 +80,22 @@ pub struct Program {
     pub mappings: Vec<NamedMapping>,
     /// CPUs that its threads run on, where the job file says it.
     pub cpus: Option<u32>,
+    /// The names of its processes: the first makes the mappings that are there at the start, and
+    /// forks the others before the first step. All share its open file descriptions.
+    pub processes: Vec<String>,
+    /// Where threads meet.
+    pub barriers: Vec<Barrier>,
     /// Its threads: at least one.
     pub threads: Vec<ProgramThread>,
+}
+
+/// Where threads wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Barrier {
+    /// What steps call it.
+    pub name: String,
+    /// How many threads have to come before all go on.
+    pub threads: usize,
 }
 
 /// A thread with its name.
@@ -76,7 +103,11 @@ pub struct Program {
 pub struct ProgramThread {
     /// Its name: its number from 1 where it has none.
     pub name: String,
-    /// What it does, in order: at least one step.
+    /// Its process, as an index.
+    pub process: usize,
+    /// How often it takes its steps.
+    pub rounds: Rounds,
+    /// What it does in a round, in order: at least one step.
     pub steps: Vec<ProgramStep>,
     /// The steps that wait for steps of other threads before they begin, in order: each as an
     /// index, with what it waits for. No steps wait for each other in a circle.
@@ -108,8 +139,12 @@ pub struct NamedMapping {
     pub name: String,
     /// The open file that it is made from, as an index.
     pub open: usize,
-    /// The mapping. It may be longer than the file; a touch behind the file's end is SIGBUS.
+    /// The mapping. It may be longer than the file; a touch behind the file's end is SIGBUS. Where
+    /// it has segments only its length, advice and shift count: the length is that of all of them.
     pub mapping: Mapping,
+    /// The segments of a program or library that are mapped, each as a VMA at its own place; none
+    /// where one part of the file is.
+    pub segments: Vec<Segment>,
     /// Whether it is there before the first step.
     pub at_start: bool,
 }
@@ -133,8 +168,8 @@ pub enum ProgramStep {
         mapping: usize,
         /// Which of its pages.
         accesses: Phase,
-        /// Whether it writes.
-        write: bool,
+        /// What it does to each.
+        access: Access,
         /// Time between two accesses.
         think_ns: u64,
     },
@@ -148,6 +183,29 @@ pub enum ProgramStep {
         first: PageCount,
         /// Its pages: at least 1.
         pages: PageCount,
+    },
+    /// `mprotect(2)` of a part of a mapping.
+    Mprotect {
+        /// The mapping, as an index.
+        mapping: usize,
+        /// What it may be used for then.
+        protection: Protection,
+        /// Its first page, counted from the mapping's first.
+        first: PageCount,
+        /// Its pages: at least 1.
+        pages: PageCount,
+    },
+    /// `fork(2)` of a child that ends at once, and is waited for.
+    Fork,
+    /// Waits until all threads of a barrier have come.
+    Barrier {
+        /// The barrier, as an index.
+        barrier: usize,
+    },
+    /// Sleeps.
+    Sleep {
+        /// For how long.
+        ns: u64,
     },
     /// `posix_fadvise(2)` for an open file.
     Fadvise {
@@ -185,6 +243,10 @@ impl ProgramStep {
             ProgramStep::Map { .. }
             | ProgramStep::Unmap { .. }
             | ProgramStep::Madvise { .. }
+            | ProgramStep::Mprotect { .. }
+            | ProgramStep::Fork
+            | ProgramStep::Barrier { .. }
+            | ProgramStep::Sleep { .. }
             | ProgramStep::Fadvise { .. } => 0,
         }
     }
@@ -240,7 +302,10 @@ impl Program {
     /// The first page of a mapping that lies behind its file's end, if any of it does: counted from
     /// the mapping's first page.
     pub fn beyond_file(&self, mapping: usize) -> Option<PageIndex> {
-        let NamedMapping { open, mapping, .. } = &self.mappings[mapping];
+        let NamedMapping { open, mapping, segments, .. } = &self.mappings[mapping];
+        if !segments.is_empty() {
+            return None;
+        }
         let left =
             self.file_pages(self.opens[*open].file).saturating_sub(PageCount(mapping.offset.0));
         (left < mapping.pages).then_some(PageIndex(left.0))
@@ -260,16 +325,25 @@ impl Program {
         match step {
             ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
             ProgramStep::Unmap { mapping: number } => format!("unmap {}", mapping(number)),
-            ProgramStep::Touch { mapping: number, accesses, write, .. } => {
-                let does = if *write { "write" } else { "touch" };
+            ProgramStep::Touch { mapping: number, accesses, access, .. } => {
+                let does = match access {
+                    Access::Read => "touch",
+                    Access::Write => "write",
+                    Access::Call => "call",
+                };
                 format!("{does} {}: {}", mapping(number), accesses.pattern)
             }
             ProgramStep::Madvise { mapping: number, advice, first, pages } => {
-                let is_whole = *pages == self.mappings[*number].mapping.pages;
-                let bytes = |pages: &PageCount| pages.bytes(self.page_size());
-                let range = shown_range(bytes(first), (!is_whole).then(|| bytes(pages)));
+                let range = self.part(*number, *first, *pages);
                 format!("madvise {}: {}{range}", mapping(number), advice.name())
             }
+            ProgramStep::Mprotect { mapping: number, protection, first, pages } => {
+                let range = self.part(*number, *first, *pages);
+                format!("mprotect {}: {}{range}", mapping(number), protection.name())
+            }
+            ProgramStep::Fork => "fork".to_string(),
+            ProgramStep::Barrier { barrier } => format!("barrier {}", self.barriers[*barrier].name),
+            ProgramStep::Sleep { ns } => format!("sleep {}", format_duration(*ns)),
             ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
                 let range = shown_range(*offset_bytes, *len_bytes);
                 format!("fadvise {}: {}{range}", self.opens[*open].name, advice.name())
@@ -282,5 +356,12 @@ impl Program {
                 }
             }
         }
+    }
+
+    /// A part of a mapping in words: nothing where it is all of it.
+    fn part(&self, mapping: usize, first: PageCount, pages: PageCount) -> String {
+        let is_whole = pages == self.mappings[mapping].mapping.pages;
+        let bytes = |pages: PageCount| pages.bytes(self.page_size());
+        shown_range(bytes(first), (!is_whole).then(|| bytes(pages)))
     }
 }

@@ -1,11 +1,13 @@
 //! A job of one file as the program that it is: one file, opened and mapped once, and one thread.
 
-use super::ProgramSpec;
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
-use crate::Error;
+use super::{
+    Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep, ProgramThread,
+    Rounds, threads,
+};
+use crate::flags::JobSpec;
 use crate::job::{Job, Pattern, Phase};
 use crate::size::SizeText;
-use crate::workload::Workload;
 
 /// What its tables are called.
 const FILE: &str = "file";
@@ -13,68 +15,125 @@ const OPEN: &str = "open";
 const MAPPING: &str = "mapping";
 
 impl Job {
-    /// The program that makes the same decisions, with everything said that decides what it does.
-    ///
-    /// # Errors
-    /// Of a job that calls code or loads segments, for which programs have no steps.
-    pub fn to_program(&self) -> Result<ProgramSpec, Error> {
-        let spec = self.to_spec();
+    /// The program that it is.
+    pub fn program(&self) -> Program {
+        let thread = ProgramThread {
+            name: "1".to_string(),
+            process: 0,
+            rounds: Rounds::Times(1),
+            steps: self.phases.iter().map(|phase| self.step(phase)).collect(),
+            after: Vec::new(),
+        };
+        let flags = self.to_spec();
+        Program {
+            spec: self.spec_of(&flags),
+            of_flags: Some(Box::new(flags)),
+            engine: self.engine,
+            image: self.image.clone(),
+            runs: self.runs,
+            rules: self.rules,
+            machine: self.machine.clone(),
+            seed: self.seed,
+            anonymous: Default::default(),
+            files: vec![NamedFile { name: FILE.to_string(), file: self.file.clone() }],
+            opens: vec![Open { name: OPEN.to_string(), file: 0 }],
+            mappings: vec![self.named_mapping()],
+            cpus: None,
+            processes: vec![threads::MAIN.to_string()],
+            barriers: Vec::new(),
+            threads: vec![thread],
+        }
+    }
+
+    /// Its mapping.
+    pub(crate) fn named_mapping(&self) -> NamedMapping {
+        NamedMapping {
+            name: MAPPING.to_string(),
+            open: 0,
+            mapping: self.mapping,
+            segments: self.segments(),
+            at_start: true,
+        }
+    }
+
+    fn step(&self, phase: &Phase) -> ProgramStep {
+        let (accesses, think_ns) = (phase.clone(), 0);
+        if phase.is_read() {
+            let offset_bytes = self.mapping.offset.0 * self.page_size();
+            let len_bytes = self.mapped_bytes();
+            return ProgramStep::Read { open: 0, offset_bytes, len_bytes, accesses, think_ns };
+        }
+        let access = match () {
+            () if phase.is_exec() => Access::Call,
+            () if self.mapping.private => Access::Write,
+            () => Access::Read,
+        };
+        ProgramStep::Touch { mapping: 0, accesses, access, think_ns }
+    }
+
+    /// The job file of that program, with everything said that decides what it does.
+    pub fn program_spec(&self) -> ProgramSpec {
+        self.spec_of(&self.to_spec())
+    }
+
+    /// The same, where `spec` is [`Job::to_spec`].
+    fn spec_of(&self, spec: &JobSpec) -> ProgramSpec {
+        let is_elf = self.elf.is_some();
         let file = FileSpec {
             name: FILE.to_string(),
             size: spec.file_size.clone().filter(|_| self.file.path.is_none()),
             path: self.file.path.clone(),
             sparse: self.file.sparse && self.file.path.is_none(),
-            found: self.file.path.is_some().then_some(FoundFile {
+            found: self.file.path.is_some().then(|| FoundFile {
                 size_bytes: self.file.size_bytes,
                 sparse: self.file.sparse,
+                elf: self.elf.clone(),
             }),
         };
         let mapping = MappingSpec {
             name: MAPPING.to_string(),
             open: OPEN.to_string(),
-            offset: spec.map_offset.clone(),
-            len: spec.map_len.clone(),
+            offset: spec.map_offset.clone().filter(|_| !is_elf),
+            len: spec.map_len.clone().filter(|_| !is_elf),
             shift: spec.map_shift,
             advice: spec.advice.clone(),
+            elf: is_elf,
             exec: self.mapping.exec,
             private: self.mapping.private,
             split: spec.split,
             split_prot: spec.split_prot.clone(),
         };
-        let phase = self.phases.iter().map(|phase| self.thread_phase(phase));
         let program = ProgramSpec {
             file: vec![file],
             open: vec![OpenSpec { name: OPEN.to_string(), file: FILE.to_string() }],
             mapping: vec![mapping],
-            thread: vec![ThreadSpec { name: None, phase: phase.collect::<Result<_, _>>()? }],
+            thread: vec![ThreadSpec {
+                phase: self.phases.iter().map(|phase| self.thread_phase(phase)).collect(),
+                ..ThreadSpec::default()
+            }],
             ..ProgramSpec::default()
         };
-        Ok(program.overlay(&spec))
+        program.overlay(spec)
     }
 
-    fn thread_phase(&self, phase: &Phase) -> Result<ThreadPhaseSpec, Error> {
+    fn thread_phase(&self, phase: &Phase) -> ThreadPhaseSpec {
         let touch = ThreadPhaseSpec {
             mapping: Some(MAPPING.to_string()),
             write: self.mapping.private,
             ..ThreadPhaseSpec::default()
         };
-        match &phase.pattern {
-            Pattern::Listed(list) if self.elf.is_none() => {
-                Ok(ThreadPhaseSpec { pages: Some(list.pages.clone()), ..touch })
+        let workload = match &phase.pattern {
+            Pattern::Listed(list) => {
+                return ThreadPhaseSpec { pages: Some(list.pages.clone()), ..touch };
             }
-            Pattern::Generated(workload) if self.elf.is_none() && has_step(*workload) => {
-                let own = match workload.is_read() {
-                    true => self.read(phase),
-                    false => touch,
-                };
-                Ok(ThreadPhaseSpec {
-                    workload: Some(workload.to_string()),
-                    accesses: Some(phase.accesses),
-                    seed: (phase.seed != self.seed).then_some(phase.seed),
-                    ..own
-                })
-            }
-            pattern => Err(Error::NoProgram { workload: pattern.to_string() }),
+            Pattern::Generated(workload) => *workload,
+        };
+        let own = if workload.is_read() { self.read(phase) } else { touch };
+        ThreadPhaseSpec {
+            workload: Some(workload.to_string()),
+            accesses: Some(phase.accesses),
+            seed: (phase.seed != self.seed).then_some(phase.seed),
+            ..own
         }
     }
 
@@ -88,9 +147,4 @@ impl Job {
             ..ThreadPhaseSpec::default()
         }
     }
-}
-
-/// Whether a step of a program does it.
-fn has_step(workload: Workload) -> bool {
-    !workload.is_exec() && workload != Workload::Elf
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::{Program, ProgramSpec};
 use crate::record::{Counters, PerCounter, SCHEMA};
 use crate::spread::Spread;
+use crate::thrash::Wait;
 
 /// One program on one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,8 +137,13 @@ pub struct ProgramRun {
     pub mappings: Vec<MappingRun>,
     /// Each thread, in the order of the job file.
     pub threads: Vec<ThreadRun>,
-    /// Each phase, in order, one thread behind the other.
+    /// Each phase, in order, one thread behind the other. Of a thread that repeats its phases it is
+    /// what all rounds did together.
     pub phases: Vec<PhaseRun>,
+    /// How long its threads waited for locks of their process, by lock: [`super::Awaited`]. Those
+    /// that nobody waited for, or of which nothing is known, are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
 }
 
 /// What became of one file. What the engine cannot see is `null`.

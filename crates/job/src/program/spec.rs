@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::elf::Elf;
 use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
 
@@ -29,13 +30,14 @@ pub struct FileSpec {
 }
 
 /// An existing file as it was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
     /// Its size in bytes: at least 1.
     pub size_bytes: u64,
     /// It has no blocks on disk.
     pub sparse: bool,
+    /// Its headers, where a mapping is of its segments.
+    pub elf: Option<Elf>,
 }
 
 /// One `[[open]]`.
@@ -71,6 +73,9 @@ pub struct MappingSpec {
     /// `,`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
+    /// The segments of the program or library that its file is, as the loader maps them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub elf: bool,
     /// Mapped executable.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exec: bool,
@@ -93,11 +98,22 @@ pub struct ThreadSpec {
     /// Its name; its number from 1 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The name of its process: `main` if not given. The others are forked from that one before
+    /// the first phase, with what it has open and mapped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
+    /// How often it does all of its phases: once if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u64>,
+    /// For how long it begins them again, such as `10s`, instead of a number.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<String>,
     /// What it does, in order.
     pub phase: Vec<ThreadPhaseSpec>,
 }
 
-/// One `[[thread.phase]]`: accesses, or one of `map` and `unmap`.
+/// One `[[thread.phase]]`: accesses, a call about a mapping or an open file, or something that only
+/// takes time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -108,6 +124,15 @@ pub struct ThreadPhaseSpec {
     /// The name of the mapping to be taken away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmap: Option<String>,
+    /// The name of a barrier: it waits there until all threads have come that name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub barrier: Option<String>,
+    /// Forks a child that ends at once, and waits for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
+    /// Nanoseconds that it sleeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleep_ns: Option<u64>,
     /// The name of the mapping that is accessed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<String>,
@@ -118,12 +143,16 @@ pub struct ThreadPhaseSpec {
     /// `willneed`, `dontneed` or `populate-read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub madvise: Option<String>,
+    /// What the mapping may be used for besides reading: `write`, `exec`, or `as-mapped` for what
+    /// it was mapped for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mprotect: Option<String>,
     /// Advice for the open file: `normal`, `random`, `sequential`, `noreuse`, `willneed` or
     /// `dontneed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fadvise: Option<String>,
     /// Where in the open file the part begins that is read; where the part of a mapping or an open
-    /// file begins that advice is for.
+    /// file begins that advice or protection is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<SizeText>,
     /// How long that part is.

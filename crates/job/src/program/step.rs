@@ -1,16 +1,41 @@
 //! What a step is about.
 
-use super::{Fadvise, Program, ProgramStep};
+use super::{Access, Fadvise, Madvise, Program, ProgramStep, ProgramThread};
 
 impl ProgramStep {
-    /// The mapping whose pages it touches or advises, as an index.
+    /// The mapping that it is about.
+    pub fn mapping(&self) -> Option<usize> {
+        match self {
+            ProgramStep::Map { mapping } | ProgramStep::Unmap { mapping } => Some(*mapping),
+            step => step.touched(),
+        }
+    }
+
+    /// The mapping whose pages it touches, advises or protects, as an index.
     pub fn touched(&self) -> Option<usize> {
         match self {
-            ProgramStep::Touch { mapping, .. } | ProgramStep::Madvise { mapping, .. } => {
-                Some(*mapping)
-            }
+            ProgramStep::Touch { mapping, .. }
+            | ProgramStep::Madvise { mapping, .. }
+            | ProgramStep::Mprotect { mapping, .. } => Some(*mapping),
             _ => None,
         }
+    }
+
+    /// Whether it takes `mmap_lock` to write.
+    pub fn changes_mappings(&self) -> bool {
+        match self {
+            ProgramStep::Map { .. }
+            | ProgramStep::Unmap { .. }
+            | ProgramStep::Mprotect { .. }
+            | ProgramStep::Fork => true,
+            ProgramStep::Madvise { advice, .. } => matches!(advice, Madvise::Flag(_)),
+            _ => false,
+        }
+    }
+
+    /// Whether it calls code.
+    pub fn calls(&self) -> bool {
+        matches!(self, ProgramStep::Touch { access: Access::Call, .. })
     }
 
     /// Whether it drops pages of its file from the cache.
@@ -21,19 +46,30 @@ impl ProgramStep {
 
 impl Program {
     /// The open file that `step` is about, as an index.
-    pub fn open_of(&self, step: &ProgramStep) -> usize {
+    pub fn open_of(&self, step: &ProgramStep) -> Option<usize> {
         match step {
             ProgramStep::Map { mapping }
             | ProgramStep::Unmap { mapping }
             | ProgramStep::Madvise { mapping, .. }
-            | ProgramStep::Touch { mapping, .. } => self.mappings[*mapping].open,
-            ProgramStep::Fadvise { open, .. } | ProgramStep::Read { open, .. } => *open,
+            | ProgramStep::Mprotect { mapping, .. }
+            | ProgramStep::Touch { mapping, .. } => Some(self.mappings[*mapping].open),
+            ProgramStep::Fadvise { open, .. } | ProgramStep::Read { open, .. } => Some(*open),
+            ProgramStep::Fork | ProgramStep::Barrier { .. } | ProgramStep::Sleep { .. } => None,
         }
     }
 
     /// The file that `step` is about, as an index.
-    pub fn file_of(&self, step: &ProgramStep) -> usize {
-        self.opens[self.open_of(step)].file
+    pub fn file_of(&self, step: &ProgramStep) -> Option<usize> {
+        self.open_of(step).map(|open| self.opens[open].file)
+    }
+
+    /// Whether threads of a process wait for locks of each other: there are several, and one of
+    /// them takes `mmap_lock` to write.
+    pub fn waits_for_locks(&self, process: usize) -> bool {
+        let of_process = |thread: &&ProgramThread| thread.process == process;
+        let mut steps = self.threads.iter().filter(of_process).flat_map(|thread| &thread.steps);
+        let are_several = self.threads.iter().filter(of_process).nth(1).is_some();
+        are_several && steps.any(ProgramStep::changes_mappings)
     }
 
     /// Time that its threads spend thinking, in nanoseconds: that of all of them together.
@@ -73,6 +109,9 @@ impl Program {
         }
         program.seed = seed;
         program.spec.seed = Some(seed);
+        if let Some(flags) = &mut program.of_flags {
+            flags.seed = Some(seed);
+        }
         program
     }
 }

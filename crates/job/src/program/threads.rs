@@ -3,11 +3,14 @@
 use super::error::ProgramError;
 use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
-use super::{Program, ProgramStep, ProgramThread, after};
+use super::{Program, ProgramStep, ProgramThread, Rounds, after, barriers};
 use crate::Error;
-use crate::bounds::{MAX_THREAD_PHASES, MAX_THREADS};
+use crate::bounds::{MAX_PROCESSES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::out_of_range;
-use crate::size::shorten;
+use crate::size::{is_one_line, shorten};
+
+/// The process of threads that name none.
+pub(super) const MAIN: &str = "main";
 
 /// Puts the steps of `threads` into `program`.
 ///
@@ -23,17 +26,50 @@ pub(super) fn take(
     let named = named.map(|(at, thread)| thread.name.clone().unwrap_or((at + 1).to_string()));
     let names: Vec<String> = named.collect();
     let named = Names::new("thread", names.iter(), MAX_THREADS)?;
+    let of_processes = processes(threads, program)?;
+    barriers::take(threads, program);
     let mut there = There::new(threads, &names, mappings, program);
     for (number, (thread, name)) in threads.iter().zip(&names).enumerate() {
-        let steps = steps(number, &thread.phase, opens, mappings, program, &mut there);
-        let steps = steps.map_err(|error| match threads {
+        let before = there.mapped.clone();
+        let valid = steps(number, &thread.phase, opens, mappings, program, &mut there);
+        let valid = valid.and_then(|steps| {
+            let rounds = thread.rounds()?;
+            if rounds != Rounds::Times(1) {
+                there.check_round(&before, program)?;
+            }
+            Ok((rounds, steps))
+        });
+        let (rounds, steps) = valid.map_err(|error| match threads {
             [_] => error,
             _ => in_table("thread", name, error),
-        });
-        let (name, steps) = (name.clone(), steps?);
-        program.threads.push(ProgramThread { name, steps, after: Vec::new() });
+        })?;
+        let (name, process) = (name.clone(), of_processes[number]);
+        program.threads.push(ProgramThread { name, process, rounds, steps, after: Vec::new() });
     }
+    barriers::check(program)?;
     after::take(threads, &named, program)
+}
+
+/// Puts the names of all processes into `program`. Returns that of each thread, as an index.
+fn processes(threads: &[ThreadSpec], program: &mut Program) -> Result<Vec<usize>, Error> {
+    let names = &mut program.processes;
+    names.push(MAIN.to_string());
+    let mut found = Vec::with_capacity(threads.len());
+    for thread in threads {
+        let name = thread.process.as_deref().unwrap_or(MAIN);
+        if name.trim().is_empty() || !is_one_line(name) {
+            return Err(ProgramError::NoProcessName { name: shorten(name) }.into());
+        }
+        let known = names.iter().position(|known| known == name);
+        found.push(known.unwrap_or(names.len()));
+        if known.is_none() {
+            names.push(name.to_string());
+        }
+    }
+    match names.len() {
+        ..=MAX_PROCESSES => Ok(found),
+        processes => Err(ProgramError::ManyProcesses { processes, most: MAX_PROCESSES }.into()),
+    }
 }
 
 fn steps(
@@ -60,6 +96,10 @@ fn steps(
             ProgramStep::Touch { .. }
             | ProgramStep::Read { .. }
             | ProgramStep::Madvise { .. }
+            | ProgramStep::Mprotect { .. }
+            | ProgramStep::Fork
+            | ProgramStep::Barrier { .. }
+            | ProgramStep::Sleep { .. }
             | ProgramStep::Fadvise { .. } => {}
         }
         steps.push(step);
@@ -95,6 +135,17 @@ impl<'n> There<'n> {
         }
         let mapped = program.mappings.iter().map(|mapping| mapping.at_start).collect();
         There { mapped, owners, threads: names }
+    }
+
+    /// Refuses a round that ends with other mappings than were there `before` it.
+    fn check_round(&self, before: &[bool], program: &Program) -> Result<(), Error> {
+        let both = self.mapped.iter().zip(before);
+        let Some(mapping) = both.into_iter().position(|(now, before)| now != before) else {
+            return Ok(());
+        };
+        let name = shorten(&program.mappings[mapping].name);
+        let (how, remedy) = if before[mapping] { ("gone", "map") } else { ("there", "unmap") };
+        Err(ProgramError::OtherRound { name, how, remedy }.into())
     }
 
     fn check_owner(

@@ -9,7 +9,7 @@ use super::error::ProgramError;
 use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::threads;
-use super::{NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
+use super::{Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
@@ -49,6 +49,7 @@ impl ProgramSpec {
                 fault_around: Some(SizeText::of(machine.fault_around.bytes(page_size))),
                 ..self.clone()
             },
+            of_flags: None,
             engine,
             image: self.shared().valid_image(engine).map_err(keyed)?,
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
@@ -60,6 +61,8 @@ impl ProgramSpec {
             opens: self.open.iter().map(|open| open.validate(&files)).collect::<Result<_, _>>()?,
             mappings: Vec::with_capacity(self.mapping.len()),
             cpus,
+            processes: Vec::new(),
+            barriers: Vec::new(),
             threads: Vec::with_capacity(self.thread.len()),
         };
         for mapping in &self.mapping {
@@ -95,7 +98,7 @@ impl Program {
     fn check_sizes(&self) -> Result<(), Error> {
         let mut bytes = 0u64;
         for of in &self.mappings {
-            bytes = bytes.saturating_add(of.mapping.pages.bytes(self.page_size()));
+            bytes = bytes.saturating_add((of.mapping.shift + of.span()).bytes(self.page_size()));
             if bytes > MAX_ADDRESS {
                 return Err(ProgramError::TooMuchMapped { name: shorten(&of.name) }.into());
             }
@@ -140,7 +143,8 @@ impl FileSpec {
         if self.sparse {
             return Err(conflict("sparse"));
         }
-        let found = self.found.ok_or_else(|| Error::FileNotRead { path: shorten(path) })?;
+        let found =
+            self.found.as_ref().ok_or_else(|| Error::FileNotRead { path: shorten(path) })?;
         let size_bytes = found.size_bytes;
         if !(1..=MAX_BYTES).contains(&size_bytes) {
             let value = format!("the size of '{}'", shorten(path));
@@ -162,6 +166,9 @@ impl MappingSpec {
     fn validate(&self, opens: &Names<'_>, program: &Program) -> Result<NamedMapping, Error> {
         let open = opens.find(&self.open)?;
         let arch = &program.machine.arch;
+        if self.elf {
+            return self.of_segments(open, program);
+        }
         let file_pages = program.file_pages(program.opens[open].file);
         let offset = pages("offset", &self.offset, 0, arch.page_size)?.unwrap_or(0);
         let rest = file_pages.saturating_sub(PageCount(offset)).0;
@@ -183,7 +190,46 @@ impl MappingSpec {
             private: self.private,
             split: self.valid_split(len)?,
         };
-        Ok(NamedMapping { name: self.name.clone(), open, mapping, at_start: true })
+        let name = self.name.clone();
+        Ok(NamedMapping { name, open, mapping, segments: Vec::new(), at_start: true })
+    }
+
+    /// A mapping of the segments of a program or library.
+    fn of_segments(&self, open: usize, program: &Program) -> Result<NamedMapping, Error> {
+        let given = [
+            ("offset", self.offset.is_some()),
+            ("len", self.len.is_some()),
+            ("exec", self.exec),
+            ("private", self.private),
+            ("split", self.split.is_some() || self.split_prot.is_some()),
+        ];
+        if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+            let remedy = "remove it: the file's segments say what is mapped";
+            return Err(Error::KeyConflict { key, other: "'elf'", remedy });
+        }
+        let file = &program.spec.file[program.opens[open].file];
+        let Some(path) = &file.path else {
+            let remedy = "that of a program or shared library, for mappings with elf = true";
+            return Err(in_table(
+                "file",
+                &file.name,
+                Error::MissingKey { key: "path".into(), remedy },
+            ));
+        };
+        let elf = file.found.as_ref().and_then(|found| found.elf.as_ref());
+        let elf = elf.ok_or_else(|| Error::ElfNotRead { path: shorten(path) })?;
+        let arch = &program.machine.arch;
+        let segments = elf.segments(arch.page_size)?;
+        let mapping = Mapping {
+            offset: PageIndex(0),
+            pages: PageCount(segments.iter().map(|segment| segment.pages.0).sum()),
+            shift: PageCount(within("shift", self.shift.unwrap_or(0), 0, arch.pte_entries - 1)?),
+            advice: advice::valid(&self.advice)?,
+            exec: false,
+            private: false,
+            split: None,
+        };
+        Ok(NamedMapping { name: self.name.clone(), open, mapping, segments, at_start: true })
     }
 
     fn valid_split(&self, len: u64) -> Result<Option<Split>, Error> {
@@ -208,10 +254,15 @@ impl ThreadPhaseSpec {
         mapped: &[bool],
         program: &Program,
     ) -> Result<ProgramStep, Error> {
-        self.check_advice()?;
-        let subjects = [&self.map, &self.unmap, &self.mapping, &self.open];
-        if subjects.iter().filter(|subject| subject.is_some()).count() != 1 {
+        self.check_call()?;
+        let subjects = [&self.map, &self.unmap, &self.mapping, &self.open, &self.barrier];
+        let subjects = subjects.iter().filter(|subject| subject.is_some()).count();
+        let alone = usize::from(self.fork) + usize::from(self.sleep_ns.is_some());
+        if subjects + alone != 1 {
             return Err(ProgramError::NoSubject.into());
+        }
+        if let Some(step) = self.alone(program)? {
+            return Ok(step);
         }
         let there = |name: &String, wanted: bool| -> Result<usize, Error> {
             let mapping = mappings.find(name)?;
@@ -235,13 +286,24 @@ impl ThreadPhaseSpec {
                 return Err(ProgramError::NoSubject.into());
             }
             let mapping = there(name, self.unmap.is_some())?;
+            check_one_part(
+                &program.mappings[mapping],
+                if self.map.is_some() { "map" } else { "unmap" },
+            )?;
             return Ok(match self.map {
                 Some(_) => ProgramStep::Map { mapping },
                 None => ProgramStep::Unmap { mapping },
             });
         }
         if let (Some(_), Some(name)) = (&self.madvise, &self.mapping) {
-            return self.madvise(there(name, true)?, program);
+            let mapping = there(name, true)?;
+            check_one_part(&program.mappings[mapping], "madvise")?;
+            return self.madvise(mapping, program);
+        }
+        if let (Some(_), Some(name)) = (&self.mprotect, &self.mapping) {
+            let mapping = there(name, true)?;
+            check_one_part(&program.mappings[mapping], "mprotect")?;
+            return self.mprotect(mapping, program);
         }
         if let (Some(_), Some(name)) = (&self.fadvise, &self.open) {
             return self.fadvise(opens.find(name)?, program);
@@ -255,6 +317,33 @@ impl ThreadPhaseSpec {
                 self.read(open, think_ns, program)
             }
         }
+    }
+
+    /// The step where it is about no mapping and no open file.
+    fn alone(&self, program: &Program) -> Result<Option<ProgramStep>, Error> {
+        let step = match (&self.barrier, self.fork, self.sleep_ns) {
+            (Some(name), ..) => {
+                let barrier = program.barriers.iter().position(|barrier| barrier.name == *name);
+                ProgramStep::Barrier { barrier: barrier.expect("all were found before") }
+            }
+            (None, true, _) => ProgramStep::Fork,
+            (None, false, Some(ns)) => {
+                let ns = within("sleep_ns", ns, 1, MAX_THINK_NS).map_err(keyed)?;
+                ProgramStep::Sleep { ns }
+            }
+            (None, false, None) => return Ok(None),
+        };
+        let alone = ThreadPhaseSpec {
+            barrier: self.barrier.clone(),
+            fork: self.fork,
+            sleep_ns: self.sleep_ns,
+            after: self.after.clone(),
+            ..Default::default()
+        };
+        if *self != alone {
+            return Err(ProgramError::NoSubject.into());
+        }
+        Ok(Some(step))
     }
 
     fn touch(
@@ -271,6 +360,14 @@ impl ThreadPhaseSpec {
                 remedy: "they say what of an open file is read",
             });
         }
+        if self.write && !of.segments.is_empty() {
+            return Err(Error::KeyConflict {
+                key: "write",
+                other: "a mapping with elf = true",
+                remedy: "the segments of a program are only read here; map a part of a file with \
+                         private = true",
+            });
+        }
         if self.write && !of.mapping.private {
             return Err(Error::KeyConflict {
                 key: "write",
@@ -281,22 +378,50 @@ impl ThreadPhaseSpec {
         let accesses = match &self.pages {
             None => {
                 let pages = of.mapping.pages;
+                // All segments once, where nothing else is said.
+                let is_elf = self.workload.as_deref() == Some(Workload::Elf.to_string().as_str());
+                let accesses = self.accesses.or(is_elf.then_some(pages.0));
+                let all = ThreadPhaseSpec { accesses, ..self.clone() };
                 let extent = (pages, pages.bytes(program.page_size()));
                 let remedy = "a pattern such as random or stride:1021, or a list of 'pages'";
-                self.generated(program.seed, extent, remedy, TOUCHES)?
+                all.generated(program.seed, extent, remedy, TOUCHES)?
             }
             Some(list) => self.listed(list, of, program.seed)?,
         };
-        let takes = |workload: &Workload| {
-            !workload.is_read() && !workload.is_exec() && *workload != Workload::Elf
+        let access = match &accesses.pattern {
+            Pattern::Generated(workload) => self.access(*workload, of)?,
+            _ if self.write => Access::Write,
+            _ => Access::Read,
         };
-        match &accesses.pattern {
-            Pattern::Generated(workload) if !takes(workload) => Err(Error::KeyConflict {
-                key: "workload",
-                other: "a mapping",
-                remedy: "give a pattern that touches pages, such as random or sequential",
-            }),
-            _ => Ok(ProgramStep::Touch { mapping, accesses, write: self.write, think_ns }),
+        Ok(ProgramStep::Touch { mapping, accesses, access, think_ns })
+    }
+
+    /// What accesses of `workload` do through the mapping `of`.
+    fn access(&self, workload: Workload, of: &NamedMapping) -> Result<Access, Error> {
+        let conflict = |other, remedy| Err(Error::KeyConflict { key: "workload", other, remedy });
+        let is_elf = !of.segments.is_empty();
+        match workload {
+            _ if workload.is_read() => {
+                let remedy = "give a pattern that touches pages, such as random or sequential";
+                conflict("a mapping", remedy)
+            }
+            Workload::Elf if !is_elf => conflict(
+                "a mapping of one part of a file",
+                "set elf = true in the mapping's table, or give another pattern",
+            ),
+            _ if !workload.is_exec() => Ok(if self.write { Access::Write } else { Access::Read }),
+            _ if is_elf => conflict(
+                "a mapping with elf = true",
+                "code of others is not called; give a pattern such as elf or random",
+            ),
+            _ if of.mapping.private => {
+                conflict("a private mapping", "calls do not write; remove private = true there")
+            }
+            _ if !of.mapping.exec => conflict(
+                "a mapping that is not executable",
+                "set exec = true in the mapping's table",
+            ),
+            _ => Ok(Access::Call),
         }
     }
 
@@ -359,6 +484,15 @@ impl ThreadPhaseSpec {
     }
 }
 
+/// Refuses a call about the segments of a program, which stay as its loader maps them.
+fn check_one_part(of: &NamedMapping, key: &'static str) -> Result<(), Error> {
+    if of.segments.is_empty() {
+        return Ok(());
+    }
+    let remedy = "what the loader maps stays as it is; give a mapping of one part of the file";
+    Err(Error::KeyConflict { key, other: "a mapping with elf = true", remedy })
+}
+
 /// The accesses of `list`, with `bs_bytes` of each read.
 pub(super) fn listed(list: &Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
     let accesses = list.len() as u64;
@@ -367,4 +501,5 @@ pub(super) fn listed(list: &Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
 }
 
 /// The patterns of pages through a mapping.
-const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q";
+const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q, \
+    elf, exec:cold, exec:random";

@@ -23,8 +23,14 @@ impl Tries {
         if self.last.len() <= file {
             self.last.resize(file + 1, None);
         }
+        let before = self.last[file].replace(page);
+        self.add(before == Some(page));
+    }
+
+    /// A fault looks its page up, which may be that of the try before: then it begins `again`.
+    pub fn add(&mut self, again: bool) {
         self.tries += 1;
-        self.faults += u64::from(self.last[file].replace(page) != Some(page));
+        self.faults += u64::from(!again);
     }
 
     /// Tries of one fault on average; `None` without a fault.

@@ -9,9 +9,9 @@ use crate::bounds::{MAX_ACCESSES, MAX_CPUS, MAX_RUNS, MAX_THRASH_NS, MAX_THRASH_
 use crate::flags::{JobSpec, Of};
 use crate::folio_ops::FOLIO_OPS;
 use crate::job::{EngineKind, Machine};
-use crate::limits::{name, out_of_range, pages, within};
+use crate::limits::{duration, name, pages, within};
 use crate::seed;
-use crate::size::{format_duration, format_size, parse_duration_ns, shorten};
+use crate::size::format_size;
 
 /// Threads where no number is given.
 const DEFAULT_THREADS: u64 = 64;
@@ -61,8 +61,8 @@ impl JobSpec {
             file_pages: PageCount(file_pages.unwrap_or(DEFAULT_FILE_BYTES / page_size)),
             sparse: self.sparse.unwrap_or(false),
             until: self.valid_until()?,
-            warm_up_ns: duration("warm-up", &self.warm_up, 0)?.unwrap_or(0),
-            stagger_ns: duration("stagger", &self.stagger, 0)?.unwrap_or(0),
+            warm_up_ns: duration("warm-up", &self.warm_up, 0, MAX_THRASH_NS)?.unwrap_or(0),
+            stagger_ns: duration("stagger", &self.stagger, 0, MAX_THRASH_NS)?.unwrap_or(0),
             writers: threads("writers", self.writers, 0, 0)?,
             noise_threads: threads("noise-threads", self.noise_threads, 0, 0)?,
             counters: self.counters.clone(),
@@ -102,7 +102,7 @@ impl JobSpec {
     }
 
     fn valid_until(&self) -> Result<Until, Error> {
-        match (self.rounds, duration("duration", &self.duration, 1)?) {
+        match (self.rounds, duration("duration", &self.duration, 1, MAX_THRASH_NS)?) {
             (Some(_), Some(_)) => {
                 let remedy = "give one of them";
                 Err(Error::Conflict { flag: "rounds", other: "--duration", remedy })
@@ -110,19 +110,6 @@ impl JobSpec {
             (Some(rounds), None) => within("rounds", rounds, 1, MAX_ACCESSES).map(Until::Rounds),
             (None, ns) => Ok(Until::Elapsed(ns.unwrap_or(DEFAULT_DURATION_NS))),
         }
-    }
-}
-
-/// The duration in nanoseconds, if given, from `from` to [`MAX_THRASH_NS`].
-fn duration(flag: &'static str, text: &Option<String>, from: u64) -> Result<Option<u64>, Error> {
-    let Some(text) = text else { return Ok(None) };
-    match parse_duration_ns(text) {
-        Ok(ns) if (from..=MAX_THRASH_NS).contains(&ns) => Ok(Some(ns)),
-        Ok(_) | Err(Error::OutOfRange { .. }) => {
-            let [from, to] = [from, MAX_THRASH_NS].map(format_duration);
-            Err(out_of_range(shorten(text), from, to).of(flag))
-        }
-        Err(error) => Err(error.of(flag)),
     }
 }
 

@@ -5,16 +5,16 @@ use std::io::Write;
 use std::path::Path;
 
 use filemap_job::program::Program;
-use filemap_job::{Engine, EngineKind, Job, Machine, Thrash};
+use filemap_job::{Engine, Job, Machine, Thrash};
 use rustix::mount::{MountFlags, mount};
+use serde_json::{Map, Value};
 
 use super::observed::{self, Asked};
-use super::sent::{Bootable, Message, answer, refused};
+use super::sent::{Bootable, Message, answer, answer_observed, refused};
 use super::switches::{self, Switched};
 use super::{Kernel, environment, settings};
 use crate::image::guest::{self, Log};
 use crate::journal::Journal;
-use crate::probe::Process;
 use crate::{Error, page_size};
 
 /// In the guest, which has no other place for it.
@@ -44,15 +44,12 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     };
     let sent = &message.job;
     if let Some(asked) = asked {
-        if let Some(job) = Job::received(sent, &release) {
-            let ran = observed(&job.map_err(|error| wrong(&error))?, asked, log);
-            return answer::<Job>(ran);
-        }
-        if let Some(program) = Program::received(sent, &release) {
-            let ran = observed(&program.map_err(|error| wrong(&error))?, asked, log);
-            return answer::<Program>(ran);
-        }
-        return Err(wrong("it is of no form that can be observed"));
+        let program = Program::received(sent, &release)
+            .ok_or_else(|| wrong("it is of no form that can be observed"))?;
+        return match observed(&program.map_err(|error| wrong(&error))?, asked, log) {
+            Ok(environment) => Ok(answer_observed(environment)),
+            Err(error) => refused(error),
+        };
     }
     if let Some(job) = Job::received(sent, &release) {
         return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
@@ -72,19 +69,15 @@ fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {
     Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job)
 }
 
-/// Runs `job` under a trace, as it is `asked`; what the kernel decides goes to `log`. Its record
-/// has no runs.
-fn observed<W: Bootable<Process = Process>>(
-    job: &W,
-    asked: Asked,
-    log: &mut Log,
-) -> Result<W::Record, Error> {
-    prepare(&job.needs().machine)?;
+/// Runs `program` under a trace, as it is `asked`; what the kernel decides goes to `log`. Returns
+/// where it ran.
+fn observed(program: &Program, asked: Asked, log: &mut Log) -> Result<Map<String, Value>, Error> {
+    prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    let recording = observed::record(job, &journal, Path::new(guest::DATA_DIR), asked)?;
+    let recording = observed::record(program, &journal, Path::new(guest::DATA_DIR), asked)?;
     let sent = log.write_all(&recording.encode());
     sent.map_err(|error| Error::call("send what was observed", error))?;
-    Ok(job.record(EngineKind::Kernel, environment::host(), Vec::new()))
+    Ok(environment::host())
 }
 
 /// Sets the machine up as the job wants it. What is mounted stays for the jobs behind it, each of

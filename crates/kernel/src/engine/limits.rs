@@ -41,7 +41,7 @@ impl MemoryLimits {
         if available_bytes().is_some_and(|available| !self.holds(held, available)) {
             return Err(Error::unavailable(
                 format!("{} MiB of memory that no file backs", held >> 20),
-                "give less 'anonymous' or fewer writes, or a smaller 'memory_max'",
+                "give fewer accesses that write or less 'anonymous', or a smaller memory_max",
             ));
         }
         if self.fits(needs) || lru_gen() == LruGen::Off {

@@ -9,7 +9,7 @@ use filemap_job::{Cached, Counters, Job, Run};
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
 use super::stage::{Measured, Ran, Stage};
-use super::{Prepared, Runnable, phases, plan};
+use super::{Prepared, Runnable, phases, program};
 use crate::Error;
 use crate::probe::{Process, killed_by};
 use crate::residency::{CacheStat, PageSet, resident_pages};
@@ -22,7 +22,7 @@ impl Runnable for Job {
     }
 
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
-        plan(self, &paths[0]).map(|plan| plan.process())
+        Ok(program::process(&self.program(), paths))
     }
 
     fn named(&self, error: Error) -> Error {
@@ -45,7 +45,7 @@ impl Runnable for Job {
         // `cachestat` can pass over pages that the kernel moves to another folio meanwhile.
         let is_miscounted =
             cached.pages().zip(stat).is_some_and(|(pages, stat)| pages != stat.cached);
-        let Ran { ended, vmstat, major_events, flushes } = ran;
+        let Ran { ended, vmstat, major_events, flushes, traced: _ } = ran;
         let steps = &ended.threads[0].steps;
         let seen = FileCounts::new(ended.read_bytes, stat, file.whole, Dropped::Nothing);
         let own_major_faults = steps.iter().map(|step| step.major).sum();
@@ -66,6 +66,7 @@ impl Runnable for Job {
             // Null before Linux 6.5.
             cached,
             thrash: None,
+            waits: Vec::new(),
             vmstat: vmstat.map(crate::procstat::VmStat::into_map),
         };
         Ok(Measured {

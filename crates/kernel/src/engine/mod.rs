@@ -11,13 +11,14 @@ mod measure;
 mod needs;
 mod observed;
 mod phases;
-mod plan;
 mod program;
+mod refusals;
 mod sent;
 mod settings;
 mod stage;
 mod switches;
 mod thrash;
+mod tracer;
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub use file::temporary_directory;
 pub use guest::{in_guest, mount_memory_cgroups};
 pub use limits::available_bytes;
 pub use observed::Asked;
-pub use plan::{MAX_RUN_ACCESSES, plan};
+pub use refusals::MAX_RUN_ACCESSES;
 pub use sent::{Bootable, Returned};
 pub use settings::FaultAround;
 
@@ -44,6 +45,8 @@ pub(crate) use environment::chosen;
 pub(crate) use file::{may_drop, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{Needed, Needs};
+#[cfg(test)]
+pub(crate) use program::process;
 pub(crate) use settings::FAULT_AROUND_FILE;
 use stage::{Measured, Stage};
 
@@ -149,7 +152,7 @@ pub trait Runnable: Work {
 
 /// Refuses what the running kernel is not, and what its settings are not.
 pub(crate) fn check(needs: &Needs) -> Result<(), Error> {
-    plan::check_machine(needs)?;
+    refusals::check_machine(needs)?;
     settings::check(&needs.machine)
 }
 

@@ -1,12 +1,12 @@
-//! What a job of either form asks of the machine that it runs on.
+//! What a job asks of the machine that it runs on.
 
 use std::ops::Range;
 use std::path::Path;
 
 use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::{Program, ProgramStep};
-use filemap_job::{File, Job, Machine, Phase};
+use filemap_job::program::{Access, Program, ProgramStep};
+use filemap_job::{File, Job, Machine, merged};
 
 use crate::contents::Contents;
 use crate::{Error, page_size};
@@ -55,7 +55,7 @@ impl Needed {
 }
 
 impl Needs {
-    /// Whether they are a program's: only those name their files.
+    /// Whether they are a program's that a job file says: only those name their files.
     pub(crate) fn is_program(&self) -> bool {
         self.files.iter().any(|needed| needed.name.is_some())
     }
@@ -89,22 +89,7 @@ impl Needs {
 
 impl From<&Job> for Needs {
     fn from(job: &Job) -> Self {
-        let calls = job.phases.iter().any(Phase::is_exec);
-        let reads = job.phases.iter().filter(|phase| phase.is_read()).map(|phase| phase.bs_bytes);
-        Needs {
-            rules: job.rules,
-            machine: job.machine.clone(),
-            files: vec![Needed {
-                name: None,
-                file: job.file.clone(),
-                contents: Contents::of(job),
-                called: if calls { job.mapped_ranges() } else { Vec::new() },
-            }],
-            anonymous: PageCount(0),
-            accesses: job.phases.iter().fold(0, |sum, phase| sum.saturating_add(phase.accesses)),
-            longest_read_bytes: reads.max().unwrap_or(0),
-            cpus: None,
-        }
+        Needs::from(&job.program())
     }
 }
 
@@ -115,16 +100,16 @@ impl From<&Program> for Needs {
             _ => 0,
         });
         let copied = program.steps().map(|step| match step {
-            ProgramStep::Touch { write: true, accesses, mapping, .. } => {
+            ProgramStep::Touch { access: Access::Write, accesses, mapping, .. } => {
                 accesses.accesses.min(program.mappings[*mapping].mapping.pages.0)
             }
             _ => 0,
         });
-        let files = program.files.iter().map(|named| Needed {
-            name: Some(named.name.clone()),
+        let files = program.files.iter().enumerate().map(|(number, named)| Needed {
+            name: program.of_flags.is_none().then(|| named.name.clone()),
             file: named.file.clone(),
-            contents: Contents::of_file(&named.file),
-            called: Vec::new(),
+            contents: Contents::of(program, number),
+            called: called(program, number),
         });
         Needs {
             rules: program.rules,
@@ -136,6 +121,18 @@ impl From<&Program> for Needs {
             cpus: program.cpus.map(u64::from),
         }
     }
+}
+
+/// The pages of a file that `program` calls.
+fn called(program: &Program, file: usize) -> Vec<Range<PageIndex>> {
+    let end = PageIndex(program.file_pages(file).0);
+    let steps = program.steps().filter(|step| step.calls());
+    let mappings = steps.filter_map(ProgramStep::touched).map(|number| &program.mappings[number]);
+    let parts = mappings
+        .filter(|of| program.opens[of.open].file == file)
+        .map(|of| of.mapping.offset..(of.mapping.offset + of.mapping.pages).min(end))
+        .filter(|part| !part.is_empty());
+    merged(parts.collect())
 }
 
 #[cfg(test)]

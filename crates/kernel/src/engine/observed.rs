@@ -1,17 +1,17 @@
-//! Jobs under a trace of a kernel that was booted for them.
+//! Programs under a trace of a kernel that was booted for them.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use filemap_job::program::Program;
 use filemap_job::{Engine, Ready};
 use serde_json::{Value, json};
 
+use super::Runnable;
 use super::boot::{Boot, Booted};
-use super::sent::Bootable;
 use crate::Error;
 use crate::journal::Journal;
-use crate::probe::Process;
 use crate::trace::{Observer, Recording};
 
 /// RAM for each event of a trace, in bytes: its room in the buffer, twice, and what is kept of it.
@@ -23,7 +23,7 @@ const TRACING_RAM_BYTES: u64 = 64 << 20;
 /// How long an event takes on a slow machine, in microseconds: it is recorded, printed and read.
 const SLOW_EVENT_US: u64 = 500;
 
-/// How a job is to be observed on a kernel that is booted for it.
+/// How a program is to be observed on a kernel that is booted for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Whether each access waits until nothing is being read.
@@ -57,38 +57,39 @@ impl Asked {
     }
 }
 
-/// Runs a job under a trace of the kernel that this is, with its files in `directory`.
-pub(super) fn record<W: Bootable<Process = Process>>(
-    job: &W,
+/// Runs a program under a trace of the kernel that this is, with its files in `directory`.
+pub(super) fn record(
+    program: &Program,
     journal: &Journal,
     directory: &Path,
     asked: Asked,
 ) -> Result<Recording, Error> {
     let mut observer = Observer::in_directory(journal, directory)?;
-    let subject = observer.subject(job).map_err(|error| job.needs().told(error))?;
+    let subject = observer.subject(program).map_err(|error| program.needs().told(error))?;
     match asked.settled {
-        true => observer.settled_recording(job, &subject, asked.expected),
-        false => observer.recording(job, &subject, asked.expected),
+        true => observer.settled_recording(program, &subject, asked.expected),
+        false => observer.recording(program, &subject, asked.expected),
     }
 }
 
 impl Boot {
-    /// Runs `jobs`, each under a trace of the kernel that it names, as it is asked. Gives `each`
-    /// the number of a job, from 0, and what was recorded of it, until that returns false.
+    /// Runs `programs`, each under a trace of the kernel that it names, as it is asked. Gives
+    /// `each` the number of a program, from 0, and what was recorded of it, until that returns
+    /// false.
     ///
     /// # Errors
-    /// Those of `each`. That a job cannot be run is for that to say.
-    pub fn observe_each<W: Bootable<Process = Process>, E: From<Error>>(
+    /// Those of `each`. That a program cannot be run is for that to say.
+    pub fn observe_each<E: From<Error>>(
         &self,
-        jobs: &[(&W, Asked)],
+        programs: &[(&Program, Asked)],
         mut each: impl FnMut(usize, Result<Recording, Error>) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let ready = |(job, asked): &(&W, Asked)| {
-            let ready = self.clone().observing(asked.sent()).prepare_all(&[*job]);
-            ready.map(|mut ready| ready.pop().expect("one job is made ready"))
+        let ready = |(program, asked): &(&Program, Asked)| {
+            let ready = self.clone().observing(asked.sent()).prepare_all(&[*program]);
+            ready.map(|mut ready| ready.pop().expect("one program is made ready"))
         };
         // All of them first: those of one machine are sent there together.
-        let ready: Vec<Result<Booted<W>, Error>> = jobs.iter().map(ready).collect();
+        let ready: Vec<Result<Booted<Program>, Error>> = programs.iter().map(ready).collect();
         let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
         // Those of one machine one behind the other: no answer waits long to be taken.
         ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
@@ -101,8 +102,8 @@ impl Boot {
     }
 }
 
-/// What was recorded of a job that is ready.
-fn recorded<W: Bootable>(mut booted: Booted<W>) -> Result<Recording, Error> {
+/// What was recorded of a program that is ready.
+fn recorded(mut booted: Booted<Program>) -> Result<Recording, Error> {
     let seed = booted.seed();
     booted.take_turn(seed)?;
     let mut bytes = Vec::new();

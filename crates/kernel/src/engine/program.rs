@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use filemap_core::units::PageIndex;
 use filemap_job::Counters;
 use filemap_job::program::{
-    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep, ProgramThread,
-    ThreadRun,
+    self, FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep,
+    ProgramThread, Protection, Rounds, ThreadRun,
 };
+use filemap_job::thrash::Wait;
 
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
@@ -15,7 +15,8 @@ use super::phases;
 use super::stage::{Measured, Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;
-use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, killed_by};
+use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, ThreadPlan, killed_by};
+use crate::trace::TracedWaits;
 
 impl Runnable for Program {
     type Process = Process;
@@ -24,8 +25,19 @@ impl Runnable for Program {
         Needs::from(self)
     }
 
+    fn check(&self) -> Result<(), Error> {
+        if self.machine.governor && self.processes.len() > 1 {
+            return Err(Error::unavailable(
+                "a governor beside several processes",
+                "leave out 'process', or the governor, or give --on model",
+            ));
+        }
+        check_protections(self)
+    }
+
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
-        Ok(Process { is_governed: self.machine.governor, ..process(self, paths) })
+        self.check()?;
+        Ok(process(self, paths))
     }
 
     fn named(&self, error: Error) -> Error {
@@ -52,32 +64,37 @@ impl Runnable for Program {
 }
 
 /// What a process of `program` does, with its files at `paths`.
-fn process(program: &Program, paths: &[PathBuf]) -> Process {
+pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Process {
     let area = |of: &NamedMapping| Area {
         open: of.open,
         offset: of.mapping.offset,
-        pages: of.mapping.pages,
+        pages: of.span(),
         shift: of.mapping.shift,
         advice: of.mapping.advice,
         executable: of.mapping.exec,
         writable: of.mapping.private,
-        private: of.mapping.private,
+        private: of.mapping.private || !of.segments.is_empty(),
         split: of.mapping.effective_split(),
-        segments: Vec::new(),
+        segments: of.segments.clone(),
         at_start: of.at_start,
     };
-    let steps = |thread: &ProgramThread| thread.steps.iter().map(|of| step(program, of)).collect();
+    let thread = |of: &ProgramThread| ThreadPlan {
+        process: of.process,
+        rounds: of.rounds,
+        steps: of.steps.iter().map(|of| step(program, of)).collect(),
+        after: of.after.clone(),
+    };
     Process {
         files: paths.to_vec(),
         opens: program.opens.iter().map(|open| open.file).collect(),
         mappings: program.mappings.iter().map(area).collect(),
         anonymous: program.anonymous,
-        threads: program.threads.iter().map(steps).collect(),
-        after: program.threads.iter().map(|thread| thread.after.clone()).collect(),
+        threads: program.threads.iter().map(thread).collect(),
+        barriers: program.barriers.iter().map(|barrier| barrier.threads).collect(),
         cpus: program.cpus.map(u64::from),
         settle: false,
         report_mapped: false,
-        is_governed: false,
+        is_governed: program.machine.governor,
     }
 }
 
@@ -86,13 +103,19 @@ fn step(program: &Program, step: &ProgramStep) -> Step {
     match step {
         ProgramStep::Map { mapping } => Step::Map(*mapping),
         ProgramStep::Unmap { mapping } => Step::Unmap(*mapping),
-        ProgramStep::Touch { mapping, accesses, write, think_ns } => {
-            let access = if *write { Access::Store } else { Access::Touch };
+        ProgramStep::Touch { mapping, accesses, access, think_ns } => {
+            let access = match access {
+                program::Access::Read => Access::Touch,
+                program::Access::Write => Access::Store,
+                program::Access::Call => Access::Call,
+            };
+            let of = &program.mappings[*mapping];
+            let place = of.from_beginning();
             let pages = program.touches(*mapping, accesses);
             Step::Accesses {
-                open: program.mappings[*mapping].open,
+                open: of.open,
                 mapping: Some(*mapping),
-                accesses: pages.map(|page| access(PageIndex(page))).collect(),
+                accesses: pages.map(|page| access(place(page))).collect(),
                 think_ns: *think_ns,
             }
         }
@@ -100,6 +123,13 @@ fn step(program: &Program, step: &ProgramStep) -> Step {
             let (mapping, advice, first, pages) = (*mapping, *advice, *first, *pages);
             Step::Madvise { mapping, advice, first, pages }
         }
+        ProgramStep::Mprotect { mapping, protection, first, pages } => {
+            let (mapping, protection, first, pages) = (*mapping, *protection, *first, *pages);
+            Step::Mprotect { mapping, protection, first, pages }
+        }
+        ProgramStep::Fork => Step::Fork,
+        ProgramStep::Barrier { barrier } => Step::Barrier(*barrier),
+        ProgramStep::Sleep { ns } => Step::Sleep(*ns),
         ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
             let (open, advice) = (*open, *advice);
             Step::Fadvise { open, advice, offset_bytes: *offset_bytes, len_bytes: *len_bytes }
@@ -118,6 +148,24 @@ fn step(program: &Program, step: &ProgramStep) -> Step {
             }
         }
     }
+}
+
+/// Refuses to make pages of the user's own files writable.
+fn check_protections(program: &Program) -> Result<(), Error> {
+    for step in program.steps() {
+        let ProgramStep::Mprotect { mapping, protection: Protection::Write, .. } = step else {
+            continue;
+        };
+        let NamedMapping { open, mapping, .. } = &program.mappings[*mapping];
+        let path = &program.files[program.opens[*open].file].file.path;
+        if let Some(path) = path.as_ref().filter(|_| !mapping.private) {
+            return Err(Error::unavailable(
+                format!("a shared mapping of '{path}' that may be written to"),
+                "map it private, or give the file a size instead of a path",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Which step of `program` touched a page behind the end of a file, where one did.
@@ -161,11 +209,15 @@ impl<'a> Told<'a> {
         // The process's own count leaves out what missed twice, and nobody says in which step.
         let counts_all = own == major_faults;
         let mut before = Some(Left::default());
-        let steps = program.steps().zip(costs()).map(|(step, cost)| {
+        let threads = program.threads.iter().zip(&ran.ended.threads);
+        let rounds = threads.flat_map(|(thread, ended)| vec![ended.rounds; thread.steps.len()]);
+        let steps = program.steps().zip(costs()).zip(rounds).map(|((step, cost), rounds)| {
+            // What is about no file reads nothing of one.
+            let is_whole = program.file_of(step).is_none_or(|file| whole[file]);
             let counters = Counters {
-                accesses: Some(step.accesses()),
+                accesses: Some(step.accesses().saturating_mul(rounds)),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
-                ..phases::counters(cost, before, whole[program.file_of(step)])
+                ..phases::counters(cost, before, is_whole)
             };
             before = cost.left;
             (step, cost, counters)
@@ -173,8 +225,9 @@ impl<'a> Told<'a> {
         let steps: Vec<_> = steps.collect();
         let mut by_file = vec![nothing(); program.files.len()];
         for (step, _, counted) in &steps {
-            let of_file = &mut by_file[program.file_of(step)];
-            *of_file = add(*of_file, *counted);
+            if let Some(file) = program.file_of(step) {
+                by_file[file] = add(by_file[file], *counted);
+            }
         }
         let major_faults = Some(major_faults).filter(|_| !costs().any(|cost| cost.counts_waits));
         Told { program, ran, steps, by_file, major_faults }
@@ -184,7 +237,8 @@ impl<'a> Told<'a> {
     fn dropped(&self) -> Vec<Dropped> {
         let mut dropped = vec![Dropped::Nothing; self.program.files.len()];
         for (step, cost, _) in self.steps.iter().filter(|(step, ..)| step.drops()) {
-            let of_file = &mut dropped[self.program.file_of(step)];
+            let Some(file) = self.program.file_of(step) else { continue };
+            let of_file = &mut dropped[file];
             let before = match of_file {
                 Dropped::Nothing => Some(0),
                 Dropped::Pages(pages) => *pages,
@@ -223,7 +277,10 @@ impl<'a> Told<'a> {
         for (thread, ended) in program.threads.iter().zip(&ran.ended.threads) {
             let (own, others) = rest.split_at(thread.steps.len());
             rest = others;
-            let counters = own.iter().map(|(.., counted)| *counted).fold(nothing(), add);
+            let counters = Counters {
+                rounds: Some(ended.rounds).filter(|_| thread.rounds != Rounds::Times(1)),
+                ..own.iter().map(|(.., counted)| *counted).fold(nothing(), add)
+            };
             let (name, elapsed_ns) = (thread.name.clone(), Some(ended.elapsed_ns));
             threads.push(ThreadRun { name, elapsed_ns, counters });
             phases.extend(own.iter().map(|(step, cost, counters)| PhaseRun {
@@ -233,6 +290,10 @@ impl<'a> Told<'a> {
                 counters: *counters,
             }));
         }
+        let rounds = threads.iter().filter_map(|thread: &ThreadRun| thread.counters.rounds);
+        let rounds = rounds.reduce(|one, other| one + other);
+        let traced = ran.traced.as_ref();
+        let causes = traced.into_iter().flat_map(TracedWaits::causes);
         ProgramRun {
             elapsed_ns: ran.ended.threads.iter().map(|thread| thread.elapsed_ns).max(),
             counters: Counters {
@@ -240,12 +301,16 @@ impl<'a> Told<'a> {
                 evicted_pages: files.iter().map(|file| file.evicted_pages).sum(),
                 major_faults: self.major_faults,
                 bytes_read: ran.ended.read_bytes,
-                ..self.by_file.iter().copied().fold(nothing(), add)
+                rounds,
+                mmap_lock_shared: traced.map(|traced| traced.shared),
+                mmap_lock_waits: traced.map(|traced| traced.read.count + traced.write.count),
+                ..self.steps.iter().map(|(.., counted)| *counted).fold(nothing(), add)
             },
             files,
             mappings: mappings.collect(),
             threads,
             phases,
+            waits: causes.filter_map(|(cause, spans)| Wait::of(cause, spans)).collect(),
         }
     }
 }

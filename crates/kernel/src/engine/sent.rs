@@ -1,7 +1,7 @@
 //! What is sent to a kernel that was booted for a job, and what comes back from it.
 
 use filemap_core::series::{Series, Switch};
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Program, ProgramRun, ProgramSpec, ProgramStep, ProgramThread, Rounds};
 use filemap_job::thrash::{Thrash, Until};
 use filemap_job::{EngineKind, Job, JobSpec, Pattern, Recorded, Run};
 use serde::Serialize;
@@ -13,9 +13,10 @@ use crate::Error;
 use crate::image::Error as ImageError;
 use crate::probe::cpus;
 
-/// The keys of an answer: what came out, or what of the job its memory or its files are too small
-/// for. Every other failure is told in words.
+/// The keys of an answer: the record of a run, or where a program was observed, or what of the job
+/// was too large for its memory or its files. Every other failure is told in words.
 const RECORD: &str = "record";
+const WHERE: &str = "where";
 const OUT_OF_MEMORY: &str = "out_of_memory";
 const BEYOND_FILE: &str = "beyond_file";
 const UNAVAILABLE: &str = "unavailable";
@@ -130,10 +131,13 @@ impl Bootable for Program {
     }
 
     fn think_ns(&self) -> u64 {
-        Program::think_ns(self)
+        self.threads.iter().fold(0, |sum, thread| sum.saturating_add(least_ns(thread)))
     }
 
     fn words(&self) -> String {
+        if let Some(flags) = &self.of_flags {
+            return words((**flags).clone());
+        }
         let names = self.files.iter().map(|named| named.name.as_str());
         format!("files {}, --seed {}", names.collect::<Vec<_>>().join(", "), self.seed)
     }
@@ -156,6 +160,24 @@ impl Bootable for Program {
         run.elapsed_ns = None;
         run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
         run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
+        run.waits.clear();
+    }
+}
+
+/// Time that a thread of a program takes at least, in nanoseconds.
+fn least_ns(thread: &ProgramThread) -> u64 {
+    let step = |step: &ProgramStep| match step {
+        ProgramStep::Touch { accesses, think_ns, .. }
+        | ProgramStep::Read { accesses, think_ns, .. } => {
+            accesses.accesses.saturating_mul(*think_ns)
+        }
+        ProgramStep::Sleep { ns } => *ns,
+        _ => 0,
+    };
+    let round_ns = thread.steps.iter().map(step).fold(0, u64::saturating_add);
+    match thread.rounds {
+        Rounds::Times(times) => round_ns.saturating_mul(times),
+        Rounds::For(ns) => ns.saturating_add(round_ns),
     }
 }
 
@@ -291,6 +313,11 @@ pub(super) fn answer<W: Bootable>(ran: Result<W::Record, Error>) -> Result<Strin
     Ok(answer.to_string())
 }
 
+/// What the guest answers where it has observed a program, whose log goes beside this.
+pub(super) fn answer_observed(environment: Map<String, Value>) -> String {
+    json!({ WHERE: environment }).to_string()
+}
+
 /// What the guest answers where `error` ended its job, or kept it from running.
 ///
 /// # Errors
@@ -339,6 +366,9 @@ pub(super) fn opened<W: Bootable>(answer: &str) -> Result<Returned<W::Run>, Erro
     if let Some([lost, buffer_kib]) = answer[LOST_EVENTS].as_array().map(Vec::as_slice) {
         let number = |value: &Value| value.as_u64().unwrap_or_default();
         return Err(Error::LostEvents { lost: number(lost), buffer_kib: number(buffer_kib) });
+    }
+    if let Value::Object(environment) = answer[WHERE].take() {
+        return Ok(Returned { environment, runs: Vec::new() });
     }
     let record: W::Record = serde_json::from_value(answer[RECORD].take()).map_err(damaged)?;
     let (environment, runs) = record.into_parts();

@@ -7,8 +7,9 @@ use super::file::JobFiles;
 use super::flush::await_flush;
 use super::limits::MemoryLimits;
 use super::needs::Needs;
-use super::plan;
+use super::refusals;
 use super::settings::Settings;
+use super::tracer::Tracer;
 use crate::Error;
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
@@ -16,6 +17,7 @@ use crate::journal::Journal;
 use crate::probe::{Ended, Probe, Process};
 use crate::procstat::VmStat;
 use crate::residency::CacheStat;
+use crate::trace::TracedWaits;
 
 /// How often a run is repeated that somebody else disturbed.
 const REPEATS: u32 = 6;
@@ -58,6 +60,8 @@ pub(super) struct Ran {
     pub(super) vmstat: Option<VmStat>,
     /// The events that the cgroup counted, if there is one that does.
     pub(super) major_events: Option<u64>,
+    /// What its threads waited for, where there are several and all of it was recorded.
+    pub(super) traced: Option<TracedWaits>,
     /// See [`Measured::flushes`].
     pub(super) flushes: Option<Vec<u64>>,
 }
@@ -70,7 +74,7 @@ impl Stage {
         directory: &Path,
         may_change_settings: bool,
     ) -> Result<Self, Error> {
-        plan::check_machine(needs)?;
+        refusals::check_machine(needs)?;
         let limits = MemoryLimits::of(&needs.machine);
         limits.check(needs)?;
         let settings = Settings::apply(&needs.machine, journal, may_change_settings)?;
@@ -109,7 +113,7 @@ impl Stage {
             true => Probe::start_at_flush(process)?,
             false => Probe::start_process(process)?,
         };
-        let cgroup = self.enter(probe.pid())?;
+        let cgroup = self.enter(&probe.pids())?;
         if let (Some(cgroup), Some(pid)) = (&cgroup, probe.governor_pid()) {
             // What it reads is charged to its own cgroup.
             cgroup.add(pid)?;
@@ -118,25 +122,32 @@ impl Stage {
             Some(cgroup) => await_flush(&mut probe, cgroup)?,
             None => false,
         };
+        let tracer = match process.threads.len() {
+            0 | 1 => None,
+            _ => Tracer::of(self, &probe.pids())?,
+        };
+        tracer.as_ref().map(Tracer::start).transpose()?;
         let before = VmStat::now().ok();
         let ended = probe.run_process().map_err(|error| match &cgroup {
             Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
             _ => error,
         })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
+        let traced = tracer.map(|tracer| tracer.ended(ended.ended_ns)).transpose()?;
+        let traced = traced.filter(|traced| traced.until_full.is_none());
         let major_events = cgroup.as_ref().and_then(major_events);
-        let are_known = begins_with_flush && process.threads.len() == 1;
+        let are_known = begins_with_flush && process.is_alone();
         let flushes = are_known.then(|| ended.begun_at_flushes.clone());
-        Ok(Ran { ended, vmstat, major_events, flushes })
+        Ok(Ran { ended, vmstat, major_events, traced, flushes })
     }
 
-    /// Makes the files cold for process `pid`, and puts it into a cgroup of its own if it has
+    /// Makes the files cold for processes, and puts those into a cgroup of their own if they have
     /// limits.
-    pub(super) fn enter(&self, pid: u32) -> Result<Option<MemoryCgroup>, Error> {
+    pub(super) fn enter(&self, pids: &[u32]) -> Result<Option<MemoryCgroup>, Error> {
         self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
         let cgroup = self.limits.cgroup(&self.journal)?;
         if let Some(cgroup) = &cgroup {
-            cgroup.add(pid)?;
+            pids.iter().try_for_each(|&pid| cgroup.add(pid))?;
         }
         Ok(cgroup)
     }

@@ -13,11 +13,12 @@ use rustix::process::{Resource, getrlimit};
 use super::Runnable;
 use super::needs::{Needed, Needs};
 use super::stage::{Measured, Stage};
+use super::tracer::Tracer;
 use crate::cgroup::{self, MemoryCgroup};
 use crate::contents::Contents;
 use crate::probe::{self, Progress, Thrashing};
 use crate::procstat::{VmStat, process_faults, read_bytes};
-use crate::trace::{Inode, TraceFs, TracedWaits, WaitTrace};
+use crate::trace::TracedWaits;
 use crate::{Error, page_size};
 
 /// Where a patched kernel counts unless the job says otherwise.
@@ -81,15 +82,10 @@ impl Runnable for Thrash {
     }
 
     fn measure(&self, process: &probe::Thrash, stage: &Stage) -> Result<Measured<Run>, Error> {
-        let files = stage.files.files.iter().map(|file| file.file.metadata());
-        let files = files.map(|metadata| metadata.map(|metadata| Inode::of(&metadata)));
-        let files: Vec<Inode> = files
-            .collect::<Result<_, _>>()
-            .map_err(|error| Error::call("look at the files of a run", error))?;
         let mut thrashing = Thrashing::start(process)?;
-        let cgroup = stage.enter(thrashing.pid())?;
-        let tracer = tracer(stage, thrashing.pid(), &files);
-        let trace = tracer.as_ref().map(|tracer| &tracer.trace);
+        let cgroup = stage.enter(&[thrashing.pid()])?;
+        let tracer = Tracer::of(stage, &[thrashing.pid()])?;
+        let trace = tracer.as_ref();
         let watched = Watched { job: self, cgroup: cgroup.as_ref(), trace };
         let vmstat = VmStat::now().ok();
         let seen = watched.run(&mut thrashing);
@@ -97,31 +93,17 @@ impl Runnable for Thrash {
         drop(thrashing);
         let seen = seen?;
         let vmstat = VmStat::now().ok().zip(vmstat).map(|(after, before)| after.since(&before));
-        let traced = trace.map(WaitTrace::read).transpose()?;
+        let traced = trace.map(Tracer::read).transpose()?;
         let run = run(self, &seen, traced.as_ref(), vmstat);
         Ok(Measured { run, is_disturbed: false, flushes: None })
     }
-}
-
-/// Records what the threads wait for, where this kernel and this user allow it.
-fn tracer(stage: &Stage, pid: u32, files: &[Inode]) -> Option<Tracer> {
-    let tracefs = TraceFs::open(stage.journal()).ok()?;
-    let trace = WaitTrace::create(&tracefs, stage.journal(), pid, files).ok()?;
-    Some(Tracer { trace, _tracefs: tracefs })
-}
-
-/// What records the waits of threads.
-struct Tracer {
-    // Undone from the first to the last: without a tracefs of its own there is no way to the trace.
-    trace: WaitTrace,
-    _tracefs: TraceFs,
 }
 
 /// A job that runs, and who watches it.
 struct Watched<'a> {
     job: &'a Thrash,
     cgroup: Option<&'a MemoryCgroup>,
-    trace: Option<&'a WaitTrace>,
+    trace: Option<&'a Tracer>,
 }
 
 /// What was seen of a run behind its warm-up.

@@ -1,9 +1,11 @@
 //! One access of a probe.
 
+use serde::{Deserialize, Serialize};
+
 use filemap_core::units::PageIndex;
 
 /// One access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// Reads a byte of a page of the mapping, counted from its beginning.
     Touch(PageIndex),

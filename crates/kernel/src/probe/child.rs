@@ -1,24 +1,25 @@
 //! The child's side of a probe.
 
+use std::hint::spin_loop;
 use std::io::{BufReader, Read, StdinLock, stdin, stdout};
 use std::process::exit;
-use std::sync::OnceLock;
-use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
-use std::time::Instant;
+use std::thread::{Builder, Scope, scope};
 
-use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::files::Files;
 use super::flushes::Watch;
+use super::forked::{await_ends, fork_processes};
 use super::mapping::{self, Mapped};
-use super::order::Order;
+use super::meeting::Meeting;
+use super::own_memory::OwnMemory;
 use super::own_page::OwnPage;
 use super::process::Process;
-use super::start::Start;
+use super::step::Step;
 use super::thread::{Shared, Thread};
-use super::wire::{Reply, write_reply};
-use super::{Ended, EndedThread, HOLD_OWN_PAGE, PhaseCost, bus, cpus};
+use super::wire::{Reply, read, write_reply};
+use super::{Ended, HOLD_OWN_PAGE, bus, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
@@ -34,7 +35,7 @@ pub(super) fn main() -> i32 {
     if input.read_exact(&mut notes_flushes).is_err() {
         return 1;
     }
-    let Ok(process) = Process::decode(&mut input) else { return 1 };
+    let Ok(process) = read::<Process>(&mut input) else { return 1 };
     match run(&process, notes_flushes == [1], &mut input) {
         Ok(ended) => i32::from(reply(&Reply::Done(ended)).is_err()),
         Err(error) => fail(&error),
@@ -57,15 +58,6 @@ pub(super) fn reply(reply: &Reply) -> Result<(), Error> {
     write_reply(&mut stdout().lock(), reply).map_err(|error| Error::call("answer", error))
 }
 
-/// Where the threads of a process meet.
-struct Meeting<'a> {
-    start: Start,
-    shared: OnceLock<Shared<'a>>,
-}
-
-/// When a thread ended, and what its steps cost.
-type Taken = (Instant, Vec<PhaseCost>);
-
 fn run(
     process: &Process,
     notes_flushes: bool,
@@ -74,69 +66,169 @@ fn run(
     if let Some(cpus) = process.cpus {
         cpus::bind(cpus)?;
     }
-    let files = Files::open(process)?;
-    let threads = process.threads.len();
-    let meeting =
-        Meeting { start: Start::new(threads, cpus::allowed() as usize), shared: OnceLock::new() };
-    scope(|scope| {
-        let watch = notes_flushes.then(Watch::start).transpose()?;
-        let others = (1..threads).map(|number| start(scope, process, number, &meeting));
-        let others = others.collect::<Result<Vec<_>, _>>().unwrap_or_else(|error| fail(&error));
-        let named = others.iter().map(|other| other.thread().clone()).collect();
-        let prepared = prepare(process, files, named, &meeting, input);
-        // The others wait for the start, and would for ever.
-        let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
-        let start = meeting.start.begin_first();
-        watch.iter().for_each(Watch::begin);
-        let first = take_steps(first, &meeting);
-        let begun_at_flushes = watch.as_ref().map(Watch::seen).unwrap_or_default();
-        let others = others.into_iter().map(|other| other.join().expect("threads do not panic"));
-        let threads = [first].into_iter().chain(others).map(|(end, steps)| EndedThread {
-            elapsed_ns: end.duration_since(start).as_nanos() as u64,
-            steps,
+    let shared = share(process, Files::open(process)?)?;
+    bus::tell()?;
+    let (number, forked) = fork_processes(process.processes() - 1)?;
+    let run = Run { shared: &shared, number, forked: &forked };
+    if number > 0 {
+        run.as_forked()?;
+        exit(0);
+    }
+    run.as_first(notes_flushes, input)
+}
+
+/// What the threads share, with what is mapped at the start.
+fn share<'a>(process: &'a Process, files: Files<'a>) -> Result<Shared<'a>, Error> {
+    let reserve = |area| Mapped::reserve(area, files.path(area.open));
+    let mapped = process.mappings.iter().map(reserve).collect::<Result<Vec<_>, _>>()?;
+    for (area, mapped) in process.mappings.iter().zip(&mapped).filter(|(area, _)| area.at_start) {
+        mapped.map(files.of(area.open), files.path(area.open))?;
+    }
+    Ok(Shared { process, files, mapped, meeting: Meeting::of(process)? })
+}
+
+/// A process that runs its threads.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    shared: &'a Shared<'a>,
+    /// Which of the processes this is: the first has forked the others.
+    number: usize,
+    /// Process ids of those that it has forked.
+    forked: &'a [u32],
+}
+
+impl<'a> Run<'a> {
+    /// Runs the threads of a process that was forked.
+    fn as_forked(self) -> Result<(), Error> {
+        scope(|scope| {
+            let first = self.ready(scope).unwrap_or_else(|error| fail(&error));
+            first.into_iter().for_each(|first| self.take_steps(first));
         });
-        let first = meeting.shared.get().and_then(|shared| shared.mapped.first());
-        let mapped = match first.filter(|_| process.report_mapped) {
+        Ok(())
+    }
+
+    /// Runs the threads of the first process, with the parent's word, and says what those of all
+    /// have done.
+    fn as_first(
+        self,
+        notes_flushes: bool,
+        input: &mut BufReader<StdinLock>,
+    ) -> Result<Ended, Error> {
+        let Shared { process, meeting, mapped, .. } = self.shared;
+        let (locked, begun_at_flushes) = scope(|scope| {
+            let watch = notes_flushes.then(Watch::start).transpose()?;
+            if !self.forked.is_empty() {
+                let body = || await_ends(self.forked.len());
+                spawn(scope, body).unwrap_or_else(|error| fail(&error));
+            }
+            let prepared = self.ready(scope).and_then(|first| self.prepare(first, input));
+            // The others wait for the start, and would for ever.
+            let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
+            meeting.start.begin();
+            if let Some(first) = first {
+                meeting.start.wait(first.number);
+                watch.iter().for_each(Watch::begin);
+                self.end(first);
+            }
+            meeting.results.await_all();
+            Ok::<_, Error>((locked, watch.as_ref().map(Watch::seen).unwrap_or_default()))
+        })?;
+        let mapped = match mapped.first().filter(|_| process.report_mapped) {
             Some(first) => mapped_pages(first.address(), first.pages())?,
             None => Default::default(),
         };
-        Ok(Ended::new(locked, threads.collect(), mapped, begun_at_flushes))
-    })
+        let ended = meeting.results.ended(meeting.start.begins_ns());
+        Ok(Ended::new(locked, ended, mapped, begun_at_flushes))
+    }
+
+    /// Starts the threads of this process but the first, which is returned ready, and locks the
+    /// memory of all.
+    fn ready<'scope>(self, scope: &'scope Scope<'scope, 'a>) -> Result<Option<Thread<'a>>, Error> {
+        let Shared { process, meeting, mapped, .. } = self.shared;
+        let mut numbers = process.threads_of(self.number);
+        let first = numbers.next();
+        let mut others = 0;
+        for number in numbers {
+            let body = move || {
+                let thread = Thread::prepare(self.shared.process, number);
+                let thread = thread.unwrap_or_else(|error| fail(&error));
+                self.shared.meeting.is_ready(self.number);
+                self.take_steps(thread);
+            };
+            spawn(scope, body)?;
+            others += 1;
+        }
+        let first = first.map(|number| Thread::prepare(process, number)).transpose()?;
+        meeting.await_ready(self.number, others);
+        let rooms: Vec<_> = mapped.iter().map(Mapped::room).collect();
+        let own = OwnMemory::outside(&rooms)?;
+        // Without the right to lock, what was run once is as good as locked unless memory is short.
+        let is_locked = own.lock();
+        let mut threads = process.threads_of(self.number);
+        if threads.any(|thread| process.threads[thread].steps.contains(&Step::Fork)) {
+            own.keep_from_forks();
+        }
+        meeting.has_locked(is_locked);
+        Ok(first)
+    }
+
+    /// Waits until all processes are ready, and for the parent's word. The first thread, and
+    /// whether the memory of all is locked.
+    fn prepare(
+        self,
+        mut first: Option<Thread<'a>>,
+        input: &mut BufReader<StdinLock>,
+    ) -> Result<(Option<Thread<'a>>, bool), Error> {
+        let Shared { process, mapped, meeting, .. } = self.shared;
+        let locked = meeting.await_locked(process.processes());
+        // Only now: what it maps of the files must not be locked.
+        if let Some(first) = first.as_mut().filter(|_| process.settle) {
+            first.watch(self.shared)?;
+        }
+        let addresses = mapped.iter().map(|mapped| mapped.address() as u64).collect();
+        reply(&Reply::Ready { addresses, forked: self.forked.to_vec() })?;
+        await_begin(input, process.is_governed)?;
+        // By now the limit of the memory is that of the run.
+        mapping::hold(process.anonymous)?;
+        Ok((first, locked))
+    }
+
+    /// Has `thread` take its steps when it may begin.
+    fn take_steps(self, thread: Thread) {
+        self.shared.meeting.start.wait(thread.number);
+        self.end(thread);
+    }
+
+    /// Has `thread` take its steps, and waits until all threads have.
+    fn end(self, thread: Thread) {
+        let number = thread.number;
+        // The others may run for long.
+        let (rounds, costs) = thread.run(self.shared).unwrap_or_else(|error| fail(&error));
+        self.shared.meeting.results.end(number, rounds, &costs);
+    }
 }
 
-/// Maps what is there at the start, and waits for the parent's word. The first thread, and whether
-/// the memory of all is locked.
-fn prepare<'a>(
-    process: &'a Process,
-    files: Files<'a>,
-    others: Vec<std::thread::Thread>,
-    meeting: &Meeting<'a>,
-    input: &mut BufReader<StdinLock>,
-) -> Result<(Thread<'a>, bool), Error> {
-    let mut first = Thread::prepare(process, 0)?;
-    meeting.start.all_are_ready(others);
-    // Without the right to lock, what was run once is as good as locked unless memory is short.
-    let locked = mlockall(MlockAllFlags::CURRENT).is_ok();
-    // Only now: memory that is mapped later is not locked, and the files must not be.
-    let shared = share(process, files)?;
-    let shared = meeting.shared.get_or_init(|| shared);
-    if process.settle {
-        first.watch(shared)?;
+/// Runs until there is something to read. A governor has a thread give advice while that runs, and
+/// leaves one alone that waits in a system call.
+fn run_until_readable(input: &BufReader<StdinLock>) {
+    let waited_for = &mut [PollFd::new(input.get_ref(), PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    while input.buffer().is_empty() && poll(waited_for, Some(&at_once)) == Ok(0) {
+        (0..RUNS_BETWEEN).for_each(|_| spin_loop());
     }
-    bus::tell()?;
-    let addresses = shared.mapped.iter().map(|mapped| mapped.address() as u64).collect();
-    reply(&Reply::Ready { addresses })?;
-    await_begin(input)?;
-    // By now the limit of the memory is that of the run.
-    mapping::hold(process.anonymous)?;
-    Ok((first, locked))
 }
+
+/// How often a thread spins between two looks: some tens of microseconds.
+const RUNS_BETWEEN: u32 = 1_000;
 
 /// Waits for the parent's word, and holds the pages that it asks for until then.
-fn await_begin(input: &mut BufReader<StdinLock>) -> Result<(), Error> {
+fn await_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(), Error> {
     let mut held = Vec::new();
     let mut word = [0];
     loop {
+        if is_governed {
+            run_until_readable(input);
+        }
         if input.read_exact(&mut word).is_err() {
             // The parent is gone, or has thought better of it.
             exit(1);
@@ -148,35 +240,10 @@ fn await_begin(input: &mut BufReader<StdinLock>) -> Result<(), Error> {
     }
 }
 
-/// What the threads of `process` share, with what is mapped at the start.
-fn share<'a>(process: &'a Process, files: Files<'a>) -> Result<Shared<'a>, Error> {
-    let reserve = |area| Mapped::reserve(area, files.path(area.open));
-    let mapped = process.mappings.iter().map(reserve).collect::<Result<Vec<_>, _>>()?;
-    for (area, mapped) in process.mappings.iter().zip(&mapped).filter(|(area, _)| area.at_start) {
-        mapped.map(files.of(area.open), files.path(area.open))?;
-    }
-    Ok(Shared { process, files, mapped, order: Order::of(process) })
-}
-
-/// Starts thread `number`, which waits until all begin.
-fn start<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
-    process: &'env Process,
-    number: usize,
-    meeting: &'env Meeting<'env>,
-) -> Result<ScopedJoinHandle<'scope, Taken>, Error> {
-    let body = move || {
-        let thread = Thread::prepare(process, number).unwrap_or_else(|error| fail(&error));
-        meeting.start.wait(number);
-        take_steps(thread, meeting)
-    };
+fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    body: impl FnOnce() + Send + 'scope,
+) -> Result<(), Error> {
     let started = Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, body);
-    started.map_err(|error| Error::call("start a thread of the probe", error))
-}
-
-fn take_steps(thread: Thread, meeting: &Meeting) -> Taken {
-    let shared = meeting.shared.get().expect("it is there before all begin");
-    // The others may run for long.
-    let costs = thread.run(shared).unwrap_or_else(|error| fail(&error));
-    (Instant::now(), costs)
+    started.map(drop).map_err(|error| Error::call("start a thread of the probe", error))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::process::{Area, Process};
+use super::process::Process;
 use crate::Error;
 use crate::residency::CacheStat;
 
@@ -22,13 +22,9 @@ impl<'a> Files<'a> {
     /// Opens what `process` opens.
     pub(super) fn open(process: &'a Process) -> Result<Self, Error> {
         raise_limit(process.opens.len() as u64 + OTHER_DESCRIPTORS)?;
-        // The pieces of a shared mapping can be made writable only if the file is.
-        let writes = |open| {
-            let mut of_open = process.mappings.iter().filter(|area| area.open == open);
-            of_open.any(Area::shares_writes)
-        };
         let opens = process.opens.iter().enumerate();
-        let opens = opens.map(|(open, &file)| open_one(&process.files[file], writes(open)));
+        let opens = opens
+            .map(|(open, &file)| open_one(&process.files[file], process.opens_for_writing(open)));
         Ok(Files { process, opens: opens.collect::<Result<_, _>>()? })
     }
 

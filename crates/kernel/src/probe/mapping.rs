@@ -1,6 +1,7 @@
 //! The mappings of the child, at addresses of our choice.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use filemap_core::address::mapping::SplitProt;
 use filemap_core::address::vma::{AdviceFlag, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::Madvise;
+use filemap_job::program::{Madvise, Protection};
 use rustix::io::Errno;
 use rustix::mm::{
     Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous,
-    mprotect,
+    mprotect, munmap,
 };
 
 use super::access::RETURN;
@@ -22,7 +23,8 @@ use crate::{Error, page_size};
 /// Whether [`RETURN`] is code of this machine.
 const HAS_RETURN: bool = cfg!(target_arch = "x86_64");
 
-/// Addresses of a mapping. They stay taken until the process ends, whether it is there or not.
+/// Addresses of a mapping, whether it is there or not. They are taken until it is first unmapped;
+/// from then on nothing else is mapped while threads take their steps.
 pub(super) struct Mapped<'a> {
     area: &'a Area,
     room: Room,
@@ -31,6 +33,8 @@ pub(super) struct Mapped<'a> {
     callable: bool,
     /// Only the thread that maps and unmaps it uses it meanwhile.
     is_there: AtomicBool,
+    /// Whether its addresses are taken where it is not there.
+    is_reserved: AtomicBool,
 }
 
 /// Addresses that nothing else gets.
@@ -59,19 +63,22 @@ impl<'a> Mapped<'a> {
         let bytes = usize::try_from(area.pages.bytes(page)).map_err(|_| too_long(path))?;
         let room = Room::take(bytes, area.shift.0 * page, path)?;
         let callable = area.executable && HAS_RETURN;
-        let is_there = AtomicBool::new(false);
-        Ok(Mapped { area, room, page: page as usize, callable, is_there })
+        let (is_there, is_reserved) = (AtomicBool::new(false), AtomicBool::new(true));
+        Ok(Mapped { area, room, page: page as usize, callable, is_there, is_reserved })
     }
 
     /// Maps its part of `file`, which is at `path`.
     pub(super) fn map(&self, file: &File, path: &Path) -> Result<(), Error> {
-        let kind = if self.area.private { MapFlags::PRIVATE } else { MapFlags::SHARED };
+        let mut kind = if self.area.private { MapFlags::PRIVATE } else { MapFlags::SHARED };
+        kind |= match self.is_reserved.load(Ordering::Relaxed) {
+            true => MapFlags::FIXED,
+            false => MapFlags::FIXED_NOREPLACE,
+        };
         for part in parts(self.area) {
             // SAFETY: the range lies inside the room that this has taken and nobody else uses, as
-            // the process was checked.
+            // the process was checked; or it takes the place of nothing.
             unsafe {
                 let address = self.at(part.start);
-                let kind = kind | MapFlags::FIXED;
                 mmap(address, part.bytes, part.protection, kind, file, part.offset)
             }
             .map_err(|errno| refused(path, part.protection, errno))?;
@@ -82,11 +89,19 @@ impl<'a> Mapped<'a> {
         Ok(())
     }
 
-    /// Takes the mapping away, with its page-table pages, and keeps the addresses.
+    /// Takes the mapping away, with its page-table pages.
     pub(super) fn unmap(&self) -> Result<(), Error> {
         self.is_there.store(false, Ordering::Relaxed);
+        self.is_reserved.store(false, Ordering::Relaxed);
         // All of the room: a neighbour in the same page-table page would keep that.
-        self.room.empty()
+        // SAFETY: nobody else uses the room, and nobody has a reference into it.
+        let done = unsafe { munmap(self.room.start as *mut _, self.room.bytes) };
+        done.map_err(|errno| Error::call("take the mapping away", errno))
+    }
+
+    /// The addresses that are its own.
+    pub(super) fn room(&self) -> Range<usize> {
+        self.room.start..self.room.start + self.room.bytes
     }
 
     /// Where it begins.
@@ -203,6 +218,25 @@ impl<'a> Mapped<'a> {
         })
     }
 
+    /// Has `pages` pages from page `first` on used for more than they were mapped for, or for that.
+    pub(super) fn protect(
+        &self,
+        protection: Protection,
+        first: PageCount,
+        pages: PageCount,
+    ) -> Result<(), Error> {
+        assert!((first + pages) <= self.area.pages, "a protection outside the mapping");
+        let mut flags = MprotectFlags::READ;
+        let Area { writable, executable, .. } = self.area;
+        flags.set(MprotectFlags::WRITE, *writable || protection == Protection::Write);
+        flags.set(MprotectFlags::EXEC, *executable || protection == Protection::Exec);
+        let page = page_size();
+        let (start, bytes) = (first.bytes(page) as usize, pages.bytes(page) as usize);
+        // SAFETY: a part of this mapping, whose pages stay readable.
+        let done = unsafe { mprotect(self.at(start), bytes, flags) };
+        done.map_err(|errno| Error::call("protect a part of the mapping", errno))
+    }
+
     fn split(&self, protection: ProtFlags) -> Result<(), Error> {
         let Some(split) = self.area.split else { return Ok(()) };
         let pages = self.area.pages.0;
@@ -230,31 +264,16 @@ impl Room {
         let shift = (shift_bytes % table) as usize;
         let table = table as usize;
         let whole = bytes.checked_add(shift + 2 * table).ok_or_else(|| too_long(path))?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
-        let start = unsafe { unused(null_mut(), whole, MapFlags::empty())? };
+        let start = unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::empty(), flags) };
+        let start = start
+            .map_err(|errno| Error::call("reserve addresses for the mapping", errno))?
+            as usize;
         // At least a page before the mapping and behind it is left, so that it is a VMA of its own.
         let base = (start + 1).next_multiple_of(table) + shift;
         Ok(Room { start, bytes: whole, base })
     }
-
-    /// Takes away what is mapped in it. The addresses stay taken at every moment: between a
-    /// `munmap(2)` and an `mmap(2)` of two calls, another thread could get them.
-    fn empty(self) -> Result<(), Error> {
-        // SAFETY: nobody else uses the room, and nobody has a reference into it.
-        unsafe { unused(self.start as *mut _, self.bytes, MapFlags::FIXED) }.map(|_| ())
-    }
-}
-
-/// Takes addresses that cannot be accessed.
-///
-/// # Safety
-/// With `MAP_FIXED`, nobody uses what is mapped there.
-unsafe fn unused(at: *mut libc::c_void, bytes: usize, flags: MapFlags) -> Result<usize, Error> {
-    let flags = flags | MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: the caller has seen to it that nobody uses what this takes the place of.
-    let area = unsafe { mmap_anonymous(at, bytes, ProtFlags::empty(), flags) };
-    area.map(|area| area as usize)
-        .map_err(|errno| Error::call("reserve addresses for the mapping", errno))
 }
 
 /// A page of anonymous memory that can be accessed like a mapped file: `area`, of one page.
@@ -267,7 +286,8 @@ pub(super) fn anonymous(area: &Area) -> Result<Mapped<'_>, Error> {
         .map_err(|errno| Error::call("map a page", errno))? as usize;
     let callable = area.executable && HAS_RETURN;
     let room = Room { start: base, bytes, base };
-    Ok(Mapped { area, room, page: bytes, callable, is_there: AtomicBool::new(true) })
+    let (is_there, is_reserved) = (AtomicBool::new(true), AtomicBool::new(false));
+    Ok(Mapped { area, room, page: bytes, callable, is_there, is_reserved })
 }
 
 /// Takes `pages` pages that no file backs, and keeps them in memory.
@@ -323,6 +343,14 @@ fn refused(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
             format!("an executable mapping of '{}'", path.display()),
             "its filesystem is mounted noexec: name a directory elsewhere in TMPDIR",
         );
+    }
+    if errno == Errno::EXIST {
+        return Error::Child {
+            message: format!(
+                "the addresses of a mapping of '{}' were taken while it was not there",
+                path.display()
+            ),
+        };
     }
     Error::os("map", path, errno)
 }

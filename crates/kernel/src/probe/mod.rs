@@ -5,6 +5,7 @@
 //! calls [`main_if_child`] first thing in its `main`.
 
 mod access;
+mod barriers;
 mod bus;
 mod busy;
 mod child;
@@ -12,17 +13,24 @@ pub mod cpus;
 mod files;
 mod flushes;
 mod folio_ops;
+mod fork_step;
+mod forked;
 mod mapping;
+mod meeting;
 mod meter;
 mod order;
 mod outcome;
+mod own_memory;
 mod own_page;
 mod piped;
 mod plan;
 mod populate;
 mod process;
+mod results;
 mod settle;
+mod shared;
 mod start;
+mod step;
 mod thrash;
 mod thread;
 mod wire;
@@ -40,7 +48,8 @@ pub use folio_ops::{FolioProbe, FolioSample, Timing};
 pub use outcome::{Ended, EndedThread, Left, Outcome, PhaseCost};
 pub use piped::STARVED_EXIT_CODE;
 pub use plan::{Mapping, Plan};
-pub use process::{Area, Process, Step};
+pub use process::{Area, Process};
+pub use step::{Step, ThreadPlan};
 pub use thrash::{Progress, Thrash, Thrashing};
 
 pub(crate) use files::raise_limit;
@@ -86,6 +95,8 @@ pub struct Probe {
     governor: Option<Governor>,
     child: Piped,
     addresses: Vec<u64>,
+    /// Process ids of the processes that the child has forked.
+    forked: Vec<u32>,
 }
 
 impl Probe {
@@ -118,17 +129,17 @@ impl Probe {
     /// As for [`Probe::start`].
     pub fn start_at_flush(process: &Process) -> Result<Self, Error> {
         process.check()?;
-        Self::spawn(process, process.threads.len() == 1)
+        Self::spawn(process, process.is_alone())
     }
 
     fn spawn(process: &Process, notes_flushes: bool) -> Result<Self, Error> {
         let mut child = Piped::spawn(CHILD_ARGUMENT)?;
         child.send(&[u8::from(notes_flushes)]);
-        child.send(&process.encode());
+        child.send(&wire::frame(process));
         match child.receive()? {
-            Reply::Ready { addresses } => {
+            Reply::Ready { addresses, forked } => {
                 let governor = process.is_governed.then(|| Governor::beside(child.pid()));
-                Ok(Probe { governor: governor.transpose()?, child, addresses })
+                Ok(Probe { governor: governor.transpose()?, child, addresses, forked })
             }
             _ => Err(child.confused()),
         }
@@ -137,6 +148,11 @@ impl Probe {
     /// Process id of the child.
     pub fn pid(&self) -> u32 {
         self.child.pid()
+    }
+
+    /// Process ids of the child and of those that it has forked.
+    pub fn pids(&self) -> Vec<u32> {
+        [self.pid()].into_iter().chain(self.forked.iter().copied()).collect()
     }
 
     /// Process id of the governor of the child, which reads for it.
@@ -182,6 +198,7 @@ impl Probe {
                 None => ended,
             }),
             Reply::Bus(address) => {
+                let address = u64::from_le_bytes(address);
                 let before = self.addresses.iter().enumerate();
                 let before = before.filter(|(_, start)| **start <= address);
                 let nearest = before.max_by_key(|(_, start)| **start);

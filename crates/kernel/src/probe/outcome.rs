@@ -1,10 +1,12 @@
 //! What came out of a probe, and what each of its phases cost.
 
+use serde::{Deserialize, Serialize};
+
 use crate::governor::Governor;
 use crate::residency::PageSet;
 
 /// What one phase cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseCost {
     /// Minor faults.
     pub minor: u64,
@@ -15,7 +17,7 @@ pub struct PhaseCost {
     /// How long it took.
     pub elapsed_ns: u64,
     /// Pages of all files in the cache at its end, and evicted since the run began: of a process of
-    /// one thread that takes more than one step, where the kernel tells.
+    /// one thread that takes more than one step, each once, where the kernel tells.
     pub left: Option<Left>,
     /// Pages of its file that it dropped from the cache, where it is that kind of step and the
     /// kernel tells.
@@ -24,8 +26,54 @@ pub struct PhaseCost {
     pub counts_waits: bool,
 }
 
+impl PhaseCost {
+    /// As words, in which all ones are what is not known.
+    pub(super) fn to_words(self) -> [u64; 8] {
+        let left = self.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
+        [
+            self.minor,
+            self.major,
+            self.read_bytes.unwrap_or(u64::MAX),
+            self.elapsed_ns,
+            left.cached,
+            left.evicted,
+            self.dropped.unwrap_or(u64::MAX),
+            u64::from(self.counts_waits),
+        ]
+    }
+
+    pub(super) fn from_words(words: [u64; 8]) -> PhaseCost {
+        let [minor, major, read_bytes, elapsed_ns, cached, evicted, dropped, counts_waits] = words;
+        let known = |word: u64| Some(word).filter(|&word| word != u64::MAX);
+        PhaseCost {
+            minor,
+            major,
+            read_bytes: known(read_bytes),
+            elapsed_ns,
+            left: known(cached).map(|cached| Left { cached, evicted }),
+            dropped: known(dropped),
+            counts_waits: counts_waits != 0,
+        }
+    }
+
+    /// What it cost together with what it cost `again`, which came later.
+    pub(super) fn and(self, again: PhaseCost) -> PhaseCost {
+        let both =
+            |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
+        PhaseCost {
+            minor: self.minor + again.minor,
+            major: self.major + again.major,
+            read_bytes: both(self.read_bytes, again.read_bytes),
+            elapsed_ns: self.elapsed_ns + again.elapsed_ns,
+            left: again.left,
+            dropped: both(self.dropped, again.dropped),
+            counts_waits: self.counts_waits || again.counts_waits,
+        }
+    }
+}
+
 /// What a phase left of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
     /// Pages in the cache.
     pub cached: u64,
@@ -47,12 +95,14 @@ pub struct Outcome {
 }
 
 /// What came out of a process.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     /// Whether the child's own memory was locked, so that none of the faults are its own.
     pub locked: bool,
     /// Each thread.
     pub threads: Vec<EndedThread>,
+    /// When the last of them ended, by `CLOCK_MONOTONIC`.
+    pub ended_ns: u64,
     /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
     pub mapped: PageSet,
     /// Accesses that a process of one thread had begun 2, 4, 6 and so on seconds after it began:
@@ -66,13 +116,13 @@ impl Ended {
     /// A process that nobody governed.
     pub(super) fn new(
         locked: bool,
-        threads: Vec<EndedThread>,
+        (threads, ended_ns): (Vec<EndedThread>, u64),
         mapped: PageSet,
         begun_at_flushes: Vec<u64>,
     ) -> Ended {
         let steps = threads.iter().flat_map(|thread| &thread.steps);
         let read_bytes = steps.map(|step| step.read_bytes).sum();
-        Ended { locked, threads, mapped, begun_at_flushes, read_bytes }
+        Ended { locked, threads, ended_ns, mapped, begun_at_flushes, read_bytes }
     }
 
     /// The same with what `governor` read, which it then ends. In which step it did so is not
@@ -88,10 +138,12 @@ impl Ended {
 }
 
 /// What came out of one thread of a process.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndedThread {
     /// From where all threads began to its own end.
     pub elapsed_ns: u64,
-    /// What each of its steps cost.
+    /// How often it has taken its steps.
+    pub rounds: u64,
+    /// What each of its steps cost, in all rounds together.
     pub steps: Vec<PhaseCost>,
 }

@@ -4,12 +4,22 @@ use std::io::{BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use super::wire::{Reply, read_reply};
+use super::wire::{Reply, read};
 use crate::Error;
 use crate::child::Running;
 
 /// Exit code of a child that could not allocate memory.
 pub const STARVED_EXIT_CODE: i32 = 4;
+
+/// Where the C library is told how to start.
+const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// `tunables` with which the C library registers no restartable sequences. The kernel would write
+/// into memory of each thread that a forked child does not have.
+fn without_rseq(tunables: Option<String>) -> String {
+    let before = tunables.filter(|text| !text.is_empty()).map_or(String::new(), |text| text + ":");
+    before + "glibc.pthread.rseq=0"
+}
 
 /// This program, run again with a hidden argument. It is killed when this drops.
 #[derive(Debug)]
@@ -23,7 +33,8 @@ impl Piped {
     /// Starts the child that `argument` names.
     pub(super) fn spawn(argument: &str) -> Result<Piped, Error> {
         let mut command = Command::new("/proc/self/exe");
-        command.arg(argument).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(argument).env(TUNABLES, without_rseq(std::env::var(TUNABLES).ok()));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // A signal from the terminal is for the parent, which then ends the child.
         command.process_group(0);
         let child = Running::spawn(&mut command);
@@ -46,7 +57,7 @@ impl Piped {
 
     /// What it answers.
     pub(super) fn receive(&mut self) -> Result<Reply, Error> {
-        match read_reply(&mut self.output) {
+        match read(&mut self.output) {
             Ok(Reply::Failed(message)) => Err(Error::Child { message }),
             Ok(Reply::Starved(message)) => Err(Error::Starved { message }),
             Ok(reply) => Ok(reply),

@@ -9,7 +9,8 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::Segment;
 
 use super::access::Access;
-use super::process::{Area, Process, Step};
+use super::process::{Area, Process};
+use super::step::{Step, ThreadPlan};
 use crate::{Error, page_size};
 
 /// The mapping of a probe.
@@ -65,8 +66,7 @@ impl Plan {
             files: vec![self.path.clone()],
             opens: vec![0],
             mappings: vec![self.area()],
-            threads: vec![self.phases.iter().map(step).collect()],
-            after: Vec::new(),
+            threads: vec![ThreadPlan::once(self.phases.iter().map(step).collect())],
             settle: self.settle,
             report_mapped: self.report_mapped,
             is_governed: self.is_governed,

@@ -1,4 +1,4 @@
-//! What a probe's child does: files that it opens, what it maps of them, and its threads.
+//! What a probe's child is: files that it opens, what it maps of them, and its threads.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,19 @@ use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::Segment;
-use filemap_job::program::{Fadvise, Madvise, StepOf};
+use filemap_job::program::Protection;
+use serde::{Deserialize, Serialize};
 
 use super::access::{Access, MAX_READ_BYTES};
+use super::step::{Step, ThreadPlan};
 use crate::Error;
 
-/// A child process: its files, open file descriptions, mappings and threads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A child process: its files, open file descriptions, mappings and threads. Where threads are of
+/// other processes, it forks those when it has opened and mapped all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Paths of the files: at least one.
+    #[serde(with = "super::wire::paths")]
     pub files: Vec<PathBuf>,
     /// What it opens, each a file by its number. Every one has readahead state of its own.
     pub opens: Vec<usize>,
@@ -23,10 +27,9 @@ pub struct Process {
     /// Pages that it holds beside the files, touched and locked before the first step.
     pub anonymous: PageCount,
     /// What each thread does: at least one.
-    pub threads: Vec<Vec<Step>>,
-    /// Of each thread, the steps that begin when steps of other threads are done; no thread has any
-    /// where this is empty.
-    pub after: Vec<Vec<(usize, Vec<StepOf>)>>,
+    pub threads: Vec<ThreadPlan>,
+    /// How many threads have to come to each barrier before all go on.
+    pub barriers: Vec<usize>,
     /// How many CPUs it may run on; all that it has if not given.
     pub cpus: Option<u64>,
     /// After each access, waits until nothing of its file is still being read. What the kernel
@@ -39,7 +42,7 @@ pub struct Process {
 }
 
 /// A mapping of an open file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Area {
     /// The open file, by its number.
     pub open: usize,
@@ -65,48 +68,6 @@ pub struct Area {
     pub segments: Vec<Segment>,
     /// Whether it is there before the first step.
     pub at_start: bool,
-}
-
-/// What a thread does next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// `mmap(2)` of a mapping, by its number.
-    Map(usize),
-    /// `munmap(2)` of a mapping, by its number.
-    Unmap(usize),
-    /// `madvise(2)` for a part of a mapping.
-    Madvise {
-        /// The mapping, by its number.
-        mapping: usize,
-        /// What it says.
-        advice: Madvise,
-        /// Its first page, counted from the mapping's first.
-        first: PageCount,
-        /// Its pages.
-        pages: PageCount,
-    },
-    /// `posix_fadvise(2)` for a part of an open file.
-    Fadvise {
-        /// The open file, by its number.
-        open: usize,
-        /// What it says.
-        advice: Fadvise,
-        /// Where it begins, in bytes.
-        offset_bytes: u64,
-        /// How long it is; `None` is up to the end of the file.
-        len_bytes: Option<u64>,
-    },
-    /// Accesses, one after the other.
-    Accesses {
-        /// The open file that is read from, by its number.
-        open: usize,
-        /// The mapping whose pages are accessed, by its number, if any are.
-        mapping: Option<usize>,
-        /// Which.
-        accesses: Vec<Access>,
-        /// Time that the thread is busy with something else after each of them.
-        think_ns: u64,
-    },
 }
 
 impl Area {
@@ -201,7 +162,7 @@ impl Area {
 impl Process {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.mappings.iter().try_for_each(Area::check)?;
-        for step in self.threads.iter().flatten() {
+        for step in self.steps() {
             let Step::Accesses { mapping, accesses, .. } = step else { continue };
             for access in accesses {
                 check_read(*access)?;
@@ -213,23 +174,46 @@ impl Process {
         Ok(())
     }
 
+    /// Every step, whoever takes it.
+    pub(super) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.threads.iter().flat_map(|thread| &thread.steps)
+    }
+
     /// Every access, whoever makes it.
     pub(super) fn accesses(&self) -> impl Iterator<Item = &Access> {
-        self.threads.iter().flatten().flat_map(Step::accesses)
-    }
-}
-
-impl Step {
-    pub(super) fn accesses(&self) -> &[Access] {
-        match self {
-            Step::Accesses { accesses, .. } => accesses,
-            Step::Map(_) | Step::Unmap(_) | Step::Madvise { .. } | Step::Fadvise { .. } => &[],
-        }
+        self.steps().flat_map(Step::accesses)
     }
 
-    /// Whether the thread is busy with something else between its accesses.
-    pub(super) fn thinks(&self) -> bool {
-        matches!(self, Step::Accesses { think_ns: 1.., .. })
+    /// How many processes there are: at least one, and those of threads.
+    pub(super) fn processes(&self) -> usize {
+        self.threads.iter().map(|thread| thread.process + 1).max().unwrap_or(1)
+    }
+
+    /// The threads of process `number`, by their numbers.
+    pub(super) fn threads_of(&self, number: usize) -> impl Iterator<Item = usize> {
+        let of_it = move |(_, thread): &(usize, &ThreadPlan)| thread.process == number;
+        self.threads.iter().enumerate().filter(of_it).map(|(thread, _)| thread)
+    }
+
+    /// Whether there is one thread, and no process beside its own.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.threads.len() == 1 && self.processes() == 1
+    }
+
+    /// Whether an open file, by its number, is opened for writing as well: a shared mapping of it
+    /// can be made writable only then.
+    pub(super) fn opens_for_writing(&self, open: usize) -> bool {
+        let protects = |number: usize| {
+            let makes_writable = |step: &Step| match step {
+                Step::Mprotect { mapping, protection, .. } => {
+                    *mapping == number && *protection == Protection::Write
+                }
+                _ => false,
+            };
+            !self.mappings[number].private && self.steps().any(makes_writable)
+        };
+        let of_open = self.mappings.iter().enumerate().filter(|(_, area)| area.open == open);
+        of_open.into_iter().any(|(number, area)| area.shares_writes() || protects(number))
     }
 }
 

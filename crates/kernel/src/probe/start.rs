@@ -1,89 +1,72 @@
-//! How the threads of a process begin: in order, and at once where there are CPUs for them.
+//! How the threads of all processes begin: in order, and at once where there are CPUs for them.
 
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex, OnceLock};
-use std::thread::{Thread, park};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cpus::Modest;
+use super::process::Process;
+use super::shared::{Count, SharedMemory};
+use crate::clock::now_ns;
 
 /// The start of all threads. One barrier for all would not do: on a CPU that they share, a thread
 /// that is woken mostly runs before the one that woke it, so that the last begins first.
 pub(super) struct Start {
-    ready: Barrier,
-    /// All but the first.
-    others: OnceLock<Vec<Thread>>,
+    /// Which threads may begin.
+    may_begin: &'static [Count],
     /// Threads that begin together: there is a CPU for each.
     together: usize,
-    /// How many may begin.
-    may_begin: AtomicUsize,
     /// How many of those that begin together are on a CPU.
-    on_cpu: AtomicUsize,
+    on_cpu: &'static AtomicU64,
     /// When the last of them came: none has gone on before.
-    begins: Mutex<Instant>,
+    begins_ns: &'static AtomicU64,
 }
 
 impl Start {
-    /// For so many threads on so many CPUs.
-    pub(super) fn new(threads: usize, cpus: usize) -> Start {
+    /// For the threads of `process`, and of those that it forks, on so many CPUs.
+    pub(super) fn of(process: &Process, cpus: usize, memory: &mut SharedMemory) -> Start {
+        let threads = process.threads.len();
+        let words = memory.take(2);
         Start {
-            ready: Barrier::new(threads),
-            others: OnceLock::new(),
+            may_begin: memory.take(threads),
             together: threads.min(cpus.max(1)),
-            may_begin: AtomicUsize::new(0),
-            on_cpu: AtomicUsize::new(0),
-            begins: Mutex::new(Instant::now()),
+            on_cpu: &words[0],
+            begins_ns: &words[1],
         }
     }
 
-    /// The first thread names the others, which it has started, and waits until all are ready.
-    pub(super) fn all_are_ready(&self, others: Vec<Thread>) {
-        self.others.get_or_init(|| others);
-        self.ready.wait();
+    /// Lets the threads begin, all of which are ready.
+    pub(super) fn begin(&self) {
+        self.may_begin[..self.together].iter().for_each(|thread| {
+            thread.add();
+        });
     }
 
-    /// Lets the first thread begin, which calls this, and with it the others. Returns a time before
-    /// which none of them has begun: this thread may be the last that goes on.
-    pub(super) fn begin_first(&self) -> Instant {
-        (0..self.together).for_each(|number| self.let_begin(number));
-        self.begin(0);
-        *self.begins.lock().expect("nobody panics")
+    /// A time before which no thread has begun, where all have.
+    pub(super) fn begins_ns(&self) -> u64 {
+        self.begins_ns.load(Ordering::Acquire)
     }
 
-    /// Another thread is ready, and waits until it may begin.
+    /// Thread `number`, which calls this, waits until it may begin. Those for which there is a CPU
+    /// wait for each other on it. Each of the rest comes behind the one before it, which wakes it
+    /// when it gets a CPU itself.
     pub(super) fn wait(&self, number: usize) {
-        self.ready.wait();
-        let modest = Modest::begin();
-        while self.may_begin.load(Ordering::Acquire) <= number {
-            park();
+        let may_begin = &self.may_begin[number];
+        if may_begin.get() == 0 {
+            let modest = Modest::begin();
+            may_begin.reach(1);
+            drop(modest);
         }
-        drop(modest);
-        self.begin(number);
-    }
-
-    /// Those for which there is a CPU wait for each other on it. Each of the rest comes behind the
-    /// one before it, which wakes it when it gets a CPU itself.
-    fn begin(&self, number: usize) {
         if number < self.together {
-            let mut begins = self.begins.lock().expect("nobody panics");
-            *begins = Instant::now();
-            drop(begins);
+            self.begins_ns.fetch_max(now_ns(), Ordering::AcqRel);
             self.on_cpu.fetch_add(1, Ordering::AcqRel);
-            while self.on_cpu.load(Ordering::Acquire) < self.together {
+            while self.on_cpu.load(Ordering::Acquire) < self.together as u64 {
                 spin_loop();
             }
         }
-        if number + 1 >= self.together {
-            self.let_begin(number + 1);
-        }
-    }
-
-    fn let_begin(&self, number: usize) {
-        self.may_begin.fetch_max(number + 1, Ordering::AcqRel);
-        let others = self.others.get().expect("they are named before any begins");
-        if let Some(other) = number.checked_sub(1).and_then(|other| others.get(other)) {
-            other.unpark();
+        if number + 1 >= self.together
+            && let Some(next) = self.may_begin.get(number + 1)
+        {
+            next.add();
         }
     }
 }

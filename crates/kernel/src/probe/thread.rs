@@ -6,20 +6,23 @@ use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use filemap_job::program::{Fadvise, Madvise, StepOf};
+use filemap_job::program::{Fadvise, Madvise, Rounds, StepOf};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::busy::Busy;
 use super::files::Files;
 use super::flushes::begin_access;
+use super::fork_step::ForkStack;
 use super::mapping::{self, Mapped};
+use super::meeting::Meeting;
 use super::meter::Meter;
-use super::order::Order;
 use super::populate::{self, Populated};
-use super::process::{Area, Process, Step};
+use super::process::{Area, Process};
 use super::settle::{NewReads, Settle};
+use super::step::{Step, ThreadPlan};
 use super::{Access, Left, PhaseCost};
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
@@ -27,20 +30,21 @@ use crate::{Error, page_size};
 /// What is counted at the end of each step is not worth it for more files times steps than these.
 const MAX_COUNTED: usize = 200_000;
 
-/// What all threads of a process share.
+/// What all threads share.
 pub(super) struct Shared<'a> {
     pub(super) process: &'a Process,
     pub(super) files: Files<'a>,
     pub(super) mapped: Vec<Mapped<'a>>,
-    pub(super) order: Order,
+    pub(super) meeting: Meeting,
 }
 
 /// A thread with everything that its steps need, already in memory.
 pub(super) struct Thread<'a> {
-    number: usize,
-    steps: &'a [Step],
-    /// The steps that wait for other threads.
+    pub(super) number: usize,
+    plan: &'a ThreadPlan,
+    /// The steps that wait for other threads, as far as they are to come.
     after: &'a [(usize, Vec<StepOf>)],
+    fork_stack: Option<ForkStack>,
     meter: Meter,
     busy: Busy,
     buffer: Vec<u8>,
@@ -54,7 +58,8 @@ pub(super) struct Thread<'a> {
 impl<'a> Thread<'a> {
     /// Makes thread `number` of `process` ready. It is the one that calls this.
     pub(super) fn prepare(process: &'a Process, number: usize) -> Result<Self, Error> {
-        let steps = &process.threads[number];
+        let plan = &process.threads[number];
+        let steps = &plan.steps;
         let reads = steps.iter().flat_map(Step::accesses).map(|access| match access {
             Access::Read { bytes, .. } => *bytes,
             _ => 0,
@@ -63,16 +68,23 @@ impl<'a> Thread<'a> {
         let mut meter = Meter::open();
         warm_up(&mut meter, &mut buffer, process)?;
         let counted = steps.len().saturating_mul(process.files.len());
+        let is_alone = process.is_alone();
+        let takes_each_once = steps.len() > 1 && plan.rounds == Rounds::Times(1);
+        // Ones are written, so that the memory is there; zeros would not be.
+        let mut costs = vec![PhaseCost { minor: 1, ..PhaseCost::default() }; steps.len()];
+        costs.fill(PhaseCost { read_bytes: Some(0), dropped: Some(0), ..PhaseCost::default() });
+        let fork_stack = steps.contains(&Step::Fork).then(ForkStack::new).transpose()?;
         Ok(Thread {
             number,
-            steps,
-            after: process.after.get(number).map_or(&[], Vec::as_slice),
+            plan,
+            after: &plan.after,
+            fork_stack,
             meter,
             busy: Busy::new(steps.iter().any(Step::thinks)),
             buffer,
-            costs: Vec::with_capacity(steps.len()),
-            counts_left: process.threads.len() == 1 && steps.len() > 1 && counted <= MAX_COUNTED,
-            is_alone: process.threads.len() == 1,
+            costs,
+            counts_left: is_alone && takes_each_once && counted <= MAX_COUNTED,
+            is_alone,
             asked: NewReads::new(),
             settles: BTreeMap::new(),
         })
@@ -80,11 +92,11 @@ impl<'a> Thread<'a> {
 
     /// Opens what tells when nothing of a file is being read any more.
     pub(super) fn watch(&mut self, shared: &Shared) -> Result<(), Error> {
-        for step in self.steps {
+        for step in &self.plan.steps {
             let open = match step {
                 Step::Accesses { open, .. } | Step::Fadvise { open, .. } => *open,
                 Step::Madvise { mapping, .. } => shared.process.mappings[*mapping].open,
-                Step::Map(_) | Step::Unmap(_) => continue,
+                _ => continue,
             };
             let file = shared.process.opens[open];
             if let Entry::Vacant(unwatched) = self.settles.entry(file) {
@@ -94,33 +106,59 @@ impl<'a> Thread<'a> {
         Ok(())
     }
 
-    /// Takes its steps; what each cost.
-    pub(super) fn run(mut self, shared: &Shared) -> Result<Vec<PhaseCost>, Error> {
-        for (at, step) in self.steps.iter().enumerate() {
+    /// Takes its steps, as often as it is to. Returns how often that was, and what each cost.
+    pub(super) fn run(mut self, shared: &Shared) -> Result<(u64, Vec<PhaseCost>), Error> {
+        let begin = Instant::now();
+        let mut rounds = 0;
+        while self.plan.rounds.begins(rounds, begin.elapsed().as_nanos() as u64) {
+            self.round(shared)?;
+            rounds += 1;
+        }
+        Ok((rounds, self.costs))
+    }
+
+    fn round(&mut self, shared: &Shared) -> Result<(), Error> {
+        let order = &shared.meeting.order;
+        for (at, step) in self.plan.steps.iter().enumerate() {
             if let Some(((_, first), rest)) = self.after.split_first().filter(|(of, _)| of.0 == at)
             {
-                shared.order.wait(first);
+                order.wait(first);
                 self.after = rest;
             }
             let mut cost = self.step(step, shared)?;
-            shared.order.done(self.number);
+            order.done(self.number);
             if self.counts_left {
                 let stat = shared.files.cached();
                 cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
             }
-            self.costs.push(cost);
+            self.costs[at] = self.costs[at].and(cost);
         }
-        Ok(self.costs)
+        Ok(())
     }
 
     fn step(&mut self, step: &Step, shared: &Shared) -> Result<PhaseCost, Error> {
-        let Shared { process, files, mapped, .. } = shared;
+        let Shared { process, files, mapped, meeting } = shared;
         match step {
             Step::Map(number) => {
                 let open = process.mappings[*number].open;
                 self.meter.phase(|| mapped[*number].map(files.of(open), files.path(open)))
             }
             Step::Unmap(number) => self.meter.phase(|| mapped[*number].unmap()),
+            Step::Mprotect { mapping, protection, first, pages } => {
+                self.meter.phase(|| mapped[*mapping].protect(*protection, *first, *pages))
+            }
+            Step::Fork => {
+                let stack = self.fork_stack.as_ref().expect("a thread that forks has one");
+                self.meter.phase(|| stack.fork())
+            }
+            Step::Barrier(number) => self.meter.phase(|| {
+                meeting.barriers.wait(*number);
+                Ok(())
+            }),
+            Step::Sleep(ns) => self.meter.phase(|| {
+                sleep(Duration::from_nanos(*ns));
+                Ok(())
+            }),
             Step::Madvise { mapping, advice, first, pages } => {
                 let of = &process.mappings[*mapping];
                 let (file, page) = (process.opens[of.open], of.offset + *first);

@@ -298,7 +298,7 @@ mod tests {
     use filemap_job::{Job, JobSpec, Shown, ShownLog};
 
     use super::*;
-    use crate::engine::plan;
+    use crate::engine::process;
 
     const ADDRESS: u64 = 0x7f00_0000_0000;
 
@@ -326,7 +326,7 @@ mod tests {
     }
 
     fn read_seeing(job: &Job, shown: &[Tracepoint], seen: Seen) -> Vec<Decision> {
-        let process = plan(job, "file".as_ref()).expect("a plan").process();
+        let process = process(&job.program(), &["file".into()]);
         let event =
             |shown: &Tracepoint| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, tracepoint: *shown };
         let events: Vec<Event> = shown.iter().map(event).collect();

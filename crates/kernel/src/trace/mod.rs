@@ -1,8 +1,8 @@
 //! What the running kernel decides, by its tracepoints.
 //!
-//! A [`Trace`] records [`Event`]s. An [`Observer`] runs a job of either form under one, and reads
-//! the events as the [`Decision`](filemap_core::decision::Decision)s of the model. What it runs in
-//! a guest it sends to the host as a [`Recording`].
+//! A [`Trace`] records [`Event`]s. An [`Observer`] runs a program under one, and reads the events
+//! as the [`Decision`](filemap_core::decision::Decision)s of the model. What it runs in a guest it
+//! sends to the host as a [`Recording`].
 
 mod decisions;
 mod event;

@@ -1,4 +1,4 @@
-//! Runs a job under a trace, and reads what the kernel decided.
+//! Runs a program under a trace, and reads what the kernel decided.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use filemap_core::decision::Decision;
 use filemap_job::Seen;
-use rustix::time::{ClockId, clock_gettime};
+use filemap_job::program::Program;
 
 use super::event::Inode;
 use super::packed::PackedEvents;
@@ -15,6 +15,7 @@ use super::recording::Recording;
 use super::subject::{Places, Subject};
 use super::tracefs::{Trace, TraceFs};
 use crate::Error;
+use crate::clock::now_ns;
 use crate::cold::drop_file;
 use crate::engine::Runnable;
 use crate::interference::{pageout_interval, pause_before};
@@ -31,7 +32,7 @@ const MAX_RUNS: u32 = 8;
 /// Events for which there is room beyond twice as many as are expected.
 const SPARE_EVENTS: u64 = 1 << 16;
 
-/// Runs jobs under a trace. Where they name no file, on files that it makes.
+/// Runs programs under a trace. Where they name no file, on files that it makes.
 #[derive(Debug)]
 pub struct Observer {
     // Undone from the first to the last.
@@ -93,45 +94,45 @@ impl Observer {
         self.tracefs.seen()
     }
 
-    /// Makes the files of `job`: its own, or some on a filesystem of its kind and readahead size;
-    /// of a program whose segments are mapped a copy there.
+    /// Makes the files of `program`: its own, or some on a filesystem of its kind and readahead
+    /// size; of a program whose segments are mapped a copy there.
     ///
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
-    pub fn subject<W: Runnable>(&mut self, job: &W) -> Result<Subject, Error> {
-        self.places.subject(&job.needs())
+    pub fn subject(&mut self, program: &Program) -> Result<Subject, Error> {
+        self.places.subject(&program.needs())
     }
 
-    /// Runs `job` on cold files as it comes. A run in which others evict pages is repeated; of
+    /// Runs `program` on cold files as it comes. A run in which others evict pages is repeated; of
     /// several, this is the one with the fewest of them. `expected` is about how many events there
     /// will be.
     ///
     /// # Errors
     /// What no probe can do; a trace that is not complete.
-    pub fn observe<W: Runnable<Process = Process>>(
+    pub fn observe(
         &mut self,
-        job: &W,
+        program: &Program,
         subject: &Subject,
         expected: u64,
     ) -> Result<Observed, Error> {
-        let recording = self.recording(job, subject, expected)?;
-        Ok(recording.observed(job, &job.process(&subject.paths)?))
+        let recording = self.recording(program, subject, expected)?;
+        Ok(recording.observed(program, &program.process(&subject.paths)?))
     }
 
     /// What [`Observer::observe`] reads.
     ///
     /// # Errors
     /// As there.
-    pub fn recording<W: Runnable<Process = Process>>(
+    pub fn recording(
         &mut self,
-        job: &W,
+        program: &Program,
         subject: &Subject,
         expected: u64,
     ) -> Result<Recording, Error> {
-        let (process, inodes) = (job.process(&subject.paths)?, subject.inodes()?);
+        let (process, inodes) = (program.process(&subject.paths)?, subject.inodes()?);
         let run = |observer: &mut Observer| {
             let recording = observer.record(&process, &inodes, expected);
-            recording.map_err(|error| job.named(error))
+            recording.map_err(|error| program.named(error))
         };
         let mut best = run(self)?;
         for repeated in 1..MAX_RUNS {
@@ -147,39 +148,39 @@ impl Observer {
         Ok(best)
     }
 
-    /// Runs `job` on cold files, waiting after each access until nothing is being read, as often
-    /// as others disturb it; where they are known to come at intervals, in between. `expected` is
-    /// about how many events there will be.
+    /// Runs `program` on cold files, waiting after each access until nothing is being read, as
+    /// often as others disturb it; where they are known to come at intervals, in between.
+    /// `expected` is about how many events there will be.
     ///
     /// # Errors
     /// What no probe can do; a trace that is not complete; [`Error::Disturbed`] on a machine that
     /// does not leave the files' pages alone.
-    pub fn observe_settled<W: Runnable<Process = Process>>(
+    pub fn observe_settled(
         &mut self,
-        job: &W,
+        program: &Program,
         subject: &Subject,
         expected: u64,
     ) -> Result<Observed, Error> {
-        let recording = self.settled_recording(job, subject, expected)?;
-        Ok(recording.observed(job, &job.process(&subject.paths)?))
+        let recording = self.settled_recording(program, subject, expected)?;
+        Ok(recording.observed(program, &program.process(&subject.paths)?))
     }
 
     /// What [`Observer::observe_settled`] reads.
     ///
     /// # Errors
     /// As there.
-    pub fn settled_recording<W: Runnable<Process = Process>>(
+    pub fn settled_recording(
         &mut self,
-        job: &W,
+        program: &Program,
         subject: &Subject,
         expected: u64,
     ) -> Result<Recording, Error> {
-        let process = Process { settle: true, ..job.process(&subject.paths)? };
+        let process = Process { settle: true, ..program.process(&subject.paths)? };
         let inodes = subject.inodes()?;
         for repeated in 0..MAX_DISTURBED {
             let start = Instant::now();
             let recording = self.record(&process, &inodes, expected);
-            let recording = recording.map_err(|error| job.named(error))?;
+            let recording = recording.map_err(|error| program.named(error))?;
             let Some(at_ns) = recording.disturbed_at_ns() else {
                 return Ok(Recording { repeated, ..recording });
             };
@@ -246,10 +247,4 @@ impl Observer {
         }
         Ok(&self.trace.as_ref().expect("there is one now").0)
     }
-}
-
-/// Now by the clock of the events.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use filemap_job::Seen;
+use filemap_job::program::Program;
 
 use super::decisions::{Child, decisions};
 use super::event::{Event, Tracepoint};
@@ -50,30 +51,25 @@ impl Recording {
         self.events.len()
     }
 
-    /// What it shows of `job`, wherever that ran.
+    /// What it shows of `program`, wherever that ran.
     ///
     /// # Errors
-    /// It is of another job.
-    pub fn of_job<W: Runnable<Process = Process>>(&self, job: &W) -> Result<Observed, Error> {
+    /// It is of another one.
+    pub fn of_program(&self, program: &Program) -> Result<Observed, Error> {
         // Which decision is about which file is told by their order.
-        let paths = vec![PathBuf::from("file"); job.needs().files.len()];
-        let process = job.process(&paths)?;
-        let is_of_job = self.files == paths.len() && self.addresses.len() == process.mappings.len();
-        if !is_of_job {
+        let paths = vec![PathBuf::from("file"); program.files.len()];
+        let process = program.process(&paths)?;
+        let is_of_it = self.files == paths.len() && self.addresses.len() == process.mappings.len();
+        if !is_of_it {
             let reason = "it is of a job with other files or mappings";
             return Err(damaged(reason).into());
         }
-        Ok(self.observed(job, &process))
+        Ok(self.observed(program, &process))
     }
 
-    /// What it shows of `job`, which ran as `process`.
-    pub(super) fn observed<W: Runnable<Process = Process>>(
-        &self,
-        job: &W,
-        process: &Process,
-    ) -> Observed {
-        let needs = job.needs();
-        let (rules, pmd_order) = (&needs.rules, needs.machine.arch.pmd_order());
+    /// What it shows of `program`, which ran as `process`.
+    pub(super) fn observed(&self, program: &Program, process: &Process) -> Observed {
+        let (rules, pmd_order) = (&program.rules, program.machine.arch.pmd_order());
         let (pid, addresses) = (self.pid, self.addresses.as_slice());
         let child = Child { pid, process, addresses, rules, pmd_order, seen: self.seen };
         Observed {

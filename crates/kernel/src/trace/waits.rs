@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use filemap_core::units::PageIndex;
+use filemap_job::program::Awaited;
 use filemap_job::thrash::{Course, Histogram, Tries, WaitCourse};
 
 use super::event::{Fields, Inode, origin};
@@ -25,8 +26,12 @@ const EVENTS: [&str; 3] = [
     "filemap/mm_filemap_fault",
 ];
 
+/// A thread is about to wait for a lock: of whichever kind, where it has asked for `mmap_lock` for
+/// that. Not every kernel tells it.
+const CONTENDS: &str = "lock/contention_begin";
+
 /// What is waited for: the lock shared, and exclusive.
-const CAUSES: [&str; 2] = ["mmap_lock to read", "mmap_lock to write"];
+const CAUSES: [&str; 2] = [Awaited::MmapRead.name(), Awaited::MmapWrite.name()];
 
 /// Room for the events of all CPUs together, in KiB: about a million.
 const BUFFER_KIB: u64 = 96 << 10;
@@ -34,12 +39,14 @@ const BUFFER_KIB: u64 = 96 << 10;
 /// Room on each CPU at least.
 const LEAST_BUFFER_KIB: u64 = 1 << 10;
 
-/// An instance that records what the threads of one process wait for. When it is full, it keeps
+/// An instance that records what the threads of processes wait for. When it is full, it keeps
 /// what came first.
 #[derive(Debug)]
 pub struct WaitTrace {
     path: PathBuf,
     files: Vec<Inode>,
+    /// Whether it is told when a lock is waited for.
+    tells_contention: bool,
     _guard: Guard,
 }
 
@@ -54,6 +61,8 @@ pub struct TracedWaits {
     pub course: Option<WaitCourse>,
     /// Tries of faults.
     pub tries: Tries,
+    /// How often `mmap_lock` was taken to share it.
+    pub shared: u64,
     /// For how long this was recorded, where the buffer was full before the end.
     pub until_full: Option<Duration>,
 }
@@ -66,14 +75,15 @@ impl TracedWaits {
 }
 
 impl WaitTrace {
-    /// Records what the threads of process `pid` do that there are now, whose files are `files`.
+    /// Records what the threads of the processes `pids` do that there are now, whose files are
+    /// `files`.
     ///
     /// # Errors
     /// The kernel lacks one of the events.
     pub fn create(
         tracefs: &TraceFs,
         journal: &Journal,
-        pid: u32,
+        pids: &[u32],
         files: &[Inode],
     ) -> Result<Self, Error> {
         let missing = |event: &&str| !tracefs.root().join("events").join(event).exists();
@@ -84,14 +94,16 @@ impl WaitTrace {
         let instances = tracefs.root().join("instances");
         let (path, guard) =
             journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
-        let trace = WaitTrace { path, files: files.to_owned(), _guard: guard };
+        let tells_contention = !missing(&CONTENDS);
+        let trace = WaitTrace { path, files: files.to_owned(), tells_contention, _guard: guard };
         trace.write("tracing_on", "0")?;
         let buffer_kib = (BUFFER_KIB / cpus::allowed()).max(LEAST_BUFFER_KIB);
         trace.write("buffer_size_kb", &buffer_kib.to_string())?;
         trace.write("options/overwrite", "0")?;
         trace.write("trace_clock", "mono")?;
-        trace.write("set_event_pid", &threads_of(pid)?)?;
-        for event in EVENTS {
+        let threads = pids.iter().map(|&pid| threads_of(pid)).collect::<Result<String, _>>()?;
+        trace.write("set_event_pid", &threads)?;
+        for event in EVENTS.into_iter().chain(tells_contention.then_some(CONTENDS)) {
             trace.write(&format!("events/{event}/enable"), "1")?;
         }
         Ok(trace)
@@ -107,15 +119,15 @@ impl WaitTrace {
         self.write("tracing_on", "0")
     }
 
-    /// Reads what was recorded until it was stopped.
+    /// Reads what was recorded until it was stopped, up to `until_ns` by its clock.
     ///
     /// # Errors
     /// When a signal ends this process, and when it cannot be read.
-    pub fn read(&self) -> Result<TracedWaits, Error> {
+    pub fn read(&self, until_ns: u64) -> Result<TracedWaits, Error> {
         let path = self.path.join("trace");
         let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
-        let mut reading = Reading::new(&self.files);
+        let mut reading = Reading::new(&self.files, self.tells_contention, until_ns);
         let full = self.full_cpus()?;
         let mut line = Vec::new();
         loop {
@@ -169,8 +181,10 @@ fn threads_of(pid: u32) -> Result<String, Error> {
 enum Said {
     /// A thread asks for the lock.
     Asks { write: bool },
+    /// It waits for a lock.
+    Waits,
     /// It has been given the lock, or was refused.
-    Has { write: bool },
+    Has { write: bool, is_given: bool },
     /// A fault looks a page of a file up.
     LooksUp { file: usize, page: PageIndex },
 }
@@ -180,30 +194,46 @@ struct Reading<'a> {
     /// The files, and which has which number on its filesystem.
     files: &'a [Inode],
     numbers: BTreeMap<u64, usize>,
+    /// Whether it is told when a lock is waited for.
+    tells_contention: bool,
     events: Vec<(u64, u32, Said)>,
+    /// What comes later is not of the run.
+    until_ns: u64,
     /// When the last event of each CPU was.
     last_ns: BTreeMap<u32, u64>,
 }
 
 impl<'a> Reading<'a> {
-    fn new(files: &'a [Inode]) -> Self {
+    fn new(files: &'a [Inode], tells_contention: bool, until_ns: u64) -> Self {
         let numbers = files.iter().enumerate().map(|(file, inode)| (inode.number, file));
         let numbers = numbers.collect();
-        Reading { files, numbers, events: Vec::new(), last_ns: BTreeMap::new() }
+        let (events, last_ns) = (Vec::new(), BTreeMap::new());
+        Reading { files, numbers, tells_contention, events, until_ns, last_ns }
     }
 
     fn line(&mut self, line: &str) {
-        let found = EVENTS.iter().find_map(|event| {
+        let found = EVENTS.iter().chain([&CONTENDS]).find_map(|event| {
             let (_, name) = event.split_once('/')?;
             let (head, fields) = line.split_once(&format!(": {name}: "))?;
             Some((head, name, Fields(fields)))
         });
         let Some((head, name, fields)) = found else { return };
         let Some((at_ns, cpu, pid)) = origin(head) else { return };
+        if at_ns > self.until_ns {
+            return;
+        }
         self.last_ns.insert(cpu, at_ns);
         let said = match name {
             ASKS => fields.text("write").map(|write| Said::Asks { write: write == "true" }),
-            HAS => fields.text("write").map(|write| Said::Has { write: write == "true" }),
+            HAS => fields.text("write").map(|write| Said::Has {
+                write: write == "true",
+                is_given: fields.text("success") != Some("false"),
+            }),
+            // Of spinning locks, interrupts on the way may tell as well.
+            "contention_begin" => fields
+                .text("(flags")
+                .is_some_and(|flags| matches!(flags, "READ)" | "WRITE)"))
+                .then_some(Said::Waits),
             _ => self.looks_up(&fields),
         };
         self.events.extend(said.map(|said| (at_ns, pid, said)));
@@ -229,8 +259,10 @@ impl<'a> Reading<'a> {
         let from_ns = first_ns.unwrap_or(0);
         let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
         let mut course = Course::new(from_ns, last_ns);
-        // Since when each thread waits, and for which; `None` while it does not.
-        let mut asks: BTreeMap<u32, Option<(u64, bool)>> = BTreeMap::new();
+        // Since when each thread asks, and for which; `None` while it does not.
+        let mut asks: BTreeMap<u32, Option<Asks>> = BTreeMap::new();
+        // What each thread looked up last, until it did something that no fault does.
+        let mut looked_up: BTreeMap<u32, (usize, PageIndex)> = BTreeMap::new();
         let mut waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
             let spans = if write { &mut traced.write } else { &mut traced.read };
             spans.add(until_ns - since_ns);
@@ -241,26 +273,50 @@ impl<'a> Reading<'a> {
                 break;
             }
             match said {
-                Said::Asks { write } => drop(asks.insert(pid, Some((at_ns, write)))),
-                Said::Has { write } => {
+                Said::Asks { write } => {
+                    let waits = !self.tells_contention;
+                    asks.insert(pid, Some(Asks { since_ns: at_ns, write, waits }));
+                    if write {
+                        looked_up.remove(&pid);
+                    }
+                }
+                Said::Waits => {
+                    if let Some(Some(asked)) = asks.get_mut(&pid) {
+                        asked.waits = true;
+                    }
+                }
+                Said::Has { write, is_given } => {
+                    traced.shared += u64::from(!write && is_given);
                     // Who first of all has it exclusive asked before this was recorded. Shared, it
                     // is also tried for, which is no wait.
-                    let before = write.then_some((from_ns, write));
+                    let before = write.then_some(Asks { since_ns: from_ns, write, waits: true });
                     let asked = asks.insert(pid, None).unwrap_or(before);
-                    if let Some((since_ns, _)) = asked {
+                    if let Some(Asks { since_ns, .. }) = asked.filter(|asked| asked.waits) {
                         waited(&mut traced, write, since_ns, at_ns);
                     }
                 }
-                Said::LooksUp { file, page } => traced.tries.looks_up(file, page),
+                Said::LooksUp { file, page } => {
+                    let before = looked_up.insert(pid, (file, page));
+                    traced.tries.add(before == Some((file, page)));
+                }
             }
         }
         // Who still waits has waited until then.
-        for (since_ns, write) in asks.into_values().flatten() {
+        for Asks { since_ns, write, .. } in asks.into_values().flatten().filter(|of| of.waits) {
             waited(&mut traced, write, since_ns, last_ns);
         }
         traced.course = course.until(last_ns, CAUSES);
         traced
     }
+}
+
+/// A thread that asks for the lock.
+#[derive(Clone, Copy, Debug)]
+struct Asks {
+    since_ns: u64,
+    write: bool,
+    /// It has to wait, as far as that is told.
+    waits: bool,
 }
 
 #[cfg(test)]
@@ -270,9 +326,21 @@ mod tests {
     const FILE: Inode = Inode { major: 254, minor: 0, number: 0xc0581 };
 
     fn traced(lines: &str, full: &[u32]) -> TracedWaits {
-        let mut reading = Reading::new(&[FILE]);
+        told(lines, full, false)
+    }
+
+    fn told(lines: &str, full: &[u32], tells_contention: bool) -> TracedWaits {
+        let mut reading = Reading::new(&[FILE], tells_contention, 11_000_000_000);
         lines.lines().for_each(|line| reading.line(line));
         reading.traced(full)
+    }
+
+    #[test]
+    fn who_gets_the_lock_at_once_has_not_waited() {
+        let waits = "a b-8 [001] ..... 10.000003: contention_begin: 00000000 (flags=READ)\n";
+        let (first, rest) = LINES.split_at(LINES.find("a b-7 [000] ..... 10.000005").unwrap());
+        let traced = told(&format!("{first}{waits}{rest}"), &[], true);
+        assert_eq!((traced.read.count, traced.write.count, traced.shared), (1, 0, 2));
     }
 
     const LINES: &str = "\

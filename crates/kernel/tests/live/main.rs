@@ -9,6 +9,7 @@ mod folios;
 mod machine;
 mod observing;
 mod probing;
+mod processes;
 #[path = "../support/skip.rs"]
 mod skip;
 mod thrashing;
@@ -34,7 +35,7 @@ const FOLIOS: &str = "__folios";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 34] = [
+const TESTS: [Test; 38] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -46,7 +47,11 @@ const TESTS: [Test; 34] = [
     ("a file that shrinks ends the probe", probing::shrinking),
     ("a child that is killed is an error", probing::killed),
     ("a thread that fails ends the others", probing::failing_thread),
-    ("addresses stay taken while threads map and unmap", probing::unmapped_room),
+    ("a mapping comes back at its address", probing::unmapped_room),
+    ("processes meet, protect and fork in rounds", processes::rounds),
+    ("processes have page tables of their own", processes::own_page_tables),
+    ("a thread begins rounds for so long", processes::lasting),
+    ("threads that fork wait for each other", processes::waits),
     ("pages that others map stay", probing::still_cached),
     ("threads map, read and unmap", thrashing::rounds),
     ("threads end under a limit", thrashing::limited),

@@ -9,7 +9,7 @@ use filemap_job::program::Madvise;
 use filemap_kernel::cold::drop_file;
 use filemap_kernel::probe::{
     Access, Advice, Area, Mapping, Outcome, PhaseCost, Plan, Probe, Process, RETURN, Segment,
-    Split, SplitProt, Step,
+    Split, SplitProt, Step, ThreadPlan,
 };
 use filemap_kernel::residency::{CacheStat, resident_pages};
 use filemap_kernel::{Error, page_size};
@@ -246,7 +246,7 @@ pub(crate) fn failing_thread(bench: &Bench) {
             files: vec![path.clone()],
             opens: vec![0],
             mappings: vec![area.clone(), Area { at_start: false, ..area.clone() }],
-            threads,
+            threads: threads.into_iter().map(ThreadPlan::once).collect(),
             ..Process::default()
         };
         let start = Instant::now();
@@ -256,7 +256,7 @@ pub(crate) fn failing_thread(bench: &Bench) {
     }
 }
 
-/// A thread maps and unmaps while others take memory: the addresses stay those of the mapping.
+/// A thread maps and unmaps while others do: the addresses stay those of the mapping.
 pub(crate) fn unmapped_room(bench: &Bench) {
     let (path, _guard) = bench.file("room", 64);
     let both = |mapping: usize| -> Vec<Step> {
@@ -272,7 +272,7 @@ pub(crate) fn unmapped_room(bench: &Bench) {
         files: vec![path],
         opens: vec![0],
         mappings: vec![area(64); 4],
-        threads: (0..4).map(both).collect(),
+        threads: (0..4).map(both).map(ThreadPlan::once).collect(),
         ..Process::default()
     };
     let ended = Probe::start_process(&process).unwrap().run_process().unwrap();

@@ -1,33 +1,49 @@
 //! Where a thread is in its steps, and in the access that it makes.
 
 use filemap_core::decision::Log;
-use filemap_core::fault::Access;
+use filemap_core::fault;
 use filemap_core::page_cache::PageCache;
 use filemap_job::accesses::{Accesses, Read, Reads};
-use filemap_job::program::{Madvise, ProgramStep};
+use filemap_job::program::{Access, Madvise, ProgramStep, ProgramThread};
 
+use super::call::Call;
 use super::populate::Populates;
 use super::record::Done;
 use super::running::Running;
 use crate::Error;
+use crate::access::Takes;
+use crate::open::OpenFile;
+use crate::process::Row;
 use crate::tally::Tally;
 use crate::task::Task;
-use crate::under_way::{FaultUnderWay, ReadUnderWay};
+use crate::under_way::{FaultUnderWay, ReadUnderWay, Written};
 use crate::waiting::Pause;
 use crate::world::World;
 
 /// A thread under way.
 #[derive(Debug)]
 pub struct Cursor<'p> {
-    thread: usize,
-    steps: &'p [ProgramStep],
-    /// The steps that are done.
+    at: At,
+    of: &'p ProgramThread,
+    /// What each step did, in all rounds that are done.
     pub done: Vec<Done>,
+    /// How often all of them are done.
+    pub rounds: u64,
+    /// When its first step began, and its last one ended.
+    pub spans_ns: Option<(u64, u64)>,
     /// The step that has begun.
     doing: Option<Doing<'p>>,
     began_ns: u64,
     /// What the step had counted when the thread paused.
     tally: Tally,
+}
+
+/// Which step of which thread it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) thread: usize,
+    pub(super) process: usize,
+    pub(super) step: usize,
 }
 
 /// What a step has begun.
@@ -38,12 +54,23 @@ enum Doing<'p> {
     Touches(Touches<'p>),
     Reads(ReadCalls),
     Populates(Populates),
+    /// A call that takes `mmap_lock`.
+    Calls(Call<'p>),
+    /// A barrier, to which it has come or not yet.
+    Barrier {
+        barrier: usize,
+        has_come: bool,
+    },
+    /// It sleeps until this time.
+    Sleeps(u64),
 }
 
 #[derive(Debug)]
 struct Touches<'p> {
     mapping: usize,
     pages: Accesses<'p>,
+    /// The page of the access at hand.
+    page: u64,
     /// The page of the next access, where its turn has not come: the step ends with its last
     /// access, not when the thread goes on.
     next: Option<u64>,
@@ -74,9 +101,27 @@ struct Thinking {
 
 impl<'p> Cursor<'p> {
     /// The thread numbered `thread`, before its first step.
-    pub fn new(thread: usize, steps: &'p [ProgramStep]) -> Cursor<'p> {
-        let done = Vec::with_capacity(steps.len());
-        Cursor { thread, steps, done, doing: None, began_ns: 0, tally: Tally::default() }
+    pub fn new(thread: usize, of: &'p ProgramThread) -> Cursor<'p> {
+        Cursor {
+            at: At { thread, process: of.process, step: 0 },
+            of,
+            done: vec![Done::default(); of.steps.len()],
+            rounds: 0,
+            spans_ns: None,
+            doing: None,
+            began_ns: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Its process, as an index.
+    pub fn process(&self) -> usize {
+        self.at.process
+    }
+
+    /// The step that it is at, as an index.
+    pub fn step(&self) -> usize {
+        self.at.step
     }
 
     /// Goes on until the thread has to pause, or has done its steps.
@@ -99,142 +144,258 @@ impl<'p> Cursor<'p> {
         running: &mut Running<'p, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         loop {
-            let pause = match &mut self.doing {
-                None if running.world.turn_is_over() => return Ok(Some(Pause::Turn)),
-                None => match self.steps.get(self.done.len()) {
-                    None => return Ok(None),
-                    Some(_) if !running.order.begins(self.thread) => return Ok(Some(Pause::Step)),
-                    Some(step) => {
-                        self.begin(step, running);
-                        continue;
-                    }
-                },
-                Some(Doing::Nothing) => {
-                    running.world.settle();
-                    None
+            let Some(doing) = &mut self.doing else {
+                if running.world.turn_is_over() {
+                    return Ok(Some(Pause::Turn));
                 }
-                Some(Doing::Touches(touches)) => {
-                    let name = (self.thread, self.done.len());
-                    touches.go_on(name, running)?
+                let Some(step) = self.next(running.world.now_ns()) else { return Ok(None) };
+                if !running.order.begins(self.at.thread) {
+                    return Ok(Some(Pause::Step));
                 }
-                Some(Doing::Reads(reads)) => reads.go_on(running)?,
-                Some(Doing::Populates(populates)) => populates.go_on(running)?,
+                self.began_ns = running.world.now_ns();
+                self.doing = Some(begin(self.at, step, running));
+                continue;
             };
-            if pause.is_some() {
-                return Ok(pause);
+            if let Some(pause) = doing.go_on(self.at, running)? {
+                return Ok(Some(pause));
             }
-            let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
-            self.done.push(Done { tally, began_ns: self.began_ns, ended_ns });
-            self.doing = None;
-            let free = running.order.done(self.thread);
-            free.iter().for_each(|thread| running.world.waiting.wake(*thread, ended_ns));
-            if !free.is_empty() {
+            if self.ends(running) {
                 return Ok(Some(Pause::Turn));
             }
         }
     }
 
-    fn begin<C: PageCache, L: Log>(
-        &mut self,
-        step: &'p ProgramStep,
-        running: &mut Running<'p, '_, C, L>,
-    ) {
-        self.began_ns = running.world.now_ns();
-        let program = running.program;
-        let open = program.open_of(step);
-        let mmap_miss_max = running.opens[open].ra.mmap_miss;
-        running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
-        self.doing = Some(match *step {
-            ProgramStep::Map { mapping } => {
-                running.map(mapping);
-                Doing::Nothing
+    /// The next step, of the next round where that begins; `None` where all is done.
+    fn next(&mut self, now_ns: u64) -> Option<&'p ProgramStep> {
+        if self.at.step == self.of.steps.len() {
+            let elapsed_ns = self.spans_ns.map_or(0, |(began_ns, _)| now_ns - began_ns);
+            if !self.of.rounds.begins(self.rounds, elapsed_ns) {
+                return None;
             }
-            ProgramStep::Unmap { mapping } => {
-                running.unmap(mapping);
-                Doing::Nothing
-            }
-            ProgramStep::Touch { mapping, ref accesses, write, think_ns } => {
-                Doing::Touches(Touches {
-                    mapping,
-                    pages: program.touches(mapping, accesses),
-                    next: None,
-                    beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
-                    access: if write { Access::WritePrivate } else { Access::Read },
-                    thinking: Thinking { each_ns: think_ns, left_ns: 0 },
-                    fault: None,
-                })
-            }
-            ProgramStep::Madvise { mapping, advice, first, pages } => {
-                running.madvise(mapping, advice, (first, pages));
-                match advice {
-                    Madvise::PopulateRead => {
-                        Doing::Populates(Populates::new(mapping, first, pages))
-                    }
-                    _ => Doing::Nothing,
-                }
-            }
-            ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
-                running.fadvise(open, advice, offset_bytes, len_bytes);
-                Doing::Nothing
-            }
-            ProgramStep::Read { offset_bytes, len_bytes, ref accesses, think_ns, .. } => {
-                let blocks = program.reads(len_bytes, accesses);
-                Doing::Reads(ReadCalls {
-                    open,
-                    offset_bytes,
-                    blocks,
-                    thinking: Thinking { each_ns: think_ns, left_ns: 0 },
-                    next: None,
-                    read: None,
-                })
-            }
-        });
+            self.at.step = 0;
+        }
+        self.of.steps.get(self.at.step)
+    }
+
+    /// The step is done. Whether it lets others go on.
+    fn ends<C: PageCache, L: Log>(&mut self, running: &mut Running<'p, '_, C, L>) -> bool {
+        let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
+        let open = running.program.open_of(&self.of.steps[self.at.step]);
+        let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
+        self.done[self.at.step].add(&tally, ended_ns - self.began_ns, mmap_miss);
+        let (first_ns, _) = self.spans_ns.unwrap_or((self.began_ns, ended_ns));
+        self.spans_ns = Some((first_ns, ended_ns));
+        self.doing = None;
+        self.at.step += 1;
+        self.rounds += u64::from(self.at.step == self.of.steps.len());
+        let free = running.order.done(self.at.thread);
+        free.iter().for_each(|thread| running.world.waiting.wake(*thread, ended_ns));
+        !free.is_empty()
     }
 }
 
-impl Touches<'_> {
-    /// Goes on until all pages are touched, or the thread has to pause. Messages name the step by
-    /// its thread and number.
+fn begin<'p, C: PageCache, L: Log>(
+    at: At,
+    step: &'p ProgramStep,
+    running: &mut Running<'p, '_, C, L>,
+) -> Doing<'p> {
+    let program = running.program;
+    let open = program.open_of(step);
+    let mmap_miss_max = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
+    running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
+    match *step {
+        ProgramStep::Touch { mapping, ref accesses, access, think_ns } => Doing::Touches(Touches {
+            mapping,
+            pages: program.touches(mapping, accesses),
+            page: 0,
+            next: None,
+            beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
+            access,
+            thinking: Thinking { each_ns: think_ns, left_ns: 0 },
+            fault: None,
+        }),
+        ProgramStep::Madvise { mapping, advice: Madvise::PopulateRead, first, pages } => {
+            running.madvise(at.process, mapping, Madvise::PopulateRead, (first, pages));
+            Doing::Populates(Populates::new(mapping, first, pages))
+        }
+        ProgramStep::Map { .. }
+        | ProgramStep::Unmap { .. }
+        | ProgramStep::Madvise { .. }
+        | ProgramStep::Mprotect { .. }
+        | ProgramStep::Fork => Doing::Calls(Call::new(step)),
+        ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
+            running.fadvise(at.process, open, advice, (offset_bytes, len_bytes));
+            Doing::Nothing
+        }
+        ProgramStep::Read { open, offset_bytes, len_bytes, ref accesses, think_ns } => {
+            Doing::Reads(ReadCalls {
+                open,
+                offset_bytes,
+                blocks: program.reads(len_bytes, accesses),
+                thinking: Thinking { each_ns: think_ns, left_ns: 0 },
+                next: None,
+                read: None,
+            })
+        }
+        ProgramStep::Barrier { barrier } => Doing::Barrier { barrier, has_come: false },
+        ProgramStep::Sleep { ns } => Doing::Sleeps(running.world.now_ns().saturating_add(ns)),
+    }
+}
+
+impl<'p> Doing<'p> {
+    /// Goes on until it is done, or the thread has to pause.
     fn go_on<C: PageCache, L: Log>(
         &mut self,
-        (thread, step): (usize, usize),
+        at: At,
+        running: &mut Running<'p, '_, C, L>,
+    ) -> Result<Option<Pause>, Error> {
+        let pause = match self {
+            Doing::Nothing => {
+                running.world.settle();
+                None
+            }
+            Doing::Touches(touches) => touches.go_on(at, running)?,
+            Doing::Reads(reads) => reads.go_on(at.process, running)?,
+            Doing::Populates(populates) => populates.go_on(at.process, running)?,
+            Doing::Calls(call) => call.go_on(at, running),
+            Doing::Barrier { has_come: true, .. } => None,
+            Doing::Barrier { barrier, has_come } => {
+                *has_come = true;
+                match running.barriers.comes(*barrier, at.thread) {
+                    Some(waited) => {
+                        running.world.wake(waited.into_iter());
+                        None
+                    }
+                    None => Some(Pause::Step),
+                }
+            }
+            Doing::Sleeps(until_ns) => {
+                (running.world.now_ns() < *until_ns).then_some(Pause::Sleep(*until_ns))
+            }
+        };
+        Ok(pause)
+    }
+}
+
+/// How far touches came.
+enum Came {
+    /// To an access that takes something.
+    Takes(Takes),
+    /// To a page behind the end of the file.
+    Beyond(u64),
+    /// The turn is over.
+    Turn,
+    /// All pages are touched.
+    End,
+}
+
+impl Touches<'_> {
+    /// Goes on until all pages are touched, or the thread has to pause.
+    fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        at: At,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
+        if let Some(fault) = &mut self.fault {
+            if let Some(pause) = running.go_on(at.process, self.mapping, fault)? {
+                return Ok(Some(pause));
+            }
+            self.fault = None;
+            let (row, open, mut task) = running.through(at.process, self.mapping);
+            self.ends(row, open, &mut task);
+        }
         loop {
-            if let Some(fault) = &mut self.fault {
-                if let Some(pause) = running.go_on(self.mapping, fault)? {
-                    return Ok(Some(pause));
+            let (row, open, mut task) = running.through(at.process, self.mapping);
+            match self.touch(row, open, &mut task) {
+                Came::Takes(takes) => {
+                    let number = task.world.begun() - 1;
+                    let (place, access) = (row.locate(self.page), access(self.access));
+                    // Most go on to their end at once, and are never moved.
+                    let mut fault = match takes {
+                        Takes::Write(written) => {
+                            FaultUnderWay::writing(number, place, written, open)
+                        }
+                        _ => FaultUnderWay::new(number, place, access),
+                    };
+                    if let Some(pause) = running.go_on(at.process, self.mapping, &mut fault)? {
+                        self.fault = Some(fault);
+                        return Ok(Some(pause));
+                    }
                 }
-                self.fault = None;
-                self.thinking.begin();
+                Came::Beyond(page) => {
+                    let step = running.program.step_name(at.thread, at.step);
+                    return Err(running.bus(step, self.mapping, page));
+                }
+                Came::Turn => return Ok(Some(Pause::Turn)),
+                Came::End => return Ok(None),
             }
-            if !self.thinking.is_over(&mut running.world) {
-                return Ok(Some(Pause::Turn));
+            let (row, open, mut task) = running.through(at.process, self.mapping);
+            self.ends(row, open, &mut task);
+        }
+    }
+
+    /// Touches pages up to the next fault.
+    fn touch<C: PageCache, L: Log>(
+        &mut self,
+        row: &mut Row,
+        open: &OpenFile,
+        task: &mut Task<'_, '_, C, L>,
+    ) -> Came {
+        let access = access(self.access);
+        loop {
+            if !self.thinking.is_over(task.world) {
+                return Came::Turn;
             }
-            let page = self.next.take().or_else(|| self.pages.next());
-            let Some(page) = page else { return Ok(None) };
+            let Some(page) = self.next.take().or_else(|| self.pages.next()) else {
+                return Came::End;
+            };
             let is_over = match self.access {
-                Access::Read => running.world.is_far_ahead(),
-                Access::WritePrivate => running.world.turn_is_over(),
+                Access::Read | Access::Call => task.world.is_far_ahead(),
+                Access::Write => task.world.turn_is_over(),
             };
             if is_over {
                 self.next = Some(page);
-                return Ok(Some(Pause::Turn));
+                return Came::Turn;
             }
             if page >= self.beyond {
-                let step = running.program.step_name(thread, step);
-                return Err(running.bus(step, self.mapping, page));
+                return Came::Beyond(page);
             }
-            let (area, open, mut task) = running.through(self.mapping);
-            let at = area.locate(page);
-            self.fault = task.begin_touch(&at, self.access, open);
-            if self.access == Access::WritePrivate {
-                area.mapping.copied(at.index);
+            self.page = page;
+            let place = row.locate(page);
+            let mut takes = task.begin_touch(&place, access, open);
+            if self.access == Access::Write {
+                let area = row.only();
+                area.mapping.copied(place.index);
+                if !area.forked.is_empty() && area.forked.take(place.index) {
+                    takes = Takes::Write(Written::Reused);
+                }
             }
-            if self.fault.is_none() {
-                self.thinking.begin();
+            if takes != Takes::Nothing {
+                return Came::Takes(takes);
             }
+            self.ends(row, open, task);
         }
+    }
+
+    /// The page is there: what is called is looked up.
+    fn ends<C: PageCache, L: Log>(
+        &mut self,
+        row: &Row,
+        open: &OpenFile,
+        task: &mut Task<'_, '_, C, L>,
+    ) {
+        if self.access == Access::Call {
+            task.call(&row.locate(self.page), open);
+        }
+        self.thinking.begin();
+    }
+}
+
+/// As a fault has it.
+fn access(access: Access) -> fault::Access {
+    match access {
+        Access::Read | Access::Call => fault::Access::Read,
+        Access::Write => fault::Access::WritePrivate,
     }
 }
 
@@ -242,10 +403,10 @@ impl ReadCalls {
     /// Goes on until all blocks are read, or the thread has to pause.
     fn go_on<C: PageCache, L: Log>(
         &mut self,
+        process: usize,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
-        let open = &mut running.opens[self.open];
-        let mut task = Task { world: &mut running.world, process: &mut running.process };
+        let (open, mut task) = running.on_open(process, self.open);
         loop {
             if let Some(read) = &mut self.read {
                 if let Some(pause) = read.go_on(&mut task, open)? {
@@ -264,7 +425,12 @@ impl ReadCalls {
                 return Ok(Some(Pause::Turn));
             }
             let offset = self.offset_bytes + block.offset_bytes;
-            self.read = Some(task.begin_read(offset, block.len_bytes, open));
+            let mut read = task.begin_read(offset, block.len_bytes, open);
+            if let Some(pause) = read.go_on(&mut task, open)? {
+                self.read = Some(read);
+                return Ok(Some(pause));
+            }
+            self.thinking.begin();
         }
     }
 }
@@ -278,11 +444,13 @@ impl Thinking {
     /// Goes on, and lets everything arrive where that is the timing. `false` where the thread's
     /// slice ends first.
     fn is_over<C: PageCache, L: Log>(&mut self, world: &mut World<'_, C, L>) -> bool {
-        self.left_ns = world.think(self.left_ns);
-        let is_over = self.left_ns == 0;
-        if is_over {
-            world.settle();
+        if self.left_ns > 0 {
+            self.left_ns = world.think(self.left_ns);
+            if self.left_ns > 0 {
+                return false;
+            }
         }
-        is_over
+        world.settle();
+        true
     }
 }

@@ -30,7 +30,7 @@ pub struct Entity {
     is_delayed: bool,
 }
 
-/// A CPU's queue (`cfs_rq`).
+/// A CPU's run queue (`cfs_rq`).
 #[derive(Debug, Default)]
 pub struct Queue {
     current: Option<usize>,

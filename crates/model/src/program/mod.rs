@@ -1,7 +1,9 @@
 //! Jobs shaped like programs.
 
+mod call;
 mod cursor;
 mod fair;
+pub mod one_file;
 mod order;
 mod populate;
 mod record;
@@ -13,6 +15,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::program::{Program, ProgramRun, ProgramStep};
 
+pub use self::record::Done;
 use self::running::Running;
 use crate::Error;
 use crate::engine::Modelled;
@@ -24,7 +27,24 @@ use crate::world::Timing;
 impl Modelled for Program {
     fn run_once(&self, profile: &Profile, flushes: Flushes) -> Result<ProgramRun, Error> {
         let cache = ExtentCache::new(self.machine.cache_limit);
-        trace_flushed(self, profile, (Timing::Device, flushes), cache, &mut ())
+        let with = With { flushes, ..With::default() };
+        trace_with(self, profile, with, cache, &mut ())
+    }
+}
+
+/// How a program is run.
+#[derive(Clone, Debug)]
+pub(crate) struct With {
+    pub(crate) timing: Timing,
+    pub(crate) flushes: Flushes,
+    /// Most memory that the model itself may take.
+    pub(crate) most_bytes: u64,
+}
+
+impl Default for With {
+    fn default() -> With {
+        let (timing, flushes) = (Timing::Device, Flushes::TIMED);
+        With { timing, flushes, most_bytes: MAX_MODEL_BYTES }
     }
 }
 
@@ -53,17 +73,31 @@ pub fn trace_program_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
-    trace_flushed(program, profile, (timing, Flushes::TIMED), cache, log)
+    trace_with(program, profile, With { timing, ..With::default() }, cache, log)
 }
 
-/// [`trace_program_on`] with these `flushes`.
-fn trace_flushed<C: PageCache>(
+fn trace_with<C: PageCache>(
     program: &Program,
     profile: &Profile,
-    (timing, flushes): (Timing, Flushes),
+    with: With,
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
+    let mut running = begin(program, profile, with, cache, log)?;
+    match schedule::run(&mut running) {
+        Ok(done) => Ok(record::of(&mut running, &done)),
+        Err(stopped) => Err(running.told(stopped)),
+    }
+}
+
+/// A program before its first step.
+fn begin<'p, 'a, C: PageCache, L: Log>(
+    program: &'p Program,
+    profile: &'a Profile,
+    With { timing, flushes, most_bytes }: With,
+    cache: C,
+    log: &'a mut L,
+) -> Result<Running<'p, 'a, C, L>, Error> {
     if program.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
@@ -71,7 +105,6 @@ fn trace_flushed<C: PageCache>(
         return Err(Error::SettledThreads { threads: program.threads.len() });
     }
     let mut running = Running::new(program, profile, (timing, flushes), cache, log);
-    running.world.bound(MAX_MODEL_BYTES, program.steps().map(ProgramStep::accesses));
-    let done = schedule::run(&mut running)?;
-    Ok(record::of(&mut running, &done))
+    running.world.bound(most_bytes, program.steps().map(ProgramStep::accesses));
+    Ok(running)
 }

@@ -1,6 +1,6 @@
-//! Steps that wait for steps of other threads.
+//! Steps that wait for steps of other threads, and barriers.
 
-use filemap_job::program::{ProgramThread, StepOf};
+use filemap_job::program::{Program, ProgramThread, StepOf};
 
 /// How far each thread is, and who waits for it.
 #[derive(Debug)]
@@ -47,5 +47,33 @@ impl<'p> Order<'p> {
         let (free, waiting) = waiting.into_iter().partition(|other| self.is_met(*other));
         self.waiting = waiting;
         free
+    }
+}
+
+/// Where threads wait for each other.
+#[derive(Debug)]
+pub(super) struct Barriers(Vec<Barrier>);
+
+#[derive(Debug)]
+struct Barrier {
+    threads: usize,
+    waiting: Vec<usize>,
+}
+
+impl Barriers {
+    pub(super) fn new(program: &Program) -> Barriers {
+        let barrier = |threads| Barrier { threads, waiting: Vec::new() };
+        Barriers(program.barriers.iter().map(|of| barrier(of.threads)).collect())
+    }
+
+    /// `thread` comes to a barrier. Returns the threads that waited for it, if it is the last; it
+    /// waits otherwise.
+    pub(super) fn comes(&mut self, barrier: usize, thread: usize) -> Option<Vec<usize>> {
+        let Barrier { threads, waiting } = &mut self.0[barrier];
+        if waiting.len() + 1 == *threads {
+            return Some(std::mem::take(waiting));
+        }
+        waiting.push(thread);
+        None
     }
 }

@@ -33,14 +33,15 @@ impl Populates {
     /// When the memory is too small to hold what a page needs.
     pub fn go_on<C: PageCache, L: Log>(
         &mut self,
+        process: usize,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         loop {
             if let Some((at, fault)) = &mut self.fault {
-                if let Some(pause) = running.go_on(self.mapping, fault)? {
+                if let Some(pause) = running.go_on(process, self.mapping, fault)? {
                     return Ok(Some(pause));
                 }
-                let (_, open, mut task) = running.through(self.mapping);
+                let (_, open, mut task) = running.through(process, self.mapping);
                 task.populated(at, open);
                 self.fault = None;
                 running.world.settle();
@@ -52,8 +53,8 @@ impl Populates {
                 running.world.settle();
                 return Ok(None);
             };
-            let (area, open, mut task) = running.through(self.mapping);
-            let at = area.locate(page);
+            let (row, open, mut task) = running.through(process, self.mapping);
+            let at = row.locate(page);
             match task.begin_populating(&at, open) {
                 Some(fault) => self.fault = Some((at, fault)),
                 None => task.populated(&at, open),

@@ -6,25 +6,39 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageIndex};
 use filemap_job::Counters;
 use filemap_job::program::{
-    FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, ThreadRun,
+    Awaited, FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, Rounds, ThreadRun,
 };
+use filemap_job::thrash::Wait;
 
+use super::cursor::Cursor;
 use super::running::Running;
 use crate::tally::Tally;
 use crate::world::Timing;
 
 /// What a step did.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
+    /// What it counted.
     pub tally: Tally,
-    pub began_ns: u64,
-    pub ended_ns: u64,
+    /// Predicted time.
+    pub elapsed_ns: u64,
+    /// The counter of misses of its open file when it ended last.
+    pub mmap_miss: u16,
 }
 
-/// The record of a program whose threads have `done` their steps.
+impl Done {
+    /// Adds what it did in one round.
+    pub fn add(&mut self, tally: &Tally, elapsed_ns: u64, mmap_miss: u16) {
+        self.mmap_miss = mmap_miss;
+        self.tally = self.tally.with(tally);
+        self.elapsed_ns += elapsed_ns;
+    }
+}
+
+/// The record of a program whose threads have done their steps.
 pub fn of<C: PageCache, L: Log>(
     running: &mut Running<'_, '_, C, L>,
-    done: &[Vec<Done>],
+    threads_done: &[Cursor<'_>],
 ) -> ProgramRun {
     let program = running.program;
     let timed = running.world.timing == Timing::Device;
@@ -33,26 +47,29 @@ pub fn of<C: PageCache, L: Log>(
     let mut by_mapping = vec![Sum::default(); program.mappings.len()];
     let mut threads = Vec::with_capacity(program.threads.len());
     let mut phases = Vec::with_capacity(program.steps().count());
-    for (thread, done) in program.threads.iter().zip(done) {
-        let mut by_thread = Sum::default();
-        for (step, done) in thread.steps.iter().zip(done) {
-            let sum = Sum::of(program, step, done);
+    for (thread, done) in program.threads.iter().zip(threads_done) {
+        let rounds = (thread.rounds != Rounds::Times(1)).then_some(done.rounds);
+        let mut by_thread = Sum { rounds, ..Sum::default() };
+        for (step, done) in thread.steps.iter().zip(&done.done) {
+            let sum = Sum::of(program, step, thread.process, done);
             by_thread.add(&sum);
-            by_file[program.file_of(step)].add(&sum);
+            if let Some(file) = program.file_of(step) {
+                by_file[file].add(&sum);
+            }
             if let Some(mapping) = step.touched() {
                 by_mapping[mapping].add(&sum);
             }
             phases.push(PhaseRun {
                 thread: thread.name.clone(),
                 does: program.shown(step),
-                elapsed_ns: timed.then_some(done.ended_ns - done.began_ns),
+                elapsed_ns: timed.then_some(done.elapsed_ns),
                 counters: sum.counters(),
             });
         }
         in_all.add(&by_thread);
         threads.push(ThreadRun {
             name: thread.name.clone(),
-            elapsed_ns: done.last().map(|last| last.ended_ns).filter(|_| timed),
+            elapsed_ns: done.spans_ns.map(|(_, ended_ns)| ended_ns).filter(|_| timed),
             counters: by_thread.counters(),
         });
     }
@@ -75,6 +92,8 @@ pub fn of<C: PageCache, L: Log>(
         .iter()
         .zip(&by_mapping)
         .map(|(mapping, sum)| MappingRun { name: mapping.name.clone(), counters: sum.counters() });
+    let waits = Awaited::ALL.iter().zip(&running.waits);
+    let waits = waits.filter_map(|(awaited, spans)| Wait::of(awaited.name(), spans));
     ProgramRun {
         elapsed_ns: threads.iter().filter_map(|thread| thread.elapsed_ns).max(),
         counters: in_all.counters(),
@@ -82,32 +101,61 @@ pub fn of<C: PageCache, L: Log>(
         mappings: mappings.collect(),
         threads,
         phases,
+        waits: waits.collect(),
     }
 }
 
 /// What steps counted together.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+pub(super) struct Sum {
     tally: Tally,
     /// What the device read for them.
     bytes_read: u64,
+    /// Rounds of threads that repeat their steps.
+    rounds: Option<u64>,
+    /// Some could wait for locks.
+    has_locks: bool,
+    /// It has several threads.
+    has_others: bool,
+    /// Some call code.
+    calls: bool,
 }
 
 impl Sum {
-    fn of(program: &Program, step: &ProgramStep, done: &Done) -> Sum {
+    pub(super) fn of(program: &Program, step: &ProgramStep, process: usize, done: &Done) -> Sum {
         // Holes are filled without the device.
-        let is_read = !program.files[program.file_of(step)].file.sparse;
+        let is_read = program.file_of(step).is_some_and(|file| !program.files[file].file.sparse);
         let bytes_read = if is_read { done.tally.pages_read * program.page_size() } else { 0 };
-        Sum { tally: done.tally, bytes_read }
+        let has_locks = program.waits_for_locks(process);
+        let has_others = program.threads.len() > 1;
+        let calls = step.calls();
+        Sum { tally: done.tally, bytes_read, rounds: None, has_locks, has_others, calls }
     }
 
-    fn add(&mut self, other: &Sum) {
+    pub(super) fn add(&mut self, other: &Sum) {
         self.tally = self.tally.with(&other.tally);
         self.bytes_read += other.bytes_read;
+        self.rounds = match (self.rounds, other.rounds) {
+            (Some(rounds), Some(others)) => Some(rounds + others),
+            (rounds, others) => rounds.or(others),
+        };
+        self.has_locks |= other.has_locks;
+        self.has_others |= other.has_others;
+        self.calls |= other.calls;
     }
 
     /// As the counters of a record.
-    fn counters(&self) -> Counters {
-        Counters { bytes_read: Some(self.bytes_read), ..self.tally.counters() }
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            bytes_read: Some(self.bytes_read),
+            rounds: self.rounds,
+            retry_arrival: self.has_locks.then_some(self.tally.retries),
+            vma_lock_refused: self.has_locks.then_some(self.tally.refused),
+            mmap_lock_shared: self.has_others.then_some(self.tally.shared),
+            itlb_misses: self.calls.then_some(self.tally.tlb.misses),
+            itlb_walks: self.calls.then_some(self.tally.tlb.walks),
+            mmap_lock_waits: self.has_others.then_some(self.tally.waits),
+            ..self.tally.counters()
+        }
     }
 }

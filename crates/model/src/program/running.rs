@@ -1,21 +1,27 @@
-//! A program under way: the world, its process, what it has open and mapped.
+//! A program under way: the world, its processes, what they have open and mapped.
+
+use std::collections::BTreeSet;
 
 use filemap_core::address::advice::{AdviceFlag, ReadHint};
+use filemap_core::address::entries::MappedFile;
+use filemap_core::cache::word_mask;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
-use filemap_job::program::{Fadvise, Madvise, Program};
+use filemap_job::program::{Awaited, Fadvise, Madvise, Program, ProgramStep};
+use filemap_job::thrash::Histogram;
 
-use super::order::Order;
+use super::order::{Barriers, Order};
 use crate::Error;
 use crate::device::Device;
 use crate::flushes::Flushes;
 use crate::governor::{Governed, Governor};
 use crate::journal::Journal;
 use crate::memory::Memory;
+use crate::mm::Locks;
 use crate::open::OpenFile;
-use crate::process::{Area, Process};
+use crate::process::{Process, Row};
 use crate::profile::Profile;
 use crate::setup;
 use crate::task::Task;
@@ -28,17 +34,34 @@ use crate::world::{Timing, World};
 pub(super) struct Running<'p, 'a, C, L> {
     pub(super) program: &'p Program,
     pub(super) world: World<'a, C, L>,
-    pub(super) process: Process,
+    pub(super) spaces: Vec<Space>,
     pub(super) opens: Vec<OpenFile>,
-    /// Each mapping, while it is there.
-    pub(super) mapped: Vec<Option<Area>>,
-    /// The mappings that a governor follows.
-    governed: Vec<Option<Governed>>,
-    /// What it knows of each file.
+    /// What a governor knows of each file.
     governors: Vec<Governor>,
     /// Where each mapping begins when it is there.
     pub(super) starts: Vec<Vpn>,
     pub(super) order: Order<'p>,
+    pub(super) barriers: Barriers,
+    /// How long tasks waited for locks, in the order of [`Awaited::ALL`].
+    pub(super) waits: [Histogram; Awaited::ALL.len()],
+}
+
+/// An error, and the step that it ended: the indexes of the thread and of the step in it.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    pub(super) error: Error,
+    pub(super) thread: usize,
+    pub(super) step: usize,
+}
+
+/// A process, and what it has mapped.
+#[derive(Debug)]
+pub(super) struct Space {
+    pub(super) process: Process,
+    /// Each mapping, while it is there.
+    pub(super) mapped: Vec<Option<Row>>,
+    /// The mappings that a governor follows.
+    governed: Vec<Option<Governed>>,
 }
 
 /// The device of files with blocks; the other one fills holes.
@@ -73,42 +96,67 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             program,
             opens: opens.collect(),
             world: World::new(profile, timing, memory, devices, Journal::new(log)),
-            process: Process::new(Tlb::new(profile.itlb, program.page_size())),
-            mapped: vec![None; program.mappings.len()],
-            governed: vec![None; program.mappings.len()],
+            spaces: (0..program.processes.len())
+                .map(|process| Space::new(process, program, profile))
+                .collect(),
             governors: vec![governor; files],
             starts: starts(program),
             order: Order::new(&program.threads),
+            barriers: Barriers::new(program),
+            waits: Default::default(),
         };
-        for (number, mapping) in program.mappings.iter().enumerate() {
-            if mapping.at_start {
-                running.map(number);
-            }
+        for (process, number) in mapped_at_start(program) {
+            running.map(process, number);
         }
         running
     }
 
-    pub(super) fn map(&mut self, number: usize) {
-        let of = &self.program.mappings[number];
-        let mut mapping = setup::mapping(&of.mapping, self.starts[number], &self.program.rules);
-        mapping.no_reuse = self.opens[of.open].no_reuse;
-        let page_size = self.program.page_size();
-        let is_governed =
-            self.program.machine.governor && of.mapping.ungoverned(page_size).is_none();
-        self.governed[number] = is_governed.then(|| Governed::advise(&mut mapping));
-        let file = self.opens[of.open].file;
-        let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
-        self.mapped[number] = Some(Area { mapping, layer });
+    /// Task `task` goes on with its thread's process: page tables of the others are still paid for.
+    pub(super) fn enter(&mut self, process: usize) {
+        if self.spaces.len() > 1 {
+            let others = self.spaces.iter().enumerate().filter(|(number, _)| *number != process);
+            let pages = others.map(|(_, space)| space.process.tables.pages().0).sum();
+            self.world.memory.other_tables = PageCount(pages);
+        }
     }
 
-    /// Mapping `number`, its open file, and a task to work on them.
+    pub(super) fn map(&mut self, process: usize, number: usize) {
+        let of = &self.program.mappings[number];
+        let mut mappings = setup::mappings(of, self.starts[number], &self.program.rules);
+        for mapping in &mut mappings {
+            mapping.no_reuse = self.opens[of.open].no_reuse;
+        }
+        let page_size = self.program.page_size();
+        let is_governed = self.program.machine.governor && of.ungoverned(page_size).is_none();
+        let space = &mut self.spaces[process];
+        space.governed[number] = is_governed.then(|| Governed::advise(&mut mappings[0]));
+        let file = self.opens[of.open].file;
+        let row = Row::map(&mappings, self.world.memory.mappings.of_mut(file));
+        space.mapped[number] = Some(row);
+    }
+
+    /// Mapping `number` of a process, its open file, and a task to work on them.
+    // Once an access.
+    #[inline(always)]
     pub(super) fn through(
         &mut self,
+        process: usize,
         number: usize,
-    ) -> (&mut Area, &mut OpenFile, Task<'_, 'a, C, L>) {
-        let area = self.mapped[number].as_mut().expect("validated: it is mapped");
+    ) -> (&mut Row, &mut OpenFile, Task<'_, 'a, C, L>) {
+        let Space { process, mapped, .. } = &mut self.spaces[process];
+        let row = mapped[number].as_mut().expect("validated: it is mapped");
         let open = &mut self.opens[self.program.mappings[number].open];
-        (area, open, Task { world: &mut self.world, process: &mut self.process })
+        (row, open, Task { world: &mut self.world, process })
+    }
+
+    /// Open file `number`, and a task of a process to work on it.
+    pub(super) fn on_open(
+        &mut self,
+        process: usize,
+        number: usize,
+    ) -> (&mut OpenFile, Task<'_, 'a, C, L>) {
+        let process = &mut self.spaces[process].process;
+        (&mut self.opens[number], Task { world: &mut self.world, process })
     }
 
     /// Goes on with a fault on a page of mapping `number`, whose VMA advice may have cut anew while
@@ -118,37 +166,68 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     /// As for [`FaultUnderWay::go_on`].
     pub(super) fn go_on(
         &mut self,
+        process: usize,
         number: usize,
         fault: &mut FaultUnderWay,
     ) -> Result<Option<Pause>, Error> {
-        let (area, open, mut task) = self.through(number);
-        fault.find_vma(area);
+        let (row, open, mut task) = self.through(process, number);
+        fault.find_vma(row);
         let pause = fault.go_on(&mut task, open)?;
         if pause.is_some() {
             return Ok(pause);
         }
-        let Running { program, world, process, opens, mapped, governed, governors, .. } = self;
-        if let (Some(seen), Some(governed), Some(area)) =
+        let Running { program, world, spaces, opens, governors, .. } = self;
+        let Space { process, mapped, governed } = &mut spaces[process];
+        if let (Some(seen), Some(governed), Some(row)) =
             (fault.seen(), &mut governed[number], &mut mapped[number])
         {
             let open = &mut opens[program.mappings[number].open];
             let governor = &mut governors[program.opens[open.number as usize].file];
-            governor.fault(seen, governed, area, open, &mut Task { world, process });
+            governor.fault(seen, governed, row.only(), open, &mut Task { world, process });
         }
         Ok(None)
     }
 
-    pub(super) fn unmap(&mut self, number: usize) {
-        let area = self.mapped[number].take().expect("validated: it is mapped");
-        self.governed[number] = None;
-        let open = &self.opens[self.program.mappings[number].open];
-        Task { world: &mut self.world, process: &mut self.process }.unmap(&area, open);
+    /// A process forks a child that ends at once: entries of private copies let no write through
+    /// until the next one finds that nobody else has them.
+    pub(super) fn forks(&mut self, process: usize) {
+        let Running { program, world, spaces, opens, .. } = self;
+        for (number, row) in spaces[process].mapped.iter_mut().enumerate() {
+            let Some(row) = row.as_mut().filter(|_| program.mappings[number].mapping.private)
+            else {
+                continue;
+            };
+            let area = row.only();
+            let whole = area.mapping.whole;
+            let file = opens[program.mappings[number].open].file;
+            let file = world.memory.cache.mapped(file, area.layer);
+            for word in file.words_with_entries(whole.pgoff, whole.end()) {
+                let mask = word_mask(word, whole.pgoff, whole.end());
+                area.forked.add(word, file.pages(word, mask).copied & mask);
+            }
+        }
     }
 
-    pub(super) fn madvise(&mut self, number: usize, advice: Madvise, part: (PageCount, PageCount)) {
+    pub(super) fn unmap(&mut self, process: usize, number: usize) {
+        let Space { process, mapped, governed } = &mut self.spaces[process];
+        let mut row = mapped[number].take().expect("validated: it is mapped");
+        governed[number] = None;
+        let open = &self.opens[self.program.mappings[number].open];
+        Task { world: &mut self.world, process }.unmap(row.only(), open);
+    }
+
+    pub(super) fn madvise(
+        &mut self,
+        process: usize,
+        number: usize,
+        advice: Madvise,
+        part: (PageCount, PageCount),
+    ) {
         let stays_governed = matches!(advice, Madvise::WillNeed | Madvise::DontNeed);
-        let yields = !stays_governed && self.governed[number].take().is_some();
-        let (area, open, mut task) = self.through(number);
+        let governed = &mut self.spaces[process].governed[number];
+        let yields = !stays_governed && governed.take().is_some();
+        let (row, open, mut task) = self.through(process, number);
+        let area = row.only();
         if yields {
             // The program's word stands, from before the governor's.
             let (normal, whole) = (AdviceFlag::Read(ReadHint::Normal), area.mapping.whole.pages);
@@ -159,27 +238,31 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 
     pub(super) fn fadvise(
         &mut self,
+        process: usize,
         number: usize,
         advice: Fadvise,
-        offset: u64,
-        len: Option<u64>,
+        (offset, len): (u64, Option<u64>),
     ) {
-        let open = &mut self.opens[number];
-        let mut task = Task { world: &mut self.world, process: &mut self.process };
+        let (open, mut task) = self.on_open(process, number);
         task.fadvise(advice, offset, len, open);
-        let areas = self.program.mappings.iter().zip(&mut self.mapped);
-        for area in areas.filter(|(of, _)| of.open == number).filter_map(|(_, area)| area.as_mut())
-        {
-            task.reuse(area, open);
+        let Running { program, world, spaces, opens, .. } = self;
+        for Space { process, mapped, .. } in spaces {
+            let rows = program.mappings.iter().zip(mapped);
+            let of_open = rows.filter(|(of, _)| of.open == number);
+            let rows = of_open.filter_map(|(_, row)| row.as_mut());
+            for area in rows.flat_map(Row::areas_mut) {
+                Task { world, process }.reuse(area, &opens[number]);
+            }
         }
     }
 
-    /// `error`, which ended step number `step` of a thread, in the words of the program.
-    pub(super) fn told(&self, error: Error, thread: usize, step: usize) -> Error {
+    /// Why the program stopped, in its own words.
+    pub(super) fn told(&self, Stopped { error, thread, step }: Stopped) -> Error {
         let machine = &self.program.machine;
         match (error, machine.cache_limit.zip(machine.limit_key())) {
             (Error::OutOfMemory { index }, Some((limit, key))) => {
                 let file = self.program.file_of(&self.program.threads[thread].steps[step]);
+                let file = file.expect("who takes memory is at a file");
                 Error::ProgramOutOfMemory {
                     step: self.program.step_name(thread, step),
                     index,
@@ -199,13 +282,37 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 }
 
+impl Space {
+    fn new(process: usize, program: &Program, profile: &Profile) -> Space {
+        let tlb = Tlb::new(profile.itlb, program.page_size());
+        let locks = program.waits_for_locks(process).then(Locks::new);
+        Space {
+            process: Process { locks, ..Process::new(tlb) },
+            mapped: vec![None; program.mappings.len()],
+            governed: vec![None; program.mappings.len()],
+        }
+    }
+}
+
+/// Each process with each mapping that it has from the start and that its threads use.
+fn mapped_at_start(program: &Program) -> Vec<(usize, usize)> {
+    let used = program.threads.iter().flat_map(|thread| {
+        let mappings = thread.steps.iter().filter_map(ProgramStep::mapping);
+        mappings.map(|mapping| (thread.process, mapping))
+    });
+    let mut used: BTreeSet<(usize, usize)> = used.collect();
+    // What no thread uses is mapped where the program begins.
+    used.extend((0..program.mappings.len()).map(|mapping| (0, mapping)));
+    used.into_iter().filter(|(_, mapping)| program.mappings[*mapping].at_start).collect()
+}
+
 /// Where the mappings begin: one behind the other, each in page-table pages of its own.
 fn starts(program: &Program) -> Vec<Vpn> {
     let entries = program.machine.arch.pte_entries;
     let mut next = 0;
     let starts = program.mappings.iter().map(|of| {
         let start = next + of.mapping.shift.0;
-        next = (start + of.mapping.pages.0).next_multiple_of(entries);
+        next = (start + of.span().0).next_multiple_of(entries);
         Vpn(start)
     });
     starts.collect()

@@ -5,40 +5,50 @@ use std::collections::BinaryHeap;
 
 use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
+use filemap_job::program::Awaited;
 
 use super::cursor::Cursor;
 use super::fair::{Entity, Queue, TICK_NS};
-use super::record::Done;
-use super::running::Running;
-use crate::Error;
+use super::running::{Running, Stopped};
 use crate::waiting::{Pause, Woken};
 
 /// Runs the threads of a program. Returns what the steps of each did.
 ///
 /// # Errors
 /// As for [`Cursor::go_on`].
-pub fn run<C: PageCache, L: Log>(
-    running: &mut Running<'_, '_, C, L>,
-) -> Result<Vec<Vec<Done>>, Error> {
+pub fn run<'p, C: PageCache, L: Log>(
+    running: &mut Running<'p, '_, C, L>,
+) -> Result<Vec<Cursor<'p>>, Stopped> {
     let threads = running.program.threads.iter().enumerate();
-    let mut cursors: Vec<_> =
-        threads.map(|(number, thread)| Cursor::new(number, &thread.steps)).collect();
+    let mut cursors: Vec<_> = threads.map(|(number, thread)| Cursor::new(number, thread)).collect();
     let cpus = running.program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
     let mut schedule = Schedule::new(cursors.len(), cpus);
     let mut left = cursors.len();
-    let mut idle = vec![Idle { since_ns: 0, wait: Wait::Cpu }; left];
+    let mut idle = vec![Idle { since_ns: 0, wait: Some(Wait::Cpu) }; left];
+    // The last wait of each thread for a lock, until it is known to have ended.
+    let mut of_lock: Vec<Option<LockWait>> = vec![None; left];
     running.world.is_alone = left == 1;
     loop {
         for woken in running.world.waiting.take_woken() {
             let Idle { since_ns, wait } = idle[woken.task];
             let waited_ns = woken.at_ns.saturating_sub(since_ns);
-            running.world.log.waited(woken.task, wait, waited_ns);
-            idle[woken.task] = Idle { since_ns: woken.at_ns, wait: Wait::Cpu };
+            if let Some(wait) = wait {
+                running.world.log.waited(woken.task, wait, waited_ns);
+            }
+            if let Some(lock) = wait.and_then(awaited) {
+                let so_far = of_lock[woken.task].map_or(0, |wait| wait.ns);
+                of_lock[woken.task] = Some(LockWait { lock, ns: so_far + waited_ns });
+            }
+            idle[woken.task] = Idle { since_ns: woken.at_ns, wait: Some(Wait::Cpu) };
             schedule.wake(&woken);
         }
         let is_first = |arrives_ns: &u64| schedule.next_ns().is_none_or(|ns| *arrives_ns <= ns);
         if let Some(arrives_ns) = running.world.awaited_ns().filter(is_first) {
             running.world.arrive(arrives_ns);
+            continue;
+        }
+        if let Some(woken) = schedule.wakes_up() {
+            running.world.waiting.wake(woken.task, woken.at_ns);
             continue;
         }
         let Some((thread, now_ns)) = schedule.take() else { break };
@@ -50,14 +60,22 @@ pub fn run<C: PageCache, L: Log>(
         let until_ns = schedule.next_ns().map_or(turn_ns, |next_ns| next_ns.min(turn_ns));
         running.world.begin_turn(thread, now_ns, until_ns, turn_ns);
         let cursor = &mut cursors[thread];
+        running.enter(cursor.process());
         let pause = cursor.go_on(running);
-        let pause = pause.map_err(|error| running.told(error, thread, cursor.done.len()))?;
+        let pause = pause.map_err(|error| Stopped { error, thread, step: cursor.step() })?;
         let now_ns = running.world.now_ns();
+        if !matches!(pause, Some(Pause::StillLock(_)))
+            && let Some(LockWait { lock, ns }) = of_lock[thread].take()
+        {
+            running.waits[lock as usize].add(ns);
+        }
         let wait = match pause {
-            Some(Pause::Folio(file, index)) => Wait::Page(file, index),
-            Some(Pause::Room) => Wait::Room,
-            Some(Pause::Step) => Wait::Step,
-            Some(Pause::Turn) | None => Wait::Cpu,
+            Some(Pause::Folio(file, index)) => Some(Wait::Page(file, index)),
+            Some(Pause::Room) => Some(Wait::Room),
+            Some(Pause::Step) => Some(Wait::Step),
+            Some(Pause::Lock(lock) | Pause::StillLock(lock)) => Some(wait_for(lock)),
+            Some(Pause::Sleep(_)) => None,
+            Some(Pause::Turn) | None => Some(Wait::Cpu),
         };
         idle[thread] = Idle { since_ns: now_ns, wait };
         match pause {
@@ -70,7 +88,13 @@ pub fn run<C: PageCache, L: Log>(
                 running.world.waiting.add(thread, None);
                 schedule.sleep(thread, now_ns);
             }
-            Some(Pause::Step) => schedule.sleep(thread, now_ns),
+            Some(Pause::Step | Pause::Lock(_) | Pause::StillLock(_)) => {
+                schedule.sleep(thread, now_ns)
+            }
+            Some(Pause::Sleep(until_ns)) => {
+                schedule.sleep(thread, now_ns);
+                schedule.timers.push(Reverse((until_ns, thread)));
+            }
             None => {
                 left -= 1;
                 running.world.is_alone = left == 1;
@@ -79,14 +103,35 @@ pub fn run<C: PageCache, L: Log>(
         }
     }
     assert!(left == 0, "every thread that waits is woken");
-    Ok(cursors.into_iter().map(|cursor| cursor.done).collect())
+    Ok(cursors)
 }
 
-/// Since when a thread has not gone on, and what it waits for.
+/// The wait for `lock`.
+fn wait_for(lock: Awaited) -> Wait {
+    match lock {
+        Awaited::MmapRead => Wait::MmapRead,
+        Awaited::MmapWrite => Wait::MmapWrite,
+        Awaited::VmaFaults => Wait::VmaFaults,
+    }
+}
+
+/// The lock that a task waited for, if it was one.
+fn awaited(wait: Wait) -> Option<Awaited> {
+    Awaited::ALL.into_iter().find(|lock| wait_for(*lock) == wait)
+}
+
+/// A wait for a lock, which a thread may be woken from more than once.
+#[derive(Clone, Copy, Debug)]
+struct LockWait {
+    lock: Awaited,
+    ns: u64,
+}
+
+/// Since when a thread has not gone on, and what it waits for, where it does not sleep.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     since_ns: u64,
-    wait: Wait,
+    wait: Option<Wait>,
 }
 
 /// The CPUs, and the threads that have one: which goes on first is decided by time, and at the
@@ -96,6 +141,8 @@ struct Schedule {
     /// When each thread that has a CPU goes on, its place among those of that time, and which.
     with_cpu: BinaryHeap<Reverse<(u64, u64, usize)>>,
     came: u64,
+    /// When each thread that sleeps wakes up.
+    timers: BinaryHeap<Reverse<(u64, usize)>>,
     cpus: Vec<Cpu>,
     entities: Vec<Entity>,
     /// The CPU that each thread has, waits for, or had last.
@@ -120,6 +167,7 @@ impl Schedule {
         let mut schedule = Schedule {
             with_cpu: BinaryHeap::with_capacity(cpus.min(threads)),
             came: 0,
+            timers: BinaryHeap::new(),
             cpus: (0..cpus).map(cpu).collect(),
             entities: vec![Entity::default(); threads],
             cpu_of: (0..threads).map(|thread| thread % cpus).collect(),
@@ -131,9 +179,21 @@ impl Schedule {
         schedule
     }
 
-    /// When the next thread goes on.
+    /// When the next thread goes on, or wakes up.
     fn next_ns(&self) -> Option<u64> {
-        self.with_cpu.peek().map(|Reverse((now_ns, ..))| *now_ns)
+        let goes_on = self.with_cpu.peek().map(|Reverse((now_ns, ..))| *now_ns);
+        let wakes_up = self.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
+        goes_on.into_iter().chain(wakes_up).min()
+    }
+
+    /// The thread that wakes up before another one goes on.
+    fn wakes_up(&mut self) -> Option<Woken> {
+        let Reverse((at_ns, task)) = *self.timers.peek()?;
+        if self.with_cpu.peek().is_some_and(|Reverse((now_ns, ..))| *now_ns < at_ns) {
+            return None;
+        }
+        self.timers.pop();
+        Some(Woken { task, at_ns, has_folio: true })
     }
 
     /// The next thread, and its time. One whose turn on its CPU is over waits for the next.

@@ -7,9 +7,9 @@ use filemap_core::page_cache::PageCache;
 use super::cgroup::{BATCH, Charged};
 use super::ending::Ending;
 use super::machine::Machine;
-use super::mmap_lock::TaskId;
 use super::task::{Charge, Flow};
 use super::waits::Cause;
+use crate::mm::mmap_lock::TaskId;
 
 /// How often reclaim that evicts nothing is tried again (`MAX_RECLAIM_RETRIES`).
 pub const RETRIES: u32 = 16;

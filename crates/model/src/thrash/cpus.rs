@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::mmap_lock::TaskId;
+use crate::mm::mmap_lock::TaskId;
 
 /// CPUs with one queue: whoever waits longest gets the next one that is free.
 #[derive(Clone, Debug)]

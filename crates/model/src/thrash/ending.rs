@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::mmap_lock::TaskId;
+use crate::mm::mmap_lock::TaskId;
 
 /// How a job ended whose counts are to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::machine::Machine;
-use super::mmap_lock::TaskId;
 use super::round::file;
 use super::task::{Charge, FaultUnderWay, Flow};
 use super::waits::Cause;
+use crate::mm::mmap_lock::TaskId;
 
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// The next step of the fault of `task`, or what is left of the last one.

@@ -14,16 +14,16 @@ use super::cpus::Cpus;
 use super::ending::{Ending, Error};
 use super::events::{Event, Events};
 use super::job::Thrash;
-use super::mmap_lock::{MmapLock, TaskId, Woken};
 use super::outcome::{Counts, Outcome};
 use super::task::{Flow, Kind, Task};
 use super::turns::{TICK_NS, Turns};
-use super::vma_lock::VmaLocks;
 use super::waits::{Cause, Waits};
 use super::words::WordCache;
 use crate::charge::Charge as Index;
 use crate::device::Device;
 use crate::extents::ExtentCache;
+use crate::mm::mmap_lock::{MmapLock, TaskId, Woken};
+use crate::mm::vma_lock::VmaLocks;
 use crate::open::OpenFile;
 
 /// Pages of a kernel stack.
@@ -132,7 +132,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
             cpus: Cpus::new(job.cpus),
             turns: Turns::new(job.cpus),
             mmap_lock: MmapLock::new(job.mechanisms.manner()),
-            vma_locks: VmaLocks::new(job.threads + job.writers),
+            vma_locks: VmaLocks::new(),
             vma_writer: None,
             cgroup: Cgroup::new(in_pages(job.high), in_pages(job.max), job.cpus),
             cache,
@@ -304,7 +304,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         if !self.job.mechanisms.charges_kernel {
             return;
         }
-        let pages = self.index.pages(&self.tables, &self.cache, self.job.arch.page_size).0;
+        let pages = self.index.pages(self.tables.pages(), &self.cache, self.job.arch.page_size).0;
         if pages > self.kernel_pages {
             self.cgroup.force(pages - self.kernel_pages);
         } else {

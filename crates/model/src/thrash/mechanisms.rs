@@ -1,6 +1,6 @@
 //! The mechanisms behind the result, each of which can be left out.
 
-use super::mmap_lock::{Manner, READERS_WOKEN};
+use crate::mm::mmap_lock::{Manner, READERS_WOKEN};
 
 /// Which mechanisms are at work: all, as in the kernel, unless an experiment leaves one out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

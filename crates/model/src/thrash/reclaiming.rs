@@ -8,9 +8,9 @@ use filemap_core::units::PageCount;
 
 use super::list_lock::turn_ns;
 use super::machine::Machine;
-use super::mmap_lock::TaskId;
 use super::task::{Flow, Reclaiming};
 use super::waits::Cause;
+use crate::mm::mmap_lock::TaskId;
 
 /// Most pages that are looked at together where nothing can be evicted: then the time for them is
 /// all that matters.

@@ -7,9 +7,9 @@ use filemap_core::page_cache::PageCache;
 use super::cgroup::LEAST_DELAY_NS;
 use super::charging::RETRIES;
 use super::machine::Machine;
-use super::mmap_lock::TaskId;
 use super::task::{Flow, Repay};
 use super::waits::Cause;
+use crate::mm::mmap_lock::TaskId;
 
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// `task` goes back to user mode: it repays what it owes, holding nothing.

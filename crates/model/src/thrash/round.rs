@@ -12,9 +12,9 @@ use filemap_core::units::{FileId, PageIndex, Vpn};
 use super::ending::Ending;
 use super::job::Until;
 use super::machine::Machine;
-use super::mmap_lock::TaskId;
 use super::task::{FaultUnderWay, Flow, Stage};
 use super::waits::Cause;
+use crate::mm::mmap_lock::TaskId;
 
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// A reader maps its file, touches its pages, and unmaps it.
@@ -191,8 +191,8 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     }
 
     /// The VMA whose lock the faults of `task` take, and that it writes to.
-    pub fn locked_vma(&self, task: TaskId) -> usize {
-        if self.job.one_vma { 0 } else { task }
+    pub fn locked_vma(&self, task: TaskId) -> u64 {
+        if self.job.one_vma { 0 } else { task as u64 }
     }
 
     /// The VMA of a reader's file: each lies in page-table pages of its own.

@@ -5,10 +5,10 @@ use filemap_core::page_cache::PageCache;
 
 use super::events::Event;
 use super::machine::Machine;
-use super::mmap_lock::TaskId;
 use super::task::{Busy, Flow, Kind};
 use super::turns::Turn;
 use super::waits::Cause;
+use crate::mm::mmap_lock::TaskId;
 
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// Lets `task` go on until something else comes first.

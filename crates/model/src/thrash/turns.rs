@@ -1,6 +1,6 @@
 //! CPUs that share one stream of instructions, as those of an emulator in one thread.
 
-use super::mmap_lock::TaskId;
+use crate::mm::mmap_lock::TaskId;
 
 /// Between two ticks of a CPU.
 pub const TICK_NS: u64 = 4_000_000;

@@ -9,10 +9,10 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use super::cgroup::BATCH;
 use super::machine::Machine;
-use super::mmap_lock::TaskId;
 use super::round::file;
 use super::task::{Charge, Flow, WindowStage, WindowUnderWay};
 use super::waits::Cause;
+use crate::mm::mmap_lock::TaskId;
 
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// Begins to read `window` for the fault of `task`.

@@ -46,6 +46,14 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
     }
 
+    /// Wakes tasks that waited for a lock, which go on before this one goes on for long.
+    pub fn wake(&mut self, tasks: impl Iterator<Item = usize>) {
+        for task in tasks {
+            self.waiting.wake(task, self.now_ns);
+            self.turn_ns = self.turn_ns.min(self.now_ns);
+        }
+    }
+
     /// Lets arrive at `now_ns` what does so then.
     pub fn arrive(&mut self, now_ns: u64) {
         self.now_ns = now_ns;

@@ -100,13 +100,6 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.accesses = accesses.fold(0, u64::saturating_add);
     }
 
-    /// What was counted before a phase, which begins with `mmap_miss`: the highest value of that
-    /// counter is noted by phase.
-    pub fn begin_phase(&mut self, mmap_miss: u16) -> Tally {
-        self.tally.mmap_miss_max = mmap_miss;
-        self.tally
-    }
-
     /// Gives the turn to task `task` at `now_ns`, until something else comes first at `until_ns`.
     /// Its CPU is its own until `slice_ends_ns`.
     pub fn begin_turn(&mut self, task: usize, now_ns: u64, until_ns: u64, slice_ends_ns: u64) {

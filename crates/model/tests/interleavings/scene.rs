@@ -16,8 +16,8 @@ use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::Series;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
-use filemap_model::thrash::mmap_lock::{Manner, MmapLock, Woken};
-use filemap_model::thrash::vma_lock::VmaLocks;
+use filemap_model::mm::mmap_lock::{Manner, MmapLock, Woken};
+use filemap_model::mm::vma_lock::VmaLocks;
 
 use self::Part::{Evict, Fault as At, Protect};
 
@@ -104,7 +104,7 @@ impl Scene {
                 file_pages: PageCount(FILE_PAGES),
             },
             lock: MmapLock::new(Manner::KERNEL),
-            vmas: VmaLocks::new(2),
+            vmas: VmaLocks::new(),
             vma_writer: None,
             cache: PlainCache::new(None),
             mappings,
@@ -183,13 +183,17 @@ impl Scene {
             }
             2 => {
                 self.actors[number].stage = 3;
-                if !self.vmas.mark(vma) {
+                if !self.vmas.mark(vma as u64) {
                     self.vma_writer = Some(number);
                     self.actors[number].is_waiting = true;
                 }
             }
             _ => {
-                assert_eq!(self.vmas.readers(vma), 0, "no fault is inside of what is changed");
+                assert_eq!(
+                    self.vmas.readers(vma as u64),
+                    0,
+                    "no fault is inside of what is changed"
+                );
                 self.vmas.end_write();
                 self.lock.release_write(number, &mut woken);
                 self.actors[number].is_done = true;
@@ -205,7 +209,7 @@ impl Scene {
         };
         match step {
             Step::Lock(Lock::Vma) => {
-                if self.vmas.read(of) {
+                if self.vmas.read(of as u64) {
                     self.actors[number].held = Some(Lock::Vma);
                 } else {
                     self.refused += 1;
@@ -268,7 +272,7 @@ impl Scene {
         match self.actors[number].held.take().expect("it has a lock") {
             Lock::Mmap => self.lock.release_read(&mut woken),
             Lock::Vma => {
-                if self.vmas.release(of)
+                if self.vmas.release(of as u64)
                     && let Some(writer) = self.vma_writer.take()
                 {
                     self.actors[writer].is_waiting = false;

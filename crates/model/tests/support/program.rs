@@ -4,7 +4,8 @@
 use filemap_core::rules::Kernel;
 use filemap_job::SizeText;
 use filemap_job::program::{
-    Fadvise, FileSpec, Madvise, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
+    Fadvise, FileSpec, Madvise, MappingSpec, OpenSpec, ProgramSpec, Protection, ThreadPhaseSpec,
+    ThreadSpec,
 };
 use filemap_job::random::{self, Rng};
 
@@ -54,7 +55,7 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
         ..ProgramSpec::default()
     };
     let phases = phases(&mut rng, &spec, &files, &opens, with_advice);
-    spec.thread = vec![ThreadSpec { name: None, phase: phases }];
+    spec.thread = vec![ThreadSpec { phase: phases, ..ThreadSpec::default() }];
     spec
 }
 
@@ -108,11 +109,70 @@ pub fn random_threads_with(seed: u64, with_advice: u64) -> ProgramSpec {
                 && !touched.is_some_and(|mapping| changed.contains(mapping))
         });
         if !phases.is_empty() {
-            spec.thread.push(ThreadSpec { name: None, phase: phases });
+            spec.thread.push(ThreadSpec { phase: phases, ..ThreadSpec::default() });
         }
     }
     spec.cpus = rng.chance(35).then(|| 1 + rng.below(4));
     spec
+}
+
+/// The program that `seed` means with threads that wait for each other's locks: they change
+/// protections and fork beside their accesses, repeat what they do, meet, and sleep. In every
+/// second case some of them are processes of their own.
+pub fn random_writers(seed: u64) -> ProgramSpec {
+    let mut spec = random_threads_with(seed, 10);
+    let mut rng = Rng(seed ^ 0x7772_6974_6572);
+    let unsplit = spec.mapping.iter().filter(|of| of.split.is_none());
+    let unsplit: Vec<MappingSpec> = unsplit.cloned().collect();
+    let changes = |phase: &ThreadPhaseSpec| phase.map.is_some() || phase.unmap.is_some();
+    let changed: Vec<String> = spec.thread[0]
+        .phase
+        .iter()
+        .filter(|phase| changes(phase))
+        .filter_map(|phase| phase.map.clone().or(phase.unmap.clone()))
+        .collect();
+    let unsplit: Vec<_> = unsplit.into_iter().filter(|of| !changed.contains(&of.name)).collect();
+    let meets = rng.chance(50);
+    for (number, thread) in spec.thread.iter_mut().enumerate() {
+        if seed.is_multiple_of(2) && number > 0 {
+            thread.process = rng.chance(40).then(|| format!("p{}", rng.below(3)));
+        }
+        for at in (0..=thread.phase.len()).rev() {
+            if rng.chance(40) {
+                thread.phase.insert(at, writing(&mut rng, &unsplit));
+            }
+        }
+        if meets {
+            let at = rng.below(thread.phase.len() as u64 + 1) as usize;
+            let barrier = Some("all".to_string());
+            thread.phase.insert(at, ThreadPhaseSpec { barrier, ..ThreadPhaseSpec::default() });
+        } else if number > 0 {
+            thread.repeat = rng.chance(40).then(|| 1 + rng.below(5));
+        }
+    }
+    spec
+}
+
+/// A phase that takes `mmap_lock` to write, or sleeps.
+fn writing(rng: &mut Rng, mappings: &[MappingSpec]) -> ThreadPhaseSpec {
+    let nothing = ThreadPhaseSpec::default();
+    if rng.chance(25) || mappings.is_empty() {
+        return match rng.chance(60) {
+            true => ThreadPhaseSpec { fork: true, ..nothing },
+            false => ThreadPhaseSpec { sleep_ns: Some(1 + rng.below(1_000_000)), ..nothing },
+        };
+    }
+    let of = &mappings[rng.below(mappings.len() as u64) as usize];
+    let pages = of.len.as_ref().unwrap().bytes().unwrap() / PAGE;
+    let offset = rng.below(pages);
+    let range = rng.chance(60).then(|| (offset, 1 + rng.below(pages - offset)));
+    ThreadPhaseSpec {
+        mapping: Some(of.name.clone()),
+        mprotect: Some(rng.pick(&Protection::ALL).name().to_string()),
+        offset: range.and_then(|range| size(range.0)),
+        len: range.and_then(|range| size(range.1)),
+        ..nothing
+    }
 }
 
 fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
@@ -134,6 +194,7 @@ fn mapping(rng: &mut Rng, number: u64, files: &[u64], opens: &[usize]) -> Mappin
         advice: rng
             .chance(40)
             .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
+        elf: false,
         exec: rng.chance(15),
         private: rng.chance(25),
         split,

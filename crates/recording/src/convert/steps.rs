@@ -116,7 +116,11 @@ impl Gathered {
             let phase: Vec<ThreadPhaseSpec> = phases.collect();
             processes.insert(thread.process);
             self.said.has_think_times |= phase.iter().any(|phase| phase.think_ns.is_some());
-            spec.thread.push(ThreadSpec { name: Some(name_of[number].clone()), phase });
+            spec.thread.push(ThreadSpec {
+                name: Some(name_of[number].clone()),
+                phase,
+                ..ThreadSpec::default()
+            });
         }
         (self.said.processes, self.said.threads) = (processes.len(), spec.thread.len());
     }

@@ -67,6 +67,7 @@ pub(crate) fn in_all(cell: &ProgramCell) -> Cell {
             after: Some(0),
             between: None,
         },
+        waits: run.waits.clone(),
         ..Run::default()
     };
     let runs: Vec<Run> = cell.record.all_runs().iter().map(run).collect();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::{Program, ProgramStep};
+use filemap_job::program::{NamedMapping, Program, ProgramStep};
 
 use super::origin::{Amount, Brought, Origin, PerOrigin};
 use super::pages::Pages;
@@ -247,7 +247,7 @@ fn brought_alone(brought: &PerOrigin<Brought>) -> PerOrigin<Amount> {
 /// The pages of a file that the program reaches, through a mapping or by reading.
 pub(super) fn reached(program: &Program, file: usize) -> Parts {
     let mapped = program.mappings.iter().filter(|of| program.opens[of.open].file == file);
-    let mapped = mapped.map(|of| (of.mapping.offset, of.mapping.pages));
+    let mapped = mapped.flat_map(NamedMapping::parts);
     let size = program.page_size();
     let read = program.steps().filter_map(|step| match step {
         ProgramStep::Read { open, offset_bytes, len_bytes, .. }
@@ -275,12 +275,12 @@ fn accesses<'a>(
     program: &'a Program,
     step: &'a ProgramStep,
 ) -> Box<dyn Iterator<Item = Made> + 'a> {
-    let file = program.file_of(step);
+    let Some(file) = program.file_of(step) else { return Box::new(std::iter::empty()) };
     match step {
         ProgramStep::Touch { mapping, accesses, .. } => {
-            let (number, offset) = (*mapping, program.mappings[*mapping].mapping.offset);
+            let (number, in_file) = (*mapping, program.mappings[*mapping].in_file());
             Box::new(program.touches(number, accesses).map(move |page| {
-                let first = offset + PageCount(page);
+                let first = in_file(page);
                 let through = Through::Mapping(number);
                 Made { file, through, first, end: first + PageCount(1), is_new: false }
             }))

@@ -31,6 +31,7 @@ enum WaitedFor {
     Memory,
     Cpu,
     Phase,
+    Lock,
 }
 
 impl WaitedFor {
@@ -41,6 +42,7 @@ impl WaitedFor {
             WaitedFor::Memory => "memory",
             WaitedFor::Cpu => "cpu",
             WaitedFor::Phase => "phase",
+            WaitedFor::Lock => "lock",
         }
     }
 }
@@ -302,6 +304,7 @@ impl Log for ProgramRecorder<'_> {
             Wait::Room => WaitedFor::Memory,
             Wait::Cpu => WaitedFor::Cpu,
             Wait::Step => WaitedFor::Phase,
+            Wait::MmapRead | Wait::MmapWrite | Wait::VmaFaults => WaitedFor::Lock,
         };
         let (intervals, threads) = (self.intervals as usize, self.program.threads.len());
         let waits = self

@@ -67,6 +67,8 @@ fn name(cause: &str) -> String {
         ("other-files", _) => "pages of other files".to_string(),
         ("memory", _) => "memory that is being read into".to_string(),
         ("cpu", _) => "a CPU".to_string(),
+        ("phase", _) => "a phase of another thread".to_string(),
+        ("lock", _) => "a lock of its process".to_string(),
         (_, Some(Origin::Single)) => "single pages".to_string(),
         (_, Some(origin)) => format!("pages of {}", origin.name()),
         (cause, None) => cause.to_string(),

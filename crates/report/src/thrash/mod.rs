@@ -41,7 +41,7 @@ pub(crate) fn parts(record: &Record) -> Vec<Part> {
     let waits = Wait::merged(runs.iter().flat_map(|run| &run.waits));
     match waits.is_empty() {
         true => parts.extend(not_traced(record).map(Part::Paragraph)),
-        false => parts.push(Part::Table(table(title(record), &waits))),
+        false => parts.push(Part::Table(self::waits(title(record), &waits))),
     }
     let traced_ns = runs.iter().filter_map(|run| run.traced_ns).min();
     parts.extend(traced_ns.map(|ns| {
@@ -102,7 +102,8 @@ fn title(record: &Record) -> &'static str {
     }
 }
 
-fn table(title: &str, waits: &[Wait]) -> Table {
+/// A table of `waits`.
+pub(crate) fn waits(title: &str, waits: &[Wait]) -> Table {
     let all: u64 = waits.iter().map(|wait| wait.sum_ns).sum();
     let row = |wait: &Wait| {
         let share = wait.sum_ns as f64 * 100.0 / all.max(1) as f64;
@@ -134,7 +135,7 @@ mod tests {
         };
         let waits = [wait("device", &[1_000]), wait("work", &[4_000]), wait("device", &[3_000])];
         assert_eq!(
-            table("Waits", &Wait::merged(&waits)).text(),
+            super::waits("Waits", &Wait::merged(&waits)).text(),
             "Waits\n\n\
              cause    share  in all  spans      p50   p99  longest\n\
              ------  ------  ------  -----  -------  ----  -------\n\

@@ -1,7 +1,8 @@
-//! Jobs of either form in the model and under a trace of a kernel: the running one, or one that is
-//! booted for them.
+//! Programs in the model and under a trace of a kernel: the running one, or one that is booted for
+//! them.
 
 use filemap_core::decision::Log;
+use filemap_job::program::Program;
 use filemap_job::{Seen, Shown, ShownLog};
 use filemap_kernel::Error as KernelError;
 use filemap_kernel::engine::{Asked, Boot};
@@ -10,7 +11,7 @@ use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
 use filemap_report::conform::{self, Comparison, Difference, Finding};
 
-use crate::decided::Decided;
+use crate::decided::{decided, expected_events, shown};
 use crate::error::Error;
 use crate::progress;
 
@@ -36,7 +37,7 @@ pub struct Bench {
     pub without_folio: u64,
 }
 
-/// The first difference of each file of a job.
+/// The first difference of each file of a program.
 type Firsts = Vec<Option<Difference>>;
 
 /// What came of one run on the kernel.
@@ -74,22 +75,22 @@ impl Bench {
         conform::Compared { is_booted, seen: self.seen }
     }
 
-    /// Runs `jobs` in the model and on the kernel. Gives `each`, with its number, what was found
-    /// of each file of a job, or why it cannot be run, until that returns false.
+    /// Runs `programs` in the model and on the kernel. Gives `each`, with its number, what was
+    /// found of each file of a program, or why it cannot be run, until that returns false.
     ///
     /// # Errors
-    /// Those of the model, of what is needed for all jobs, and of `each`.
-    pub fn compare_all<W: Decided>(
+    /// Those of the model, of what is needed for all of them, and of `each`.
+    pub fn compare_all(
         &mut self,
-        jobs: &[&W],
+        programs: &[&Program],
         mut each: impl FnMut(usize, Result<Vec<Finding>, KernelError>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        let mut left: Vec<usize> = (0..jobs.len()).collect();
-        let mut firsts: Vec<Option<Firsts>> = vec![None; jobs.len()];
+        let mut left: Vec<usize> = (0..programs.len()).collect();
+        let mut firsts: Vec<Option<Firsts>> = vec![None; programs.len()];
         for round in 0..=REPEATS_WITHOUT_FOLIO {
             let (mut again, mut goes_on) = (Vec::new(), true);
             let (mut seen, mut disturbed) = (self.seen, 0);
-            let of_round: Vec<&W> = left.iter().map(|number| jobs[*number]).collect();
+            let of_round: Vec<&Program> = left.iter().map(|number| programs[*number]).collect();
             self.observe_each(&of_round, |at, io_bytes, observed| {
                 let number = left[at];
                 if let Ok(observed) = &observed {
@@ -97,11 +98,11 @@ impl Bench {
                     disturbed += u64::from(observed.repeated);
                 }
                 let found = match observed {
-                    Ok(observed) => judge(jobs[number], io_bytes, &observed, &firsts[number])?,
+                    Ok(observed) => judge(programs[number], io_bytes, &observed, &firsts[number])?,
                     Err(error) => match *error.cause() {
                         KernelError::Disturbed { runs, .. } => {
                             disturbed += u64::from(runs);
-                            not_compared(jobs[number], disturbed_in(runs))
+                            not_compared(programs[number], disturbed_in(runs))
                         }
                         _ => {
                             goes_on = each(number, Err(error))?;
@@ -115,7 +116,7 @@ impl Bench {
                         again.push(number);
                     }
                     Outcome::WithoutFolio(_) => {
-                        let found = not_compared(jobs[number], without_folio());
+                        let found = not_compared(programs[number], without_folio());
                         let Outcome::Found(found) = found else { unreachable!("it is found") };
                         goes_on = each(number, Ok(found))?;
                     }
@@ -133,47 +134,47 @@ impl Bench {
         Ok(())
     }
 
-    /// [`Bench::compare_all`] of one job.
+    /// [`Bench::compare_all`] of one program.
     ///
     /// # Errors
-    /// As there, and when the job cannot be run.
-    pub fn compare<W: Decided>(&mut self, job: &W) -> Result<Vec<Finding>, Error> {
+    /// As there, and when the program cannot be run.
+    pub fn compare(&mut self, program: &Program) -> Result<Vec<Finding>, Error> {
         let mut found = None;
-        self.compare_all(&[job], |_, finding| {
+        self.compare_all(&[program], |_, finding| {
             found = Some(finding);
             Ok(true)
         })?;
-        Ok(found.expect("each job is told of")?)
+        Ok(found.expect("each program is told of")?)
     }
 
-    /// Gives `each` the number of each of `jobs`, the largest request of the device that it ran
+    /// Gives `each` the number of each of `programs`, the largest request of the device that it ran
     /// on, and what the kernel decided, until that returns false.
-    fn observe_each<W: Decided>(
+    fn observe_each(
         &mut self,
-        jobs: &[&W],
+        programs: &[&Program],
         mut each: impl FnMut(usize, u64, Result<Observed, KernelError>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let observer = match &mut self.kernel {
             Kernel::Running(observer) => observer,
             Kernel::Booted(boot) => {
-                let asked = jobs.iter().map(|job| {
-                    let expected = job.expected_events(IO_BYTES)?;
-                    Ok((*job, Asked { settled: true, expected, may_lack_switches: true }))
+                let asked = programs.iter().map(|program| {
+                    let expected = expected_events(program, IO_BYTES)?;
+                    Ok((*program, Asked { settled: true, expected, may_lack_switches: true }))
                 });
-                let asked: Vec<(&W, Asked)> = asked.collect::<Result<_, Error>>()?;
+                let asked: Vec<(&Program, Asked)> = asked.collect::<Result<_, Error>>()?;
                 return boot.observe_each(&asked, |number, recording| {
-                    let observed = recording.and_then(|it| it.of_job(jobs[number]));
+                    let observed = recording.and_then(|it| it.of_program(programs[number]));
                     each(number, IO_BYTES, observed)
                 });
             }
         };
-        for (number, job) in jobs.iter().enumerate() {
+        for (number, program) in programs.iter().enumerate() {
             let mut io_bytes = 0;
-            let observed = match observer.subject(*job) {
+            let observed = match observer.subject(program) {
                 Ok(subject) => {
                     io_bytes = subject.io_bytes();
-                    let expected = job.expected_events(io_bytes)?;
-                    observer.observe_settled(*job, &subject, expected)
+                    let expected = expected_events(program, io_bytes)?;
+                    observer.observe_settled(program, &subject, expected)
                 }
                 Err(error) => Err(error),
             };
@@ -185,24 +186,24 @@ impl Bench {
     }
 }
 
-/// Compares what the kernel decided of `job`, whose run before had the differences `before`, with
-/// what the model does.
-fn judge<W: Decided>(
-    job: &W,
+/// Compares what the kernel decided of `program`, whose run before had the differences `before`,
+/// with what the model does.
+fn judge(
+    program: &Program,
     io_bytes: u64,
     observed: &Observed,
     before: &Option<Firsts>,
 ) -> Result<Outcome, Error> {
     let seen = observed.seen;
-    let mut log = job.shown(seen);
+    let mut log = shown(program, seen);
     observed.decisions.iter().for_each(|decision| log.record(*decision));
     let kernel = log.into_logs().into_iter().map(ShownLog::into_lines);
-    let model = job.decided(io_bytes, seen)?.into_iter();
+    let model = decided(program, io_bytes, seen)?.into_iter();
     let of_file = |(model, kernel): (ShownLog, Vec<Shown>)| {
         let accesses = model.accesses().to_vec();
         let found = conform::compare_seen(&model.into_lines(), &kernel, seen);
         let found = found.with_accesses(&accesses);
-        Comparison { is_of_guest: job.image().is_some(), ..found }
+        Comparison { is_of_guest: program.image.is_some(), ..found }
     };
     let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
     // What the rules decide is decided alike again. What memory there is, is not.
@@ -215,9 +216,9 @@ fn judge<W: Decided>(
     })
 }
 
-/// No file of `job` was compared.
-fn not_compared(job: &impl Decided, reason: String) -> Outcome {
-    Outcome::Found(vec![Finding::NotCompared { reason }; job.files()])
+/// No file of `program` was compared.
+fn not_compared(program: &Program, reason: String) -> Outcome {
+    Outcome::Found(vec![Finding::NotCompared { reason }; program.files.len()])
 }
 
 fn disturbed_in(runs: u32) -> String {

@@ -7,6 +7,7 @@ mod patterns;
 mod program;
 mod verdict;
 
+use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec};
 use filemap_report::conform::{self, Comparison, Finding, Pattern};
 use filemap_report::setup;
@@ -107,7 +108,8 @@ fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
     let progress = Progress::new(jobs.len());
     let mut findings: Vec<Option<Finding>> = vec![None; jobs.len()];
     let mut ended = 0;
-    bench.compare_all(&jobs.iter().collect::<Vec<_>>(), |number, found| {
+    let programs: Vec<Program> = jobs.iter().map(Job::program).collect();
+    bench.compare_all(&programs.iter().collect::<Vec<_>>(), |number, found| {
         findings[number] = Some(match found {
             Ok(mut of_files) => of_files.remove(0),
             // A kernel that shows nothing shows nothing of any job.
@@ -139,19 +141,16 @@ fn differing(
     // Few at once: what is sent to a booted kernel runs there, also behind the one that differs.
     for few in valid.chunks(SENT_AT_ONCE) {
         let mut differing = None;
-        bench.compare_all(
-            &few.iter().map(|(_, job)| job).collect::<Vec<_>>(),
-            |number, found| {
-                if let Ok(Some(Finding::Compared(found))) =
-                    found.map(|found| found.into_iter().next())
-                    && found.mismatches > 0
-                {
-                    let (at, job) = few[number].clone();
-                    differing = Some((at, (job, found)));
-                }
-                Ok(differing.is_none())
-            },
-        )?;
+        let programs: Vec<Program> = few.iter().map(|(_, job)| job.program()).collect();
+        bench.compare_all(&programs.iter().collect::<Vec<_>>(), |number, found| {
+            if let Ok(Some(Finding::Compared(found))) = found.map(|found| found.into_iter().next())
+                && found.mismatches > 0
+            {
+                let (at, job) = few[number].clone();
+                differing = Some((at, (job, found)));
+            }
+            Ok(differing.is_none())
+        })?;
         if differing.is_some() {
             return Ok(differing);
         }

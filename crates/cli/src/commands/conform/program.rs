@@ -21,7 +21,12 @@ fn decides(step: &ProgramStep) -> bool {
             matches!(advice, Madvise::WillNeed | Madvise::PopulateRead)
         }
         ProgramStep::Fadvise { advice, .. } => *advice == Fadvise::WillNeed,
-        ProgramStep::Map { .. } | ProgramStep::Unmap { .. } => false,
+        ProgramStep::Map { .. }
+        | ProgramStep::Unmap { .. }
+        | ProgramStep::Mprotect { .. }
+        | ProgramStep::Fork
+        | ProgramStep::Barrier { .. }
+        | ProgramStep::Sleep { .. } => false,
     }
 }
 
@@ -44,6 +49,12 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
             "{path} has {} threads, whose decisions come in another order each time; compare \
              counters with filemap compare --on model,kernel",
             program.threads.len()
+        )));
+    }
+    if program.processes.len() > 1 {
+        return Err(Error::CannotRun(format!(
+            "{path} has a second process, whose decisions are not traced; leave out process, or \
+             compare counters with filemap compare --on model,kernel"
         )));
     }
     if !program.steps().any(decides) {

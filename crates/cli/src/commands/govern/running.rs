@@ -6,13 +6,12 @@ use filemap_attach::process::{check_is_process, children};
 use filemap_attach::{Error as Refused, cgroup};
 use filemap_govern::{Governing, Target};
 use filemap_report::govern::Run;
-use sd_notify::NotifyState;
 
 use crate::Outcome;
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::parent::{STOPPING, Waited};
-use crate::govern::{run_directory, told};
+use crate::govern::{ready, run_directory, told};
 use crate::output::{Inputs, check_only};
 
 /// How often it is looked whether all is over.
@@ -38,7 +37,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     while !is_late() && !governing.is_over() {
         if !is_told && governing.is_ready() {
             // Who started this may wait for it. Nobody is left to be told if the socket is gone.
-            let _ = sd_notify::notify(&[NotifyState::Ready]);
+            let _ = ready::tell();
             is_told = true;
         }
         match waited.within(if is_told { LOOK_EVERY } else { LOOK_WHETHER_READY_EVERY }) {

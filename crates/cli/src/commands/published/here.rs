@@ -68,12 +68,12 @@ fn fio() -> Result<FioRuns, filemap_kernel::Error> {
 /// Jobs that map a program, for each of [`PROGRAMS`] that is here and can be read.
 fn programs() -> Vec<JobSpec> {
     let spec = |path: &&str| {
-        let mut spec = JobSpec {
+        Some(JobSpec {
             workload: Some("elf".to_string()),
             file: Some(path.to_string()),
+            elf: Some(input::segments(path).ok()?),
             ..JobSpec::default()
-        };
-        input::segments(&mut spec).ok().map(|()| spec)
+        })
     };
     PROGRAMS.iter().filter(|path| Path::new(path).exists()).filter_map(spec).collect()
 }

@@ -14,7 +14,7 @@ use super::flush::LONGEST;
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
 use super::sent::{Bootable, Message, Returned, opened};
-use super::{plan, temporary_directory};
+use super::{refusals, temporary_directory};
 use crate::contents::Contents;
 use crate::image::{self, Accelerator, Image, QUIET_LIMIT, Task};
 use crate::temporary::require_space;
@@ -219,9 +219,9 @@ fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
             "leave governor out, or give --on model, or --on kernel without --image",
         ));
     }
-    plan::check_architecture(&needs.machine)?;
-    plan::check_accesses(needs)?;
-    plan::check_cpus(needs, W::most_cpus())?;
+    refusals::check_architecture(&needs.machine)?;
+    refusals::check_accesses(needs)?;
+    refusals::check_cpus(needs, W::most_cpus())?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));
@@ -239,6 +239,10 @@ fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
 /// Why a file of this machine is on no other kernel.
 fn of_this_machine(needed: &Needed) -> Error {
     match (&needed.name, &needed.contents) {
+        (Some(name), Contents::CopyOf(_)) => Error::unavailable(
+            format!("the program '{name}' on another kernel"),
+            "give --on kernel without --image, or --on model",
+        ),
         (Some(name), _) => Error::unavailable(
             format!("the existing file '{name}' on another kernel"),
             "give its size instead of its path: the booted kernel makes a file on its own disk",

@@ -8,7 +8,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::super::child::{fail, reply};
-use super::super::wire::Reply;
+use super::super::wire::{Reply, read};
 use super::family::{Forked, Gate, exit, fork, reap, say};
 use super::frames::Frames;
 use super::memory::Memory;
@@ -23,9 +23,9 @@ const ATTEMPTS: usize = 3;
 pub(in super::super) fn main() -> i32 {
     // The parent cannot end us when it is killed itself.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let Ok(probe) = FolioProbe::decode(&mut stdin().lock()) else { return 1 };
+    let Ok(probe) = read::<FolioProbe>(&mut stdin().lock()) else { return 1 };
     match run(&probe) {
-        Ok(sample) => i32::from(reply(&Reply::Numbers(sample.numbers())).is_err()),
+        Ok(sample) => i32::from(reply(&Reply::Folios(sample)).is_err()),
         Err(error) => fail(&error),
     }
 }
@@ -83,8 +83,8 @@ fn time(probe: &FolioProbe, memory: Memory, frames: Option<Frames>) -> Result<Ti
             Ok(untouched(time_of_fork()?, &memory))
         }
         Operation::CowByte => {
-            let mut child = Forked::start(|answer| say(answer, &[1]))?;
-            let [_] = child.hear()?;
+            let mut child = Forked::start(|answer| say(answer, &()))?;
+            child.hear::<()>()?;
             write(&memory, frames.as_ref(), || memory.write_all())
         }
         Operation::ReuseByte => {
@@ -127,11 +127,11 @@ fn child_writes(
     let mut gate = Gate::new()?;
     let mut child = Forked::start(|answer| {
         gate.pass()?;
-        say(answer, &work()?.words())
+        say(answer, &work()?)
     })?;
     memory.unmap()?;
     gate.open_for(1)?;
-    child.hear().map(Timing::of_words)
+    child.hear()
 }
 
 /// Children write at once while their parent, which has the memory too, waits.
@@ -142,20 +142,20 @@ fn children_write(
     let mut gate = Gate::new()?;
     let start = |child| {
         Forked::start(|answer| {
-            say(answer, &[1])?;
+            say(answer, &())?;
             gate.pass()?;
-            say(answer, &work(child)?.words())
+            say(answer, &work(child)?)
         })
     };
     let children = (0..probe.children as usize).map(start);
     let mut children = children.collect::<Result<Vec<_>, _>>()?;
     for child in &mut children {
-        let [_] = child.hear()?;
+        child.hear::<()>()?;
     }
     gate.open_for(children.len())?;
     // All of them stay until the last has written: a page keeps its owners.
-    let heard = children.iter_mut().map(|child| child.hear().map(Timing::of_words));
-    let all = heard.collect::<Result<Vec<_>, _>>()?;
+    let heard = children.iter_mut().map(Forked::hear);
+    let all = heard.collect::<Result<Vec<Timing>, _>>()?;
     let sum = |of: fn(&Timing) -> Option<u64>| all.iter().map(of).sum::<Option<u64>>();
     Ok(Timing {
         time_ns: all.iter().map(|timing| timing.time_ns).sum(),

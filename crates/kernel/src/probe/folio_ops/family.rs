@@ -7,7 +7,10 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
     waitpid,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use super::super::wire::{frame, read};
 use crate::Error;
 
 /// A forked process. It is killed and reaped when this drops.
@@ -45,16 +48,10 @@ impl Forked {
     ///
     /// # Errors
     /// When it ended before.
-    pub(super) fn hear<const WORDS: usize>(&mut self) -> Result<[u64; WORDS], Error> {
-        let mut words = [0; WORDS];
-        for word in &mut words {
-            let mut bytes = [0; 8];
-            self.answers.read_exact(&mut bytes).map_err(|_| Error::Child {
-                message: "a process that it forked ended early; see the kernel's log".to_string(),
-            })?;
-            *word = u64::from_ne_bytes(bytes);
-        }
-        Ok(words)
+    pub(super) fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+        read(&mut self.answers).map_err(|_| Error::Child {
+            message: "a process that it forked ended early; see the kernel's log".to_string(),
+        })
     }
 }
 
@@ -93,10 +90,9 @@ impl Gate {
     }
 }
 
-/// Has a forked process say `words`.
-pub(super) fn say(answer: &mut PipeWriter, words: &[u64]) -> Result<(), Error> {
-    let mut all = words.iter().map(|word| answer.write_all(&word.to_ne_bytes()));
-    all.try_for_each(|said: io::Result<()>| said).map_err(|error| Error::call("answer", error))
+/// Has a forked process say `what`.
+pub(super) fn say(answer: &mut PipeWriter, what: &impl Serialize) -> Result<(), Error> {
+    answer.write_all(&frame(what)).map_err(|error| Error::call("answer", error))
 }
 
 /// Forks this process, which has no other thread: nothing in the parent is the child, whose number

@@ -5,22 +5,18 @@ mod family;
 mod frames;
 mod memory;
 
-use std::io::{self, Read};
-
 use filemap_job::folio_ops::{Operation, PMD_BYTES};
+use serde::{Deserialize, Serialize};
 
 use super::piped::Piped;
-use super::wire::{Reply, get, put};
+use super::wire::{Reply, frame};
 use crate::{Error, page_size};
 
 /// The hidden first argument of such a child.
 pub(super) const ARGUMENT: &str = "__filemap-folio-ops";
 
-/// Stands for what the kernel does not tell.
-const UNKNOWN: u64 = u64::MAX;
-
 /// One operation over anonymous memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolioProbe {
     /// Bytes of memory: a multiple of what one entry of a page middle directory maps.
     pub bytes: u64,
@@ -35,7 +31,7 @@ pub struct FolioProbe {
 }
 
 /// What came out of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolioSample {
     /// Folios that the memory takes.
     pub folios: u64,
@@ -46,7 +42,7 @@ pub struct FolioSample {
 }
 
 /// What an operation took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// CPU time of the thread that did it, in nanoseconds; the sum where several did.
     pub time_ns: u64,
@@ -67,11 +63,9 @@ impl FolioProbe {
     pub fn run(&self) -> Result<FolioSample, Error> {
         self.check()?;
         let mut child = Piped::spawn(ARGUMENT)?;
-        child.send(&self.encode());
+        child.send(&frame(self));
         match child.receive()? {
-            Reply::Numbers(numbers) => {
-                FolioSample::of_numbers(&numbers).ok_or_else(|| child.confused())
-            }
+            Reply::Folios(sample) => Ok(sample),
             _ => Err(child.confused()),
         }
     }
@@ -95,60 +89,12 @@ impl FolioProbe {
             _ => Ok(()),
         }
     }
-
-    fn encode(&self) -> Vec<u8> {
-        let of = Operation::ALL.iter().position(|&known| known == self.operation);
-        let operation = of.expect("all operations are listed") as u64;
-        let mut out = Vec::new();
-        let words = [self.bytes, self.folio_bytes, operation, self.seed, self.children];
-        words.iter().for_each(|&word| put(&mut out, word));
-        out
-    }
-
-    fn decode(input: &mut impl Read) -> io::Result<FolioProbe> {
-        let (bytes, folio_bytes, operation) = (get(input)?, get(input)?, get(input)?);
-        let operation = usize::try_from(operation).ok().and_then(|at| Operation::ALL.get(at));
-        Ok(FolioProbe {
-            bytes,
-            folio_bytes,
-            operation: *operation.ok_or(io::ErrorKind::InvalidData)?,
-            seed: get(input)?,
-            children: get(input)?,
-        })
-    }
 }
 
 impl FolioSample {
     /// Whether the kernel gave enough of the folios for times to be those of this size.
     pub(crate) fn is_enough(folios: u64, given: u64) -> bool {
         given * 100 >= folios * LEAST_PERCENT
-    }
-
-    fn numbers(&self) -> Vec<u64> {
-        let timing = self.timing.map(Timing::words);
-        [self.folios, self.given].into_iter().chain(timing.into_iter().flatten()).collect()
-    }
-
-    fn of_numbers(numbers: &[u64]) -> Option<FolioSample> {
-        let (&[folios, given], timing) = numbers.split_first_chunk()?;
-        let timing = match timing {
-            [] => None,
-            words => Some(Timing::of_words(words.try_into().ok()?)),
-        };
-        Some(FolioSample { folios, given, timing })
-    }
-}
-
-impl Timing {
-    /// As it is sent.
-    fn words(self) -> [u64; 4] {
-        let Timing { time_ns, pages, copied, reused } = self;
-        [time_ns, pages, copied.unwrap_or(UNKNOWN), reused.unwrap_or(UNKNOWN)]
-    }
-
-    fn of_words([time_ns, pages, copied, reused]: [u64; 4]) -> Timing {
-        let known = |number: u64| (number != UNKNOWN).then_some(number);
-        Timing { time_ns, pages, copied: known(copied), reused: known(reused) }
     }
 }
 
@@ -161,20 +107,6 @@ const LEAST_PERCENT: u64 = 99;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_probe_arrives_as_it_was_sent() {
-        for &operation in Operation::ALL {
-            let probe =
-                FolioProbe { bytes: 4 << 20, folio_bytes: 65_536, operation, seed: 7, children: 3 };
-            let bytes = probe.encode();
-            assert_eq!(FolioProbe::decode(&mut bytes.as_slice()).unwrap(), probe);
-            assert!((0..bytes.len()).all(|end| FolioProbe::decode(&mut &bytes[..end]).is_err()));
-        }
-        let mut unknown = Vec::new();
-        [1, 2, 99, 4, 5].iter().for_each(|&word| put(&mut unknown, word));
-        assert!(FolioProbe::decode(&mut unknown.as_slice()).is_err());
-    }
 
     #[test]
     fn what_cannot_be_is_refused_before_a_process_starts() {
@@ -194,17 +126,5 @@ mod tests {
             let error = wrong.run().unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
-    }
-
-    #[test]
-    fn a_sample_arrives_as_it_was_sent() {
-        let known = Timing { time_ns: 5, pages: 6, copied: Some(0), reused: Some(6) };
-        let unknown = Timing { copied: None, reused: None, ..known };
-        for timing in [None, Some(known), Some(unknown)] {
-            let sample = FolioSample { folios: 8, given: 7, timing };
-            assert_eq!(FolioSample::of_numbers(&sample.numbers()), Some(sample));
-        }
-        assert_eq!(FolioSample::of_numbers(&[1]), None);
-        assert_eq!(FolioSample::of_numbers(&[1, 1, 1]), None);
     }
 }

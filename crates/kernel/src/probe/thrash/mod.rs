@@ -3,17 +3,19 @@
 mod counts;
 pub(super) mod threads;
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use filemap_core::units::PageCount;
 
 pub use counts::Progress;
 
+use serde::{Deserialize, Serialize};
+
 use super::piped::Piped;
-use super::wire::{Reply, get, get_all, get_path, put, put_all, put_path};
+use super::wire::{Reply, frame};
 use crate::child::Ended;
 use crate::{Error, page_size};
 use counts::Counts;
@@ -24,14 +26,12 @@ pub(super) const ARGUMENT: &str = "__filemap-thrash";
 /// What each writer maps: pages that hold nothing yet, which are all the same page of zeros.
 const WRITER_BYTES: u64 = 64 << 20;
 
-/// Stands for all CPUs where a number of them is sent.
-const ALL_CPUS: u64 = u64::MAX;
-
 /// What the threads of a thrash do. All of them are threads of one process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thrash {
     /// One reader for each: it maps the file's beginning shared, reads a byte of every page from
     /// the first to the last, takes the mapping away, and begins again. The file stays open.
+    #[serde(with = "super::wire::paths")]
     pub files: Vec<PathBuf>,
     /// Pages of each file that are mapped, 1 or more.
     pub pages: PageCount,
@@ -63,7 +63,7 @@ impl Thrashing {
         thrash.check()?;
         let (counts, path) = Counts::shared(thrash.files.len())?;
         let mut child = Piped::spawn(ARGUMENT)?;
-        child.send(&thrash.encode(&path));
+        child.send(&frame(&Sent { counts: path.into(), thrash: thrash.clone() }));
         match child.receive()? {
             Reply::Ready { .. } => Ok(Thrashing { child, counts }),
             _ => Err(child.confused()),
@@ -127,50 +127,11 @@ impl Thrash {
         }
         Ok(())
     }
-
-    fn encode(&self, counts: &Path) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_path(&mut out, counts);
-        put_all(&mut out, &self.files, |out, path| put_path(out, path));
-        let stagger = self.stagger.as_nanos() as u64;
-        let cpus = self.cpus.unwrap_or(ALL_CPUS);
-        let words = [self.pages.0, self.writers, self.noise, cpus, stagger];
-        words.iter().for_each(|&word| put(&mut out, word));
-        out
-    }
-
-    /// What was encoded: where the counts are, and the rest.
-    fn decode(input: &mut impl Read) -> io::Result<(PathBuf, Thrash)> {
-        let counts = get_path(input)?;
-        let thrash = Thrash {
-            files: get_all(input, get_path)?,
-            pages: PageCount(get(input)?),
-            writers: get(input)?,
-            noise: get(input)?,
-            cpus: Some(get(input)?).filter(|&cpus| cpus != ALL_CPUS),
-            stagger: Duration::from_nanos(get(input)?),
-        };
-        Ok((counts, thrash))
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thrash_arrives_as_it_was_sent() {
-        let thrash = Thrash {
-            files: vec!["/tmp/a b".into(), "c".into()],
-            pages: PageCount(4096),
-            writers: 2,
-            noise: 3,
-            cpus: Some(4),
-            stagger: Duration::from_millis(5),
-        };
-        let bytes = thrash.encode(Path::new("/counts"));
-        let (counts, same) = Thrash::decode(&mut bytes.as_slice()).unwrap();
-        assert_eq!((counts, same), ("/counts".into(), thrash));
-        assert!((0..bytes.len()).all(|end| Thrash::decode(&mut &bytes[..end]).is_err()));
-    }
+/// What is sent to the child: where its counts are, and what it does.
+#[derive(Debug, Serialize, Deserialize)]
+struct Sent {
+    counts: OsString,
+    thrash: Thrash,
 }

@@ -19,9 +19,9 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use super::super::child::{fail, reply};
 use super::super::cpus;
 use super::super::files::raise_limit;
-use super::super::wire::Reply;
+use super::super::wire::{Reply, read};
 use super::counts::{Count, Counts};
-use super::{Thrash, WRITER_BYTES};
+use super::{Sent, Thrash, WRITER_BYTES};
 use crate::{Error, page_size};
 
 /// Stack of each thread.
@@ -39,8 +39,8 @@ pub(in super::super) fn main() -> i32 {
     // The parent cannot end us when it is killed itself.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut input = BufReader::new(stdin().lock());
-    let Ok((counts, thrash)) = Thrash::decode(&mut input) else { return 1 };
-    let counts = Counts::map(&counts, thrash.files.len());
+    let Ok(Sent { counts, thrash }) = read(&mut input) else { return 1 };
+    let counts = Counts::map(counts.as_ref(), thrash.files.len());
     let counts = counts.unwrap_or_else(|error| fail(&error));
     if let Some(Err(error)) = thrash.cpus.map(cpus::bind) {
         fail(&error)
@@ -50,7 +50,8 @@ pub(in super::super) fn main() -> i32 {
     let barrier = Barrier::new(all as usize + 1);
     thread::scope(|scope| {
         let started = start(scope, &thrash, &files, &counts, &barrier);
-        if let Err(error) = started.and_then(|()| reply(&Reply::Ready { addresses: Vec::new() })) {
+        let ready = Reply::Ready { addresses: Vec::new(), forked: Vec::new() };
+        if let Err(error) = started.and_then(|()| reply(&ready)) {
             fail(&error)
         }
         if input.read_exact(&mut [0]).is_err() {

@@ -23,7 +23,7 @@ pub struct ProgramHistory {
     /// Other files of which something is read.
     pub other_files: u64,
     /// What threads waited for: a cause as in `brought_in` of `explain`, by which the page came
-    /// that was waited for, or `other-files`, `memory`, `cpu` or `phase`.
+    /// that was waited for, or `other-files`, `memory`, `cpu`, `phase` or `lock`.
     pub waits: Vec<WaitHistory>,
     /// The threads, or the first of many.
     pub threads: Vec<ThreadWaits>,

@@ -1,78 +1,15 @@
-//! From a job to what the probe does.
-
-use std::path::Path;
+//! What no run on this machine can do.
 
 use filemap_core::rules::{Family, Rules};
 use filemap_core::series::Series;
-use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::{Job, Machine, Phase};
+use filemap_job::Machine;
 
 use super::needs::Needs;
-use crate::probe::{Access, MAX_READ_BYTES, Mapping, Plan, Segment, cpus};
+use crate::probe::{MAX_READ_BYTES, cpus};
 use crate::{Error, page_size};
 
 /// Most accesses of one run: they are all in memory before it begins.
 pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
-
-/// What the probe does for `job` on the file at `path`.
-///
-/// # Errors
-/// What no probe can do: [`Error::cannot_run_here`].
-pub fn plan(job: &Job, path: &Path) -> Result<Plan, Error> {
-    check_accesses(&Needs::from(job))?;
-    let mapping = &job.mapping;
-    let segments = job.segments();
-    let ends = segments.iter().map(|segment| segment.start + segment.pages);
-    Ok(Plan {
-        path: path.to_owned(),
-        mapping: Mapping {
-            offset: mapping.offset,
-            pages: ends.max().unwrap_or(mapping.pages),
-            shift: mapping.shift,
-            advice: mapping.advice,
-            executable: mapping.exec,
-            private: mapping.private,
-            split: mapping.split,
-        },
-        phases: job.phases.iter().map(|phase| accesses(job, phase, &segments)).collect(),
-        segments,
-        settle: false,
-        report_mapped: false,
-        is_governed: job.machine.governor,
-    })
-}
-
-fn accesses(job: &Job, phase: &Phase, segments: &[Segment]) -> Vec<Access> {
-    if phase.is_read() {
-        let base = job.mapping.offset.0 * job.page_size();
-        let blocks = job.reads(phase);
-        return blocks
-            .map(|block| Access::Read { offset: base + block.offset_bytes, bytes: block.len_bytes })
-            .collect();
-    }
-    let access = match () {
-        () if phase.is_exec() => Access::Call,
-        () if job.mapping.private => Access::Store,
-        () => Access::Touch,
-    };
-    let place = place(segments);
-    job.accesses(phase).map(|page| access(place(page))).collect()
-}
-
-/// Where in the mapping a page lies that is counted through all segments, one behind the other;
-/// without segments the mapping has no gaps.
-fn place(segments: &[Segment]) -> impl Fn(u64) -> PageIndex {
-    let mut pages = 0;
-    let first = segments.iter().map(|segment| {
-        pages += segment.pages.0;
-        (pages - segment.pages.0, segment.start)
-    });
-    let first: Vec<(u64, PageCount)> = first.collect();
-    move |page| match first[..first.partition_point(|first| first.0 <= page)].last() {
-        Some((before, start)) => PageIndex(start.0 + page - before),
-        None => PageIndex(page),
-    }
-}
 
 pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
     let (accesses, bytes) = (needs.accesses, needs.longest_read_bytes);
@@ -101,8 +38,8 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
     check_accesses(needs)?;
     if needs.files.iter().any(|needed| !needed.called.is_empty() && needed.file.sparse) {
         return Err(Error::unavailable(
-            "a call of code in a --sparse file",
-            "leave --sparse out, or give --on model",
+            "a call of code in a sparse file",
+            "leave out --sparse, or sparse = true in a job file, or give --on model",
         ));
     }
     check_cpus(needs, cpus::allowed())?;
@@ -156,24 +93,4 @@ pub(super) fn check_architecture(machine: &Machine) -> Result<(), Error> {
         );
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_of_segments_are_placed_with_gaps_between() {
-        let segment = |pages, start| Segment {
-            offset: PageIndex(0),
-            pages: PageCount(pages),
-            start: PageCount(start),
-            executable: false,
-            writable: false,
-        };
-        let segments = [segment(3, 10), segment(1, 0), segment(2, 20)];
-        let places: Vec<u64> = (0..6).map(|page| place(&segments)(page).0).collect();
-        assert_eq!(places, [10, 11, 12, 0, 20, 21]);
-        assert_eq!(place(&[])(7), PageIndex(7));
-    }
 }

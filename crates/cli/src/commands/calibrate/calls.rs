@@ -1,0 +1,79 @@
+//! What calls cost that take `mmap_lock` to write.
+
+use filemap_job::EngineKind;
+use filemap_job::program::{Program, ProgramRun, ProgramSpec, Rounds};
+use filemap_kernel::engine::{Kernel, Prepared};
+use filemap_model::profile;
+use filemap_report::calibrate::Cost;
+
+use super::{cost, median};
+use crate::error::Error;
+use crate::input;
+
+/// What is measured.
+const PROGRAM: &str = include_str!("calls.toml");
+
+/// The program, ready to run.
+pub(super) struct Calls {
+    prepared: Prepared<Program>,
+    rounds: f64,
+    pages: f64,
+    samples: Vec<Sample>,
+}
+
+/// Nanoseconds for one of each, the mean of the rounds of a run.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    call: f64,
+    entry: f64,
+    fork: f64,
+}
+
+impl Calls {
+    pub(super) fn prepare(kernel: &Kernel) -> Result<Calls, Error> {
+        let mut spec = ProgramSpec::from_toml(PROGRAM)?;
+        spec.on = Some(EngineKind::Kernel.to_string());
+        let program = spec.validate(input::host_release().as_deref())?;
+        let Rounds::Times(rounds) = program.threads[0].rounds else {
+            unreachable!("it says how often")
+        };
+        let pages = program.mappings[0].mapping.pages.0 as f64;
+        let prepared = kernel.prepare(&program)?;
+        Ok(Calls { prepared, rounds: rounds as f64, pages, samples: Vec::new() })
+    }
+
+    /// Runs it once more.
+    pub(super) fn run(&mut self) -> Result<(), Error> {
+        let run = self.prepared.run()?;
+        self.samples.push(self.of(&run));
+        Ok(())
+    }
+
+    fn of(&self, run: &ProgramRun) -> Sample {
+        let ns = |phase: usize| run.phases[phase].elapsed_ns.unwrap_or(0) as f64 / self.rounds;
+        let call = ns(1).midpoint(ns(2));
+        let entry = ((ns(3).midpoint(ns(4)) - call) / self.pages).max(0.0);
+        Sample { call, entry, fork: ns(5) }
+    }
+
+    /// `cost` with what the medians say. A fork takes the lock for half of the time that it and
+    /// the end of its child take together.
+    pub(super) fn cost(&self, cost: profile::Cost) -> profile::Cost {
+        let whole = |of: fn(&Sample) -> f64| median(&self.samples, of).round() as u64;
+        profile::Cost {
+            call_ns: whole(|s| s.call),
+            entry_ns: whole(|s| s.entry),
+            fork_ns: whole(|s| s.fork / 2.0),
+            ..cost
+        }
+    }
+
+    /// What the report shows of them.
+    pub(super) fn costs(&self) -> Vec<Cost> {
+        vec![
+            cost(&self.samples, "mprotect of a mapping without entries", |s| s.call),
+            cost(&self.samples, "each entry that mprotect changes", |s| s.entry),
+            cost(&self.samples, "fork, and the end of the child", |s| s.fork),
+        ]
+    }
+}

@@ -1,0 +1,51 @@
+//! Whoever started a governor is told when it follows: the protocol of sd_notify(3).
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// The variable that names the socket.
+const SOCKET: &str = "NOTIFY_SOCKET";
+
+/// Tells who started this process, if that wants to know it.
+///
+/// # Errors
+/// When nobody hears it any more.
+pub fn tell() -> io::Result<()> {
+    std::env::var_os(SOCKET).map_or(Ok(()), |name| tell_at(&name))
+}
+
+/// Tells whoever has the socket `name`: a path, or `@` and an abstract address.
+fn tell_at(name: &OsStr) -> io::Result<()> {
+    let address = match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(name)?,
+    };
+    UnixDatagram::unbound()?.send_to_addr(b"READY=1", &address).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_with_and_without_a_path_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let name = format!("filemap-test-{}", std::process::id());
+        let abstract_name = format!("@{name}");
+        for (address, name) in [
+            (SocketAddr::from_pathname(&path).unwrap(), path.as_os_str()),
+            (SocketAddr::from_abstract_name(&name).unwrap(), OsStr::new(&abstract_name)),
+        ] {
+            let socket = UnixDatagram::bind_addr(&address).unwrap();
+            tell_at(name).unwrap();
+            let mut heard = [0; 16];
+            let length = socket.recv(&mut heard).unwrap();
+            assert_eq!(heard[..length], *b"READY=1");
+        }
+        assert!(tell_at(OsStr::new("/no/such/socket")).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! Protection of ranges of a mapping, whose VMAs are cut and joined by it as by advice.
+
+mod support;
+
+use filemap_core::address::mapping::{Change, Mapping};
+use filemap_core::address::protection::Protection;
+use filemap_core::address::vma::{AdviceFlag, ReadHint};
+use filemap_core::units::PageIndex;
+use support::machine::part;
+
+const PAGES: u64 = 6;
+
+/// What each page is advised and may be used for.
+type Pages = [(bool, Protection); PAGES as usize];
+
+/// First pages of the VMAs of `mapping`, and whether each is executable.
+fn vmas(mapping: &Mapping) -> Vec<(u64, bool)> {
+    let vmas = mapping.vmas(PageIndex(0), PageIndex(PAGES));
+    vmas.map(|(vma, ..)| (vma.pgoff.0, vma.executable)).collect()
+}
+
+/// What they are if a VMA is as long a run of pages as are alike.
+fn runs(pages: &Pages) -> Vec<(u64, bool)> {
+    let begins = |&page: &usize| page == 0 || pages[page] != pages[page - 1];
+    let of = |page: usize| (page as u64, pages[page].1 == Protection::Exec);
+    (0..PAGES as usize).filter(begins).map(of).collect()
+}
+
+/// First pages of the runs of `before` that are no runs of `after`, of alike pages in both.
+fn gone(before: &Pages, after: &Pages) -> Vec<u64> {
+    let whole = |pages: &Pages| {
+        let firsts: Vec<u64> = runs(pages).iter().map(|run| run.0).collect();
+        let ends = firsts.iter().copied().skip(1).chain([PAGES]);
+        let alike = |first: &u64| pages[*first as usize];
+        let of = firsts.iter().zip(ends).map(|(first, end)| (*first, end, alike(first)));
+        of.collect::<Vec<_>>()
+    };
+    let after = whole(after);
+    whole(before).into_iter().filter(|run| !after.contains(run)).map(|run| run.0).collect()
+}
+
+fn changed(before: (bool, Protection), change: Change) -> (bool, Protection) {
+    match change {
+        Change::Advice(flag) => (flag == AdviceFlag::Read(ReadHint::Random), before.1),
+        Change::Protection(protection) => (before.0, protection),
+    }
+}
+
+/// Every sequence of three changes of any ranges of 6 pages, of which the last is one in seven.
+#[test]
+fn a_range_of_another_protection_is_a_vma_until_it_is_like_its_neighbours() {
+    let hints = [ReadHint::Normal, ReadHint::Random].map(AdviceFlag::Read).map(Change::Advice);
+    let changes = Protection::ALL.map(Change::Protection).into_iter().chain(hints);
+    let ranges = (0..PAGES).flat_map(|from| (from + 1..=PAGES).map(move |end| (from, end)));
+    let steps: Vec<_> =
+        ranges.flat_map(|range| changes.clone().map(move |change| (range, change))).collect();
+    let all = || steps.iter().enumerate();
+    let mut done = 0;
+    for (first, second, third) in all().flat_map(|(a, _)| {
+        all().flat_map(move |(b, _)| {
+            all().filter(move |(c, _)| (a + b + c) % 7 == 0).map(move |(c, _)| (a, b, c))
+        })
+    }) {
+        let mut mapping = Mapping::new(part(0, PAGES), None);
+        let mut pages: Pages = [(false, Protection::AsMapped); PAGES as usize];
+        for at in [first, second, third] {
+            let ((from, end), change) = steps[at];
+            let altered = mapping.altered(PageIndex(from), PageIndex(end), change);
+            let altered: Vec<u64> = altered.iter().map(|vma| vma.pgoff.0).collect();
+            mapping.change(PageIndex(from), PageIndex(end), change);
+            let before = pages;
+            for page in &mut pages[from as usize..end as usize] {
+                *page = changed(*page, change);
+            }
+            assert_eq!(altered, gone(&before, &pages), "{from}..{end} {change:?} of {before:?}");
+        }
+        let told = [first, second, third].map(|at| steps[at]);
+        assert_eq!(vmas(&mapping), runs(&pages), "{told:?}");
+        done += 1;
+    }
+    assert!(done > 100_000, "{done}");
+}

@@ -1,0 +1,12 @@
+//! What an access to a page does.
+
+/// What an access through a mapping does to its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads a byte.
+    Read,
+    /// Writes a byte, to a private mapping.
+    Write,
+    /// Calls the code that the page begins with, which returns at once.
+    Call,
+}

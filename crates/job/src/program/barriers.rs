@@ -1,0 +1,66 @@
+//! Barriers: where threads wait for each other.
+
+use super::error::ProgramError;
+use super::spec::ThreadSpec;
+use super::{Barrier, Program, ProgramStep, ProgramThread, Rounds};
+use crate::Error;
+use crate::size::shorten;
+
+/// Puts the barriers that `threads` name into `program`.
+pub(super) fn take(threads: &[ThreadSpec], program: &mut Program) {
+    for thread in threads {
+        let mut named: Vec<&String> =
+            thread.phase.iter().filter_map(|phase| phase.barrier.as_ref()).collect();
+        named.sort();
+        named.dedup();
+        for name in named {
+            match program.barriers.iter_mut().find(|known| known.name == *name) {
+                Some(known) => known.threads += 1,
+                None => program.barriers.push(Barrier { name: name.clone(), threads: 1 }),
+            }
+        }
+    }
+}
+
+/// How often a thread comes to a barrier that it names `times`, in words.
+fn often(times: usize, rounds: u64) -> String {
+    match rounds {
+        1 => format!("{times}x"),
+        _ => format!("{times}x in each of {rounds} rounds"),
+    }
+}
+
+/// Refuses threads that come to a barrier unequally often.
+pub(super) fn check(program: &Program) -> Result<(), Error> {
+    for (number, barrier) in program.barriers.iter().enumerate() {
+        let comes = |thread: &ProgramThread| {
+            let is_it = |step: &&ProgramStep| **step == ProgramStep::Barrier { barrier: number };
+            thread.steps.iter().filter(is_it).count()
+        };
+        // How many rounds begin in some time is not known.
+        let rounds = |thread: &ProgramThread| match thread.rounds {
+            Rounds::Times(times) => Ok(times),
+            Rounds::For(_) => Err(ProgramError::TimedBarrier {
+                name: shorten(&barrier.name),
+                thread: shorten(&thread.name),
+            }),
+        };
+        let mut parties = program.threads.iter().filter(|thread| comes(thread) > 0);
+        let first = parties.next().expect("a thread names it");
+        let first_comes = (comes(first), rounds(first)?);
+        for other in parties {
+            let other_comes = (comes(other), rounds(other)?);
+            if other_comes != first_comes {
+                return Err(ProgramError::Uneven {
+                    name: shorten(&barrier.name),
+                    one: shorten(&first.name),
+                    often: often(first_comes.0, first_comes.1),
+                    other: shorten(&other.name),
+                    other_often: often(other_comes.0, other_comes.1),
+                }
+                .into());
+            }
+        }
+    }
+    Ok(())
+}

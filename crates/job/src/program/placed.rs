@@ -1,0 +1,101 @@
+//! Where the pages of a mapping lie: in its file, and from the mapping's beginning.
+
+use filemap_core::units::{PageCount, PageIndex};
+
+use super::NamedMapping;
+
+impl NamedMapping {
+    /// Pages from its beginning to the end of the last part that is mapped.
+    pub fn span(&self) -> PageCount {
+        let ends = self.segments.iter().map(|segment| segment.start + segment.pages);
+        ends.max().unwrap_or(self.mapping.pages)
+    }
+
+    /// Its parts of the file, in the order in which accesses count their pages: where each begins,
+    /// and how long it is.
+    pub fn parts(&self) -> Vec<(PageIndex, PageCount)> {
+        if self.segments.is_empty() {
+            return vec![(self.mapping.offset, self.mapping.pages)];
+        }
+        self.segments.iter().map(|segment| (segment.offset, segment.pages)).collect()
+    }
+
+    /// Says of a page that is counted through all parts which page of the file it is.
+    pub fn in_file(&self) -> impl Fn(u64) -> PageIndex + use<> {
+        let parts = self.parts().into_iter().map(|(start, pages)| (start.0, pages));
+        through(parts.collect())
+    }
+
+    /// Says of such a page how many pages from the mapping's beginning it is.
+    pub fn from_beginning(&self) -> impl Fn(u64) -> PageIndex + use<> {
+        let parts = self.segments.iter().map(|segment| (segment.start.0, segment.pages));
+        let whole = self.segments.is_empty().then_some((0, self.mapping.pages));
+        through(parts.chain(whole).collect())
+    }
+}
+
+/// Counts through parts: where each begins, and its pages.
+fn through(parts: Vec<(u64, PageCount)>) -> impl Fn(u64) -> PageIndex {
+    let mut pages = 0;
+    // By the pages before them.
+    let parts = parts.into_iter().map(|(start, of_part)| {
+        pages += of_part.0;
+        (pages - of_part.0, start)
+    });
+    let parts: Vec<(u64, u64)> = parts.collect();
+    move |page| {
+        let part = match parts.as_slice() {
+            [only] => only,
+            parts => &parts[parts.partition_point(|part| part.0 <= page) - 1],
+        };
+        PageIndex(part.1 + page - part.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::address::vma::Advice;
+
+    use super::*;
+    use crate::elf::Segment;
+    use crate::job::Mapping;
+
+    fn mapping(segments: &[(u64, u64, u64)]) -> NamedMapping {
+        let segment = |&(offset, pages, start): &(u64, u64, u64)| Segment {
+            offset: PageIndex(offset),
+            pages: PageCount(pages),
+            start: PageCount(start),
+            executable: false,
+            writable: false,
+        };
+        let mapping = Mapping {
+            offset: PageIndex(7),
+            pages: PageCount(9),
+            shift: PageCount(0),
+            advice: Advice::NORMAL,
+            exec: false,
+            private: false,
+            split: None,
+        };
+        let segments = segments.iter().map(segment).collect();
+        NamedMapping { name: "m".to_string(), open: 0, mapping, segments, at_start: true }
+    }
+
+    #[test]
+    fn pages_of_segments_have_gaps_between_them() {
+        let of = mapping(&[(3, 3, 10), (9, 1, 0), (5, 2, 20)]);
+        let all = |place: &dyn Fn(u64) -> PageIndex| (0..6).map(|page| place(page).0).collect();
+        let places: Vec<u64> = all(&of.from_beginning());
+        assert_eq!(places, [10, 11, 12, 0, 20, 21]);
+        let pages: Vec<u64> = all(&of.in_file());
+        assert_eq!(pages, [3, 4, 5, 9, 5, 6]);
+        assert_eq!(of.span(), PageCount(22));
+    }
+
+    #[test]
+    fn one_part_is_as_it_is_mapped() {
+        let of = mapping(&[]);
+        assert_eq!((of.in_file()(2), of.from_beginning()(2)), (PageIndex(9), PageIndex(2)));
+        assert_eq!(of.span(), PageCount(9));
+    }
+}

@@ -1,0 +1,9 @@
+//! The clock that processes and the kernel's events have in common.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Now by `CLOCK_MONOTONIC`, in nanoseconds.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,69 @@
+//! What the threads of all processes did, in memory that the first process reads in the end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::process::Process;
+use super::shared::{Count, SharedMemory};
+use super::{EndedThread, PhaseCost};
+use crate::clock::now_ns;
+
+/// What each thread did.
+pub(super) struct Results {
+    /// Rounds of each thread, and when it ended.
+    threads: &'static [AtomicU64],
+    /// Each step, one thread behind the other.
+    costs: &'static [[AtomicU64; 8]],
+    /// Where the steps of each thread begin, and where those of the last end.
+    firsts: Vec<usize>,
+    ended: &'static Count,
+}
+
+impl Results {
+    pub(super) fn of(process: &Process, memory: &mut SharedMemory) -> Results {
+        let mut firsts = vec![0];
+        for thread in &process.threads {
+            firsts.push(firsts[firsts.len() - 1] + thread.steps.len());
+        }
+        let threads = memory.take(2 * process.threads.len());
+        let costs = memory.take(firsts[firsts.len() - 1]);
+        Results { threads, costs, firsts, ended: &memory.take(1)[0] }
+    }
+
+    /// Thread `number` has made so many rounds, in which its steps cost that, and ends now. Waits
+    /// until all have: one that goes would disturb the others.
+    pub(super) fn end(&self, number: usize, rounds: u64, costs: &[PhaseCost]) {
+        let ended_ns = now_ns();
+        for (to, cost) in self.costs[self.firsts[number]..].iter().zip(costs) {
+            let words = to.iter().zip(cost.to_words());
+            words.for_each(|(to, word)| to.store(word, Ordering::Relaxed));
+        }
+        self.threads[2 * number].store(rounds, Ordering::Relaxed);
+        self.threads[2 * number + 1].store(ended_ns, Ordering::Relaxed);
+        self.ended.add();
+        self.await_all();
+    }
+
+    /// Waits until all threads have ended.
+    pub(super) fn await_all(&self) {
+        self.ended.reach(self.firsts.len() - 1);
+    }
+
+    /// What all threads did that have ended, and when the last of them did.
+    pub(super) fn ended(&self, begins_ns: u64) -> (Vec<EndedThread>, u64) {
+        let word = |at: usize| self.threads[at].load(Ordering::Relaxed);
+        let threads = self.firsts.windows(2).enumerate().map(|(number, steps)| {
+            let costs = self.costs[steps[0]..steps[1]].iter();
+            let cost = |words: &[AtomicU64; 8]| {
+                PhaseCost::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+            };
+            EndedThread {
+                elapsed_ns: word(2 * number + 1).saturating_sub(begins_ns),
+                rounds: word(2 * number),
+                steps: costs.map(cost).collect(),
+            }
+        });
+        let threads: Vec<EndedThread> = threads.collect();
+        let longest = threads.iter().map(|thread| thread.elapsed_ns).max();
+        (threads, begins_ns + longest.unwrap_or(0))
+    }
+}

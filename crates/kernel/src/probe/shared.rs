@@ -1,0 +1,113 @@
+//! Memory that all processes of a probe share, and by which their threads wait for each other.
+
+use std::mem::{align_of, size_of};
+use std::ptr::null_mut;
+use std::slice::from_raw_parts;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::thread::futex::{Flags, wait, wake};
+
+use crate::Error;
+
+/// What may lie in memory that processes share.
+///
+/// # Safety
+/// All zeros is a value of it, it holds no address, and it does not drop.
+pub(super) unsafe trait Shareable: Sync {}
+
+// SAFETY: a number, which any bits are.
+unsafe impl Shareable for AtomicU64 {}
+// SAFETY: as above.
+unsafe impl Shareable for [AtomicU64; 8] {}
+// SAFETY: as above.
+unsafe impl Shareable for Count {}
+
+/// A mapping that is the same in every process forked from now on, until they end.
+pub(super) struct SharedMemory {
+    next: usize,
+    end: usize,
+}
+
+impl SharedMemory {
+    /// Room for so many bytes, all of them zeros.
+    pub(super) fn map(bytes: usize) -> Result<SharedMemory, Error> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe { mmap_anonymous(null_mut(), bytes.max(1), protection, flags) };
+        let base = base.map_err(|errno| Error::call("map memory that processes share", errno))?;
+        Ok(SharedMemory { next: base as usize, end: base as usize + bytes })
+    }
+
+    /// Takes `count` values of it.
+    pub(super) fn take<T: Shareable>(&mut self, count: usize) -> &'static [T] {
+        let start = self.next.next_multiple_of(align_of::<T>());
+        self.next = start + count * size_of::<T>();
+        assert!(self.next <= self.end, "it was mapped for all that is taken");
+        // SAFETY: this part of the mapping, which stays to the end, is taken once; it is zeros,
+        // which the type allows.
+        unsafe { from_raw_parts(start as *const T, count) }
+    }
+}
+
+/// A number that only grows, and that threads of any process wait for.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(super) struct Count(AtomicU32);
+
+impl Count {
+    pub(super) fn get(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Adds one and wakes who waits. Returns what it was.
+    pub(super) fn add(&self) -> u32 {
+        let before = self.0.fetch_add(1, Ordering::AcqRel);
+        // Waking fails for no number that is in memory.
+        let _ = wake(&self.0, Flags::empty(), i32::MAX as u32);
+        before
+    }
+
+    /// Waits until it is `number` or more.
+    pub(super) fn reach(&self, number: usize) {
+        self.until(|now| now as usize >= number);
+    }
+
+    /// Waits until it is something else than `number`.
+    pub(super) fn leave(&self, number: u32) {
+        self.until(|now| now != number);
+    }
+
+    fn until(&self, is_met: impl Fn(u32) -> bool) {
+        loop {
+            let now = self.get();
+            if is_met(now) {
+                return;
+            }
+            // It ends early for a signal, and where the number has changed: both are seen above.
+            let _ = wait(&self.0, Flags::empty(), now, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::scope;
+
+    use super::*;
+
+    #[test]
+    fn what_is_taken_lies_apart_and_threads_wait_for_it() {
+        let mut memory = SharedMemory::map(12 + 16).unwrap();
+        let counts: &[Count] = memory.take(3);
+        let words: &[AtomicU64] = memory.take(1);
+        assert_eq!(words[0].load(Ordering::Relaxed), 0);
+        scope(|scope| {
+            scope.spawn(|| counts[1].reach(2));
+            counts[1].add();
+            assert_eq!(counts[1].add(), 1);
+        });
+        counts[1].leave(0);
+        assert_eq!((counts[0].get(), counts[1].get()), (0, 2));
+    }
+}

@@ -1,0 +1,161 @@
+//! What parent and child say to each other: values in frames, each of which says its length first.
+
+use std::io::{self, Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::folio_ops::FolioSample;
+use super::outcome::Ended;
+
+/// What the child says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Reply {
+    /// It got SIGBUS for touching this address: [`bus_message`].
+    Bus([u8; 8]),
+    /// The files are mapped.
+    Ready {
+        /// Where each mapping is, or will be.
+        addresses: Vec<u64>,
+        /// Process ids of the processes that it has forked.
+        forked: Vec<u32>,
+    },
+    /// It cannot go on.
+    Failed(String),
+    /// It cannot go on, because the system refuses it memory.
+    Starved(String),
+    /// The steps are taken.
+    Done(Ended),
+    /// What came out of an operation over folios.
+    Folios(FolioSample),
+}
+
+/// Bytes of the length of a frame.
+const LENGTH: usize = 8;
+
+/// `value` as it is sent.
+pub(super) fn frame(value: &impl Serialize) -> Vec<u8> {
+    let length = [0; LENGTH].to_vec();
+    let mut frame =
+        postcard::to_extend(value, length).expect("every value that is sent has a form");
+    let bytes = (frame.len() - LENGTH) as u64;
+    frame[..LENGTH].copy_from_slice(&bytes.to_le_bytes());
+    frame
+}
+
+/// The value of the next frame.
+///
+/// # Errors
+/// A frame that ends early, or is of no such value.
+pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<T> {
+    let mut length = [0; LENGTH];
+    input.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    let mut bytes = Vec::new();
+    input.take(length).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    postcard::from_bytes(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Sends a reply.
+///
+/// # Errors
+/// Those of the output.
+pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<()> {
+    output.write_all(&frame(reply))?;
+    output.flush()
+}
+
+/// The frame of [`Reply::Bus`], for which nothing is allocated: its number, and the address.
+pub(super) fn bus_message(address: u64) -> [u8; LENGTH + 9] {
+    let mut message = [0; LENGTH + 9];
+    message[0] = 9;
+    message[LENGTH + 1..].copy_from_slice(&address.to_le_bytes());
+    message
+}
+
+/// Paths of any bytes.
+pub(super) mod paths {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(in crate::probe) fn serialize<S: Serializer>(
+        paths: &[PathBuf],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(paths.iter().map(|path| path.as_os_str()))
+    }
+
+    pub(in crate::probe) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<PathBuf>, D::Error> {
+        let paths: Vec<OsString> = Vec::deserialize(deserializer)?;
+        Ok(paths.into_iter().map(PathBuf::from).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    use filemap_core::address::vma::Advice;
+    use filemap_core::units::{PageCount, PageIndex};
+    use filemap_job::program::{Fadvise, Madvise, Rounds, StepOf};
+
+    use super::super::access::Access;
+    use super::super::process::{Area, Process};
+    use super::super::step::{Step, ThreadPlan};
+    use super::*;
+
+    fn process() -> Process {
+        let area = Area { advice: Advice::HUGEPAGE, ..Area::of_one_page(true) };
+        let accesses = vec![
+            Access::Touch(PageIndex(7)),
+            Access::Read { offset: 1 << 40, bytes: 4096 },
+            Access::Call(PageIndex(u64::MAX)),
+        ];
+        let (first, pages) = (PageCount(3), PageCount(4));
+        let steps = vec![
+            Step::Accesses { open: 1, mapping: None, accesses, think_ns: 5 },
+            Step::Madvise { mapping: 1, advice: Madvise::PopulateRead, first, pages },
+            Step::Fadvise { open: 2, advice: Fadvise::NoReuse, offset_bytes: 0, len_bytes: None },
+        ];
+        let after = vec![(1, vec![StepOf { thread: 0, step: 3 }])];
+        Process {
+            files: vec![OsString::from_vec(vec![b'/', 0xff, b' ']).into(), "c".into()],
+            opens: vec![0, 1, 0],
+            mappings: vec![area],
+            threads: vec![ThreadPlan { rounds: Rounds::For(5), after, ..ThreadPlan::once(steps) }],
+            barriers: vec![2, 9],
+            cpus: Some(2),
+            ..Process::default()
+        }
+    }
+
+    #[test]
+    fn a_process_arrives_as_it_was_sent() {
+        let mut sent = frame(&process());
+        sent.extend_from_slice(&frame(&Reply::Bus([1; 8])));
+        let mut input = sent.as_slice();
+        assert_eq!(read::<Process>(&mut input).unwrap(), process());
+        // What comes after it is still there.
+        assert!(matches!(read(&mut input), Ok(Reply::Bus([1, ..]))));
+    }
+
+    #[test]
+    fn a_process_cut_short_is_refused() {
+        let bytes = frame(&process());
+        assert!((0..bytes.len()).all(|end| read::<Process>(&mut &bytes[..end]).is_err()));
+    }
+
+    #[test]
+    fn a_handler_of_sigbus_says_what_a_reply_says() {
+        let address = 0x7f12_3456_789a_u64;
+        assert_eq!(bus_message(address).to_vec(), frame(&Reply::Bus(address.to_le_bytes())));
+    }
+}

@@ -1,0 +1,95 @@
+//! Programs of several processes, on the running kernel.
+
+use filemap_job::Engine;
+use filemap_job::program::{ProgramRun, ProgramSpec};
+use filemap_kernel::engine::Kernel;
+use filemap_kernel::storage::Storage;
+
+use crate::Bench;
+use crate::skip::skip;
+
+/// A run of a program with the filesystem and readahead of where the tests' files are.
+fn run(bench: &Bench, text: &str) -> Option<ProgramRun> {
+    let place = Storage::of(&bench.directory).unwrap();
+    let mut spec = ProgramSpec::from_toml(text).unwrap();
+    spec.on = Some("kernel".into());
+    spec.read_ahead_kb = place.read_ahead_kb;
+    let is_known = place.filesystem.parse::<filemap_job::Filesystem>().is_ok();
+    spec.fs = Some(if is_known { place.filesystem } else { "base-pages".into() });
+    let program = spec.validate(None).unwrap();
+    let kernel = Kernel::in_directory(bench.journal.clone(), bench.directory.clone());
+    match kernel.run(&program) {
+        Ok(record) => Some(record.run),
+        Err(error) if error.cannot_run_here() => {
+            skip(error);
+            None
+        }
+        Err(error) => panic!("{text}: {error}"),
+    }
+}
+
+const FILES: &str = "file = [{ name = 'f', size = '1m' }]\n\
+                     open = [{ name = 'o', file = 'f' }]\n\
+                     mapping = [{ name = 'm', open = 'o' }]\n";
+
+/// Two processes of two threads, which meet, protect, fork and do so again.
+pub(crate) fn rounds(bench: &Bench) {
+    let thread = |name: &str, process: &str, page: u64| {
+        format!(
+            "[[thread]]\nname = '{name}'\nprocess = '{process}'\nrepeat = 3\n\
+             phase = [{{ barrier = 'b' }}, {{ mapping = 'm', pages = [{page}] }}, \
+             {{ mapping = 'm', mprotect = 'write' }}, {{ mapping = 'm', mprotect = 'as-mapped' }}, \
+             {{ fork = true }}, {{ sleep_ns = 1000 }}]\n"
+        )
+    };
+    let threads = [("a", "main", 0), ("b", "main", 64), ("c", "other", 0), ("d", "other", 64)];
+    let threads = threads.map(|(name, process, page)| thread(name, process, page));
+    let Some(run) = run(bench, &format!("{FILES}{}", threads.concat())) else { return };
+    assert_eq!(run.counters.rounds, Some(12), "{run:?}");
+    assert_eq!(run.counters.accesses, Some(12), "{run:?}");
+    let faults = |counters: &filemap_job::Counters| {
+        counters.minor_faults.unwrap() + counters.major_faults.unwrap()
+    };
+    for thread in &run.threads {
+        assert_eq!((thread.counters.rounds, faults(&thread.counters)), (Some(3), 1), "{run:?}");
+    }
+}
+
+/// A page that both processes touch is a fault in each: they share no page tables.
+pub(crate) fn own_page_tables(bench: &Bench) {
+    let threads = "[[thread]]\nname = 'a'\nphase = [{ mapping = 'm', pages = [0, 0] }]\n\
+                   [[thread]]\nname = 'b'\nprocess = 'other'\n\
+                   phase = [{ mapping = 'm', pages = [0], \
+                   after = [{ thread = 'a', phase = 1 }] }]\n";
+    let Some(run) = run(bench, &format!("{FILES}{threads}")) else { return };
+    let counters = run.threads.iter().map(|thread| thread.counters);
+    let faults: Vec<_> = counters.map(|of| (of.minor_faults, of.major_faults)).collect();
+    assert_eq!(faults, [(Some(0), Some(1)), (Some(1), Some(0))], "{run:?}");
+}
+
+/// Threads begin rounds for so long.
+pub(crate) fn lasting(bench: &Bench) {
+    let thread = "[[thread]]\nprocess = 'other'\nfor = '50ms'\n\
+                  phase = [{ mapping = 'm', pages = [0] }, { sleep_ns = 1000000 }]\n";
+    let Some(run) = run(bench, &format!("{FILES}{thread}")) else { return };
+    let rounds = run.counters.rounds.unwrap();
+    assert!((1..=50).contains(&rounds), "{run:?}");
+    assert!(run.elapsed_ns >= Some(50_000_000), "{run:?}");
+}
+
+/// Threads that fork their process wait for each other, and are told so.
+pub(crate) fn waits(bench: &Bench) {
+    let thread = |name: &str| {
+        format!("[[thread]]\nname = '{name}'\nrepeat = 1000\nphase = [{{ fork = true }}]\n")
+    };
+    let Some(run) = run(bench, &format!("{FILES}{}", ["a", "b", "c"].map(thread).concat())) else {
+        return;
+    };
+    let Some(waits) = run.counters.mmap_lock_waits else {
+        return skip("this kernel does not tell of mmap_lock");
+    };
+    assert!(waits > 0, "{run:?}");
+    let told = run.waits.iter().map(|wait| wait.count).sum::<u64>();
+    assert_eq!(told, waits, "{run:?}");
+    assert!(run.waits.iter().all(|wait| wait.cause == "mmap_lock to write"), "{run:?}");
+}

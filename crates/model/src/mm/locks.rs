@@ -1,0 +1,120 @@
+//! Both kinds of locks of an address space, as the tasks of a program take them.
+
+use filemap_core::decision::Lock;
+
+use super::mmap_lock::{Manner, MmapLock, TaskId, Woken};
+use super::vma_lock::VmaLocks;
+
+/// What became of the wish for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The task has it.
+    Has,
+    /// The lock of a VMA is not to be had: somebody writes to it.
+    Refused,
+    /// The task waits, and will be woken.
+    Waits,
+}
+
+/// `mmap_lock` and the locks of the VMAs of an address space that several tasks share.
+#[derive(Clone, Debug)]
+pub struct Locks {
+    mmap_lock: MmapLock,
+    vmas: VmaLocks,
+    /// The writer that waits for faults inside of VMAs that it has marked, and for how many of
+    /// these VMAs.
+    vma_writer: Option<(TaskId, usize)>,
+    /// Tasks that have been woken with `mmap_lock` to read, and have not run since.
+    granted: Vec<TaskId>,
+    woken: Vec<Woken>,
+}
+
+impl Default for Locks {
+    fn default() -> Locks {
+        Locks::new()
+    }
+}
+
+impl Locks {
+    /// None of them is taken.
+    pub fn new() -> Locks {
+        Locks {
+            mmap_lock: MmapLock::new(Manner::KERNEL),
+            vmas: VmaLocks::new(),
+            vma_writer: None,
+            granted: Vec::new(),
+            woken: Vec::new(),
+        }
+    }
+
+    /// A fault of `task` in `vma` asks for `lock`, or asks again.
+    pub fn read(&mut self, task: TaskId, lock: Lock, vma: u64, now_ns: u64) -> Taken {
+        match lock {
+            Lock::Vma if self.vmas.read(vma) => Taken::Has,
+            Lock::Vma => Taken::Refused,
+            Lock::Mmap if self.was_granted(task) => Taken::Has,
+            Lock::Mmap if self.mmap_lock.read(task, now_ns, &mut self.woken) => Taken::Has,
+            Lock::Mmap => Taken::Waits,
+        }
+    }
+
+    fn was_granted(&mut self, task: TaskId) -> bool {
+        let at = self.granted.iter().position(|granted| *granted == task);
+        at.map(|at| self.granted.swap_remove(at)).is_some()
+    }
+
+    /// Drops `lock`, which a fault in `vma` holds.
+    pub fn release(&mut self, lock: Lock, vma: u64) {
+        match lock {
+            Lock::Mmap => self.mmap_lock.release_read(&mut self.woken),
+            Lock::Vma => {
+                if self.vmas.release(vma)
+                    && let Some((writer, inside)) = self.vma_writer.take()
+                {
+                    match inside {
+                        1 => self.woken.push(Woken { task: writer, has_lock: false }),
+                        inside => self.vma_writer = Some((writer, inside - 1)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// `task` asks for `mmap_lock` to write; where it `was_woken`, again.
+    pub fn write(&mut self, task: TaskId, was_woken: bool, now_ns: u64) -> Taken {
+        let has = match was_woken {
+            true => self.mmap_lock.write_again(task, now_ns),
+            false => self.mmap_lock.write(task, now_ns),
+        };
+        if has { Taken::Has } else { Taken::Waits }
+    }
+
+    /// `task`, which has `mmap_lock` to write, marks `vmas`, and waits for the faults inside.
+    pub fn mark(&mut self, task: TaskId, vmas: impl Iterator<Item = u64>) -> Taken {
+        let inside = vmas.filter(|vma| !self.vmas.mark(*vma)).count();
+        if inside == 0 {
+            return Taken::Has;
+        }
+        self.vma_writer = Some((task, inside));
+        Taken::Waits
+    }
+
+    /// The writer goes on as a reader.
+    pub fn downgrade(&mut self, task: TaskId) {
+        self.vmas.end_write();
+        self.mmap_lock.downgrade(task, &mut self.woken);
+    }
+
+    /// The writer is done.
+    pub fn release_write(&mut self, task: TaskId) {
+        self.vmas.end_write();
+        self.mmap_lock.release_write(task, &mut self.woken);
+    }
+
+    /// The tasks that the last calls have woken, in order.
+    pub fn take_woken(&mut self) -> impl Iterator<Item = TaskId> {
+        let with_lock = self.woken.iter().filter(|woken| woken.has_lock).map(|woken| woken.task);
+        self.granted.extend(with_lock);
+        self.woken.drain(..).map(|woken| woken.task)
+    }
+}

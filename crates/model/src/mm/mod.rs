@@ -1,0 +1,7 @@
+//! The locks of an address space (`mm_struct`).
+
+mod locks;
+pub mod mmap_lock;
+pub mod vma_lock;
+
+pub use locks::{Locks, Taken};

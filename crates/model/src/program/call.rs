@@ -1,0 +1,256 @@
+//! Calls that take `mmap_lock`: what is mapped changes under it.
+
+use filemap_core::address::entries::MappedFile;
+use filemap_core::address::mapping::Change;
+use filemap_core::address::vma::Vma;
+use filemap_core::cache::by_word;
+use filemap_core::decision::{Lock, Log};
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::PageIndex;
+use filemap_job::program::{Awaited, Madvise, ProgramStep};
+
+use super::cursor::At;
+use super::running::{Running, Space};
+use crate::mm::Taken;
+use crate::process::{Area, Row};
+use crate::waiting::Pause;
+
+/// A call under way.
+#[derive(Debug)]
+pub(super) struct Call<'p> {
+    step: &'p ProgramStep,
+    stage: Stage,
+}
+
+/// Where a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It asks for `mmap_lock`.
+    Asks,
+    /// It was woken to ask again, or with the lock.
+    Again,
+    /// It has the lock to write, and marks VMAs.
+    Has,
+    /// It changes what is mapped.
+    Changes,
+    /// It drops the lock, or goes on as a reader.
+    Drops,
+    /// It takes entries away as a reader.
+    Zaps,
+    /// The child that was forked ends.
+    Child(u64),
+}
+
+impl<'p> Call<'p> {
+    pub(super) fn new(step: &'p ProgramStep) -> Call<'p> {
+        Call { step, stage: Stage::Asks }
+    }
+
+    /// Goes on until it is done, or the thread has to pause.
+    pub(super) fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        at: At,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> Option<Pause> {
+        loop {
+            if self.stage != Stage::Asks && running.world.turn_is_over() {
+                return Some(Pause::Turn);
+            }
+            self.stage = match self.stage {
+                Stage::Asks | Stage::Again => match self.ask(at, running) {
+                    Ok(stage) => stage,
+                    Err(pause) => return Some(pause),
+                },
+                Stage::Has => {
+                    self.stage = Stage::Changes;
+                    if self.mark(at, running) == Taken::Waits {
+                        return Some(Pause::Lock(Awaited::VmaFaults));
+                    }
+                    continue;
+                }
+                Stage::Changes => {
+                    self.change(at, running);
+                    Stage::Drops
+                }
+                Stage::Drops => self.drop_lock(at, running)?,
+                Stage::Zaps => {
+                    if let Some(locks) = &mut running.spaces[at.process].process.locks {
+                        locks.release(Lock::Mmap, 0);
+                        running.world.wake(locks.take_woken());
+                    }
+                    return None;
+                }
+                Stage::Child(ends_ns) if running.world.now_ns() < ends_ns => {
+                    return Some(Pause::Sleep(ends_ns));
+                }
+                Stage::Child(_) => return None,
+            };
+        }
+    }
+
+    /// Asks for `mmap_lock`: what comes next, or that it has to be waited for.
+    fn ask<C: PageCache, L: Log>(
+        &mut self,
+        at: At,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> Result<Stage, Pause> {
+        let Running { world, spaces, .. } = running;
+        let writes = self.step.changes_mappings();
+        let next = if writes { Stage::Has } else { Stage::Changes };
+        let was_woken = self.stage == Stage::Again;
+        let taken = match &mut spaces[at.process].process.locks {
+            None => Taken::Has,
+            Some(locks) => {
+                let taken = match writes {
+                    true => locks.write(at.thread, was_woken, world.now_ns()),
+                    false => locks.read(at.thread, Lock::Mmap, 0, world.now_ns()),
+                };
+                world.wake(locks.take_woken());
+                taken
+            }
+        };
+        if taken == Taken::Has {
+            world.tally.shared += u64::from(!writes);
+            return Ok(next);
+        }
+        world.tally.waits += u64::from(!was_woken);
+        self.stage = Stage::Again;
+        let lock = if writes { Awaited::MmapWrite } else { Awaited::MmapRead };
+        Err(if was_woken { Pause::StillLock(lock) } else { Pause::Lock(lock) })
+    }
+
+    /// Marks the VMAs that it changes.
+    fn mark<C: PageCache, L: Log>(&self, at: At, running: &mut Running<'_, '_, C, L>) -> Taken {
+        let space = &mut running.spaces[at.process];
+        if space.process.locks.is_none() {
+            return Taken::Has;
+        }
+        let vmas: Vec<u64> = match *self.step {
+            ProgramStep::Fork => space.mapped.iter().flatten().flat_map(all_vmas).collect(),
+            ProgramStep::Unmap { mapping } => {
+                space.mapped[mapping].iter().flat_map(all_vmas).collect()
+            }
+            _ => self.altered(space).iter().map(|vma| vma.start.0).collect(),
+        };
+        let locks = space.process.locks.as_mut().expect("it has some");
+        locks.mark(at.thread, vmas.into_iter())
+    }
+
+    /// The VMAs that it changes, where it changes any.
+    fn altered(&self, space: &Space) -> Vec<Vma> {
+        let (mapping, first, pages, change) = match *self.step {
+            ProgramStep::Mprotect { mapping, protection, first, pages } => {
+                (mapping, first, pages, Change::Protection(protection))
+            }
+            ProgramStep::Madvise { mapping, advice, first, pages } => {
+                let Madvise::Flag(flag) = advice else { return Vec::new() };
+                (mapping, first, pages, Change::Advice(flag))
+            }
+            _ => return Vec::new(),
+        };
+        let row = space.mapped[mapping].as_ref().expect("validated: it is mapped");
+        let [area] = row.areas() else { unreachable!("validated: no call is about segments") };
+        let from = area.mapping.whole.pgoff + first;
+        area.mapping.altered(from, from + pages, change)
+    }
+
+    /// Changes what is mapped, which takes its time.
+    fn change<C: PageCache, L: Log>(&self, at: At, running: &mut Running<'_, '_, C, L>) {
+        let cost = running.world.profile.cost;
+        match *self.step {
+            ProgramStep::Map { mapping } => {
+                running.map(at.process, mapping);
+                running.world.pass(cost.call_ns);
+            }
+            ProgramStep::Unmap { .. } => running.world.pass(cost.call_ns),
+            ProgramStep::Madvise { mapping, advice, first, pages } => {
+                running.madvise(at.process, mapping, advice, (first, pages));
+            }
+            ProgramStep::Mprotect { mapping, protection, first, pages } => {
+                let vmas = self.altered(&running.spaces[at.process]);
+                let (row, ..) = running.through(at.process, mapping);
+                let area = row.only();
+                let from = area.mapping.whole.pgoff + first;
+                let parts =
+                    vmas.iter().map(|vma| (vma.pgoff.max(from), vma.end().min(from + pages)));
+                // What is only joined lies outside.
+                let parts = parts.filter(|(from, end)| from < end);
+                let entries = parts.map(|part| entries(at.process, mapping, part, running)).sum();
+                let (row, open, mut task) = running.through(at.process, mapping);
+                let change = Change::Protection(protection);
+                task.change(row.only(), (from, from + pages), change, open);
+                let entries_ns = cost.entry_ns.saturating_mul(entries);
+                running.world.pass(cost.call_ns.saturating_add(entries_ns));
+            }
+            ProgramStep::Fork => {
+                running.forks(at.process);
+                running.world.pass(cost.fork_ns);
+            }
+            _ => unreachable!("no other step is a call"),
+        }
+        running.world.settle();
+    }
+
+    /// Drops the lock, as far as the call is done with it. What comes next, if anything does.
+    fn drop_lock<C: PageCache, L: Log>(
+        &self,
+        at: At,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> Option<Stage> {
+        let (cost, writes) = (running.world.profile.cost, self.step.changes_mappings());
+        let zaps = matches!(self.step, ProgramStep::Unmap { .. });
+        let Running { world, spaces, .. } = &mut *running;
+        if let Some(locks) = &mut spaces[at.process].process.locks {
+            match (writes, zaps) {
+                (_, true) => locks.downgrade(at.thread),
+                (true, false) => locks.release_write(at.thread),
+                (false, false) => locks.release(Lock::Mmap, 0),
+            }
+            world.wake(locks.take_woken());
+        }
+        match *self.step {
+            ProgramStep::Unmap { mapping } => {
+                let (row, ..) = running.through(at.process, mapping);
+                let whole = row.only().mapping.whole;
+                let part = (whole.pgoff, whole.end());
+                let entries = entries(at.process, mapping, part, running);
+                running.unmap(at.process, mapping);
+                running.world.pass(cost.entry_ns.saturating_mul(entries));
+                Some(Stage::Zaps)
+            }
+            ProgramStep::Fork => {
+                Some(Stage::Child(running.world.now_ns().saturating_add(cost.fork_ns)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// All VMAs of a mapping, by their numbers.
+fn all_vmas(row: &Row) -> Vec<u64> {
+    let of_area = |area: &Area| {
+        let whole = area.mapping.whole;
+        area.mapping.vmas(whole.pgoff, whole.end()).map(|(vma, ..)| vma.start.0).collect::<Vec<_>>()
+    };
+    row.areas().iter().flat_map(of_area).collect()
+}
+
+/// Entries that map the pages `from..end` of a mapping.
+fn entries<C: PageCache, L: Log>(
+    process: usize,
+    mapping: usize,
+    (from, end): (PageIndex, PageIndex),
+    running: &mut Running<'_, '_, C, L>,
+) -> u64 {
+    let (row, open, task) = running.through(process, mapping);
+    let file = task.world.memory.cache.mapped(open.file, row.only().layer);
+    let words = file.words_with_entries(from, end);
+    let mut masks = by_word(from, end).peekable();
+    let mut entries = 0;
+    for word in words {
+        while masks.next_if(|(at, _)| *at < word).is_some() {}
+        let mask = masks.peek().filter(|(at, _)| *at == word).map_or(0, |(_, mask)| *mask);
+        entries += u64::from((file.pages(word, mask).mapped & mask).count_ones());
+    }
+    entries
+}

@@ -1,0 +1,253 @@
+//! Threads of a program that wait for each other's locks, and processes that share a mapping.
+
+mod support;
+
+use filemap_core::page_cache::PageCache;
+use filemap_core::plain::PlainCache;
+use filemap_job::Counters;
+use filemap_job::program::{Awaited, Program, ProgramRun, ProgramSpec};
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Digest, Error, Profile, Timing, trace_program, trace_program_on};
+use support::program::random_writers;
+
+fn valid(text: &str) -> Program {
+    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
+    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn run(text: &str) -> ProgramRun {
+    trace_program(&valid(text), &Profile::DEFAULT, &mut ()).unwrap()
+}
+
+/// A file of 16 MiB, which `tables` use.
+fn of_file(tables: &str) -> String {
+    format!(
+        "fs = 'base-pages'\n{tables}\n[[file]]\nname = 'f'\nsize = '16m'\n[[open]]\nname = 'f'\nfile = 'f'\n\
+         [[mapping]]\nname = 'm'\nopen = 'f'\n[[mapping]]\nname = 'other'\nopen = 'f'\n"
+    )
+}
+
+fn waited_ns(run: &ProgramRun, lock: Awaited) -> u64 {
+    run.waits.iter().filter(|wait| wait.cause == lock.name()).map(|wait| wait.sum_ns).sum()
+}
+
+type Found = (Digest, Result<ProgramRun, Error>);
+
+fn run_on(program: &Program, cache: impl PageCache) -> Found {
+    let mut digest = Digest::default();
+    let run = trace_program_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
+    (digest, run)
+}
+
+/// Whatever threads do to each other, all come to their ends, and the stores of the page cache
+/// agree.
+#[test]
+fn random_threads_that_wait_for_locks_come_to_their_ends() {
+    let (mut ran, mut waited, mut refused, mut processes) = (0, 0, 0, 0);
+    for seed in 1..=160 {
+        let spec = random_writers(seed);
+        let text = toml::to_string(&spec).unwrap();
+        let program = valid(&text);
+        let fast = run_on(&program, ExtentCache::new(program.machine.cache_limit));
+        let plain = run_on(&program, PlainCache::new(program.machine.cache_limit));
+        assert_eq!(fast, plain, "seed {seed}\n{text}");
+        if let Ok(run) = &fast.1 {
+            ran += 1;
+            waited += u32::from(Awaited::ALL.iter().any(|lock| waited_ns(run, *lock) > 0));
+            refused += run.counters.vma_lock_refused.unwrap_or(0);
+            processes += u32::from(program.processes.len() > 1);
+        }
+    }
+    let counts = (ran, waited, refused, processes);
+    assert!(ran > 120 && waited > 80 && refused > 40 && processes > 25, "{counts:?}");
+}
+
+/// A wait is one from asking to having, however often the thread is woken meanwhile.
+#[test]
+fn a_wait_for_a_lock_that_others_steal_is_one() {
+    let run = run(&of_file(
+        "kernel = '6.12'\n[[thread]]\nrepeat = 20000\n[[thread.phase]]\nmapping = 'm'\n\
+         mprotect = 'exec'\n[[thread]]\n[[thread.phase]]\nsleep_ns = 1000000\n\
+         [[thread.phase]]\nfork = true\n",
+    ));
+    let of_write = run.waits.iter().find(|wait| wait.cause == Awaited::MmapWrite.name()).unwrap();
+    assert!(of_write.count <= run.counters.mmap_lock_waits.unwrap(), "{of_write:?}");
+    assert!(of_write.max_ns > 3_000_000, "it is handed over after 4 ms: {of_write:?}");
+}
+
+/// Locks decide when a thread goes on, and not what its own faults find where nobody else works
+/// on its file.
+#[test]
+fn a_thread_beside_writers_finds_what_it_finds_alone() {
+    let of = |writer: &str, kernel: &str| {
+        let text = format!(
+            "kernel = '{kernel}'\n[[file]]\nname = 'g'\nsize = '1m'\n[[open]]\nname = 'g'\n\
+             file = 'g'\n[[mapping]]\nname = 'g'\nopen = 'g'\n[[thread]]\n\
+             [[thread.phase]]\nmapping = 'm'\nworkload = 'random'\naccesses = 2000\n{writer}"
+        );
+        run(&of_file(&text))
+    };
+    let writer = "[[thread]]\nrepeat = 2000\n[[thread.phase]]\nmapping = 'g'\n\
+                  mprotect = 'exec'\n[[thread.phase]]\nmapping = 'g'\nmprotect = 'as-mapped'\n\
+                  [[thread.phase]]\nfork = true\n";
+    for kernel in ["6.1", "6.6", "6.12", "6.18"] {
+        let (alone, beside) = (of("", kernel), of(writer, kernel));
+        // Who is refused begins under mmap_lock, and so does not hand over to it.
+        let known = |run: &ProgramRun| Counters {
+            minor_faults: None,
+            retry_mmap_drop: None,
+            retry_arrival: None,
+            vma_lock_refused: None,
+            mmap_lock_shared: None,
+            mmap_lock_waits: None,
+            ..run.threads[0].counters
+        };
+        assert_eq!(known(&beside), known(&alone), "{kernel}");
+        // Fault-around leaves out what has not arrived, which depends on the time.
+        let minors = [&beside, &alone].map(|run| run.threads[0].counters.minor_faults.unwrap());
+        assert!(minors[0].abs_diff(minors[1]) < 5, "{kernel}: {minors:?}");
+        assert!(waited_ns(&beside, Awaited::MmapRead) > 0, "{kernel}");
+        assert!(beside.threads[0].elapsed_ns > alone.threads[0].elapsed_ns, "{kernel}");
+        let refused = beside.counters.vma_lock_refused.unwrap();
+        // A fork marks all VMAs. 6.1 has no locks of VMAs.
+        assert_eq!(refused > 0, kernel != "6.1", "{kernel}: {refused}");
+    }
+}
+
+/// With vma-retry a fault that waited for its page does not come back under `mmap_lock`, where it
+/// would wait for a writer.
+#[test]
+fn retries_under_the_lock_of_their_vma_do_not_wait_for_writers() {
+    let of = |series: &str| {
+        let text = format!(
+            "kernel = '6.12'\nread_ahead_kb = 64\n{series}\n[[thread]]\n[[thread.phase]]\n\
+             mapping = 'm'\nworkload = 'sequential'\naccesses = 4096\n[[thread]]\n\
+             repeat = 4000\n[[thread.phase]]\nmapping = 'other'\nmprotect = 'exec'\n\
+             [[thread.phase]]\nmapping = 'other'\nmprotect = 'as-mapped'\n"
+        );
+        run(&of_file(&text))
+    };
+    let (baseline, retry) = (of(""), of("with = 'vma-retry'"));
+    let read = |run: &ProgramRun| waited_ns(run, Awaited::MmapRead);
+    assert!(read(&baseline) > 0 && read(&retry) == 0, "{} {}", read(&baseline), read(&retry));
+    let tries = |run: &ProgramRun| run.counters.retry_arrival;
+    assert!(tries(&baseline) > Some(100) && tries(&retry) > Some(100));
+}
+
+/// Processes share the page cache, and have page tables of their own.
+#[test]
+fn prefork_processes_share_pages_and_not_entries() {
+    let touch = "[[thread.phase]]\nmapping = 'm'\nworkload = 'sequential'\naccesses = 4096\n";
+    let worker =
+        |number: u64, meets: &str| format!("[[thread]]\nprocess = 'p{number}'\n{meets}{touch}");
+    let alone = run(&of_file(&format!("[[thread]]\n{touch}")));
+    // One behind the other: what the first reads is there for the rest.
+    let after = |number: u64| match number {
+        1 => format!("[[thread]]\nprocess = 'p1'\n{touch}"),
+        _ => {
+            format!("{}after = [{{ thread = '{}', phase = 1 }}]\n", worker(number, ""), number - 1)
+        }
+    };
+    let in_turn = run(&of_file(&(1..=4).map(after).collect::<String>()));
+    let faults = |run: &ProgramRun, thread: usize| {
+        let counters = &run.threads[thread].counters;
+        (counters.major_faults.unwrap(), counters.minor_faults.unwrap())
+    };
+    assert_eq!(faults(&in_turn, 0), faults(&alone, 0));
+    // 64 KiB of entries for each fault.
+    assert_eq!([1, 2, 3].map(|thread| faults(&in_turn, thread)), [(0, 256); 3]);
+    let at_once: String =
+        (1..=4).map(|number| worker(number, "[[thread.phase]]\nbarrier = 'all'\n")).collect();
+    let at_once = run(&of_file(&at_once));
+    for run in [&in_turn, &at_once] {
+        assert_eq!(run.counters.data_pages_read, Some(4096));
+        let all = (0..4).map(|thread| faults(run, thread)).map(|(major, minor)| major + minor);
+        // And a few where fault-around leaves out what has not arrived.
+        let all: u64 = all.sum();
+        assert!((4 * 256..4 * 256 + 8).contains(&all), "{all}");
+        assert!(run.waits.is_empty(), "they share no lock");
+    }
+}
+
+/// Behind a fork the first write to a copied page is a fault, which finds that the child is gone.
+#[test]
+fn a_fork_takes_the_right_to_write_to_copies() {
+    let text = |between: &str| {
+        format!(
+            "[[file]]\nname = 'f'\nsize = '1m'\n[[open]]\nname = 'f'\nfile = 'f'\n\
+             [[mapping]]\nname = 'm'\nopen = 'f'\nprivate = true\n[[thread]]\n\
+             [[thread.phase]]\nmapping = 'm'\nwrite = true\nworkload = 'sequential'\n\
+             accesses = 100\n{between}[[thread.phase]]\nmapping = 'm'\nwrite = true\n\
+             workload = 'sequential'\naccesses = 150\n[[thread.phase]]\nmapping = 'm'\n\
+             write = true\nworkload = 'sequential'\naccesses = 150\n"
+        )
+    };
+    let minors = |run: &ProgramRun| {
+        let last = run.phases.len() - 2;
+        [last, last + 1].map(|phase| run.phases[phase].counters.minor_faults.unwrap())
+    };
+    let (plain, forked) = (run(&text("")), run(&text("[[thread.phase]]\nfork = true\n")));
+    let [first, second] = minors(&plain);
+    assert_eq!(minors(&forked), [first + 100, second]);
+}
+
+#[test]
+fn threads_repeat_meet_and_sleep() {
+    let text = "[[thread]]\nrepeat = 3\n[[thread.phase]]\nsleep_ns = 1000000\n\
+        [[thread.phase]]\nbarrier = 'all'\n[[thread]]\nrepeat = 3\n[[thread.phase]]\n\
+        barrier = 'all'\n[[thread.phase]]\nmap = 'm'\n[[thread.phase]]\nmapping = 'm'\n\
+        workload = 'sequential'\naccesses = 100\n[[thread.phase]]\nunmap = 'm'\n[[thread]]\n\
+        for = '5ms'\n[[thread.phase]]\nsleep_ns = 900000\n";
+    let run = run(&of_file(text));
+    let counters: Vec<_> = run.threads.iter().map(|thread| thread.counters).collect();
+    let rounds: Vec<_> = counters.iter().map(|counters| counters.rounds.unwrap()).collect();
+    assert_eq!(rounds, [3, 3, 6]);
+    assert_eq!(run.counters.rounds, Some(12));
+    assert_eq!(counters[1].accesses, Some(300));
+    // Entries go with each round: 100 pages are 7 faults again, and one more in the first, where
+    // not all has arrived.
+    assert_eq!(counters[1].minor_faults.unwrap() + counters[1].major_faults.unwrap(), 22);
+    let slept = run.threads[0].elapsed_ns.unwrap();
+    assert!((3_000_000..3_100_000).contains(&slept), "{slept}");
+    assert!(run.threads[1].elapsed_ns.unwrap() >= slept);
+    let lasted = run.threads[2].elapsed_ns.unwrap();
+    assert!((5_400_000..5_500_000).contains(&lasted), "{lasted}");
+}
+
+/// A call that changes nothing takes `mmap_lock`, and no lock of a VMA; one that does makes faults
+/// go to `mmap_lock`.
+#[test]
+fn a_call_that_changes_nothing_refuses_no_fault() {
+    let of = |protections: [&str; 2]| {
+        let phase = |protection: &str| {
+            format!("[[thread.phase]]\nmapping = 'm'\nmprotect = '{protection}'\n")
+        };
+        let writer = protections.map(phase).concat();
+        run(&of_file(&format!(
+            "kernel = '6.12'\n[[thread]]\n[[thread.phase]]\nmapping = 'm'\nworkload = 'random'\n\
+             accesses = 3000\n[[thread]]\nrepeat = 5000\n{writer}"
+        )))
+    };
+    let (changes, repeats) = (of(["exec", "as-mapped"]), of(["exec", "exec"]));
+    let refused = |run: &ProgramRun| run.counters.vma_lock_refused.unwrap();
+    assert!(refused(&changes) > 20, "{}", refused(&changes));
+    // The first of them does change something.
+    assert!(refused(&repeats) <= 1, "{}", refused(&repeats));
+    assert!(waited_ns(&repeats, Awaited::MmapRead) > 0, "it takes mmap_lock all the same");
+}
+
+/// The first write to a copy behind a fork is a fault, which another thread's writer holds up.
+#[test]
+fn writes_behind_a_fork_take_the_lock_of_their_vma() {
+    let run = run(
+        "kernel = '6.12'\n[[file]]\nname = 'f'\nsize = '4m'\n[[open]]\nname = 'f'\nfile = 'f'\n\
+         [[mapping]]\nname = 'm'\nopen = 'f'\nprivate = true\n\
+         [[thread]]\nrepeat = 20\n[[thread.phase]]\nmapping = 'm'\nworkload = 'sequential'\n\
+         accesses = 1024\nwrite = true\n[[thread]]\nrepeat = 200\n[[thread.phase]]\nfork = true\n",
+    );
+    let counters = run.counters;
+    // Most faults are such writes, as the pages are copied in the first round.
+    assert!(counters.minor_faults.unwrap() > 5000, "{counters:?}");
+    assert!(counters.vma_lock_refused.unwrap() > 20, "{counters:?}");
+    assert!(waited_ns(&run, Awaited::VmaFaults) > 0, "forks wait for faults: {:?}", run.waits);
+}
