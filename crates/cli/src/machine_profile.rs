@@ -13,8 +13,12 @@ use filemap_model::Profile;
 use crate::error::{Error, reason};
 use crate::input;
 
-/// What `--machine` calls the profile that is built in.
-pub const BUILT_IN: &str = "default";
+/// What `--machine` calls the built-in profile that is assumed where there is no other.
+pub const DEFAULT: &str = "default";
+
+/// What it calls the built-in profile of a server whose memory is short.
+const SERVER: &str = "server";
+const SERVER_TEXT: &str = include_str!("../../../data/machines/server.toml");
 
 /// The flag of `filemap calibrate` that names another place for the profile.
 pub const FLAG: &str = "--out";
@@ -51,9 +55,15 @@ pub fn of(spec: &mut JobSpec) -> Result<Profile, Error> {
 /// A file that cannot be read, or is no profile.
 pub fn named(name: Option<&str>) -> Result<Profile, Error> {
     match name {
-        None | Some(BUILT_IN) => Ok(Profile::DEFAULT),
+        None | Some(DEFAULT) => Ok(Profile::DEFAULT),
+        Some(SERVER) => Ok(Profile::parse(SERVER_TEXT)?),
         Some(path) => at(path),
     }
+}
+
+/// Whether a built-in profile has that name: it is no file.
+pub fn is_built_in(name: &str) -> bool {
+    [DEFAULT, SERVER].contains(&name)
 }
 
 /// The machine profile at `path`.
@@ -81,7 +91,7 @@ pub fn path() -> Result<String, Error> {
     })
 }
 
-/// The user's own and its path; where there is none, the built-in one and [`BUILT_IN`].
+/// The user's own and its path; where there is none, the built-in one and [`DEFAULT`].
 ///
 /// # Errors
 /// A file that is there and cannot be used.
@@ -92,7 +102,7 @@ pub fn users_own() -> Result<(String, Profile), Error> {
         found.is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
     };
     let Some(path) = path().ok().filter(|path| !missing(path)) else {
-        return Ok((BUILT_IN.to_string(), Profile::DEFAULT));
+        return Ok((DEFAULT.to_string(), Profile::DEFAULT));
     };
     match at(&path) {
         Ok(profile) => Ok((path, profile)),

@@ -111,7 +111,8 @@ spec! {
         default: Some("1"),
         ..FLAG
     },
-    /// Machine profile: the costs of the device and of a fault. default is the built-in one.
+    /// Machine profile: the costs of the device, of a fault and of reclaim. Two are built in:
+    /// default, and server, of a machine with many CPUs whose memory is short.
     machine: String = Flag {
         group: ENGINE,
         value_name: "PROFILE.toml",

@@ -333,11 +333,25 @@ pub const RAM_PARTS: u64 = 800;
 impl Machine {
     /// The limit of the page cache that RAM and the memory cgroup set; `None` without either.
     pub fn implied_cache_limit(&self) -> Option<PageCount> {
-        let of_ram = self.ram_bytes.map(|bytes| {
-            (u128::from(bytes) * u128::from(CACHE_PARTS) / u128::from(RAM_PARTS)) as u64
-        });
-        let bytes = [of_ram, self.cgroup_bytes()].into_iter().flatten().min()?;
+        let limits = [self.ram_for_cache_bytes(), self.cgroup_bytes()];
+        let bytes = limits.into_iter().flatten().min()?;
         Some(PageCount(bytes / self.arch.page_size))
+    }
+
+    /// What RAM leaves to the page cache.
+    fn ram_for_cache_bytes(&self) -> Option<u64> {
+        let bytes = u128::from(self.ram_bytes?);
+        Some((bytes * u128::from(CACHE_PARTS) / u128::from(RAM_PARTS)) as u64)
+    }
+
+    /// `memory.high` in pages, and the limit above it if there is one, where `memory.high` is the
+    /// lowest of all limits.
+    pub fn high(&self) -> Option<(PageCount, Option<PageCount>)> {
+        let pages = |bytes: u64| PageCount(bytes / self.arch.page_size);
+        let high = self.memory_high_bytes.map(pages)?;
+        let others = [self.ram_for_cache_bytes(), self.memory_max_bytes].into_iter().flatten();
+        let limit = others.min().map(pages);
+        (self.cache_limit == Some(high) && limit != Some(high)).then_some((high, limit))
     }
 
     /// Whether the memory cgroup is what limits the page cache: such a limit also pays for memory

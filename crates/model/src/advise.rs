@@ -144,7 +144,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         }
         let request = Request { cause, index, pages, last };
         let window = forced::window(request, &open.limits);
-        self.world.read_window(&window, index, open, &self.process.tables);
+        // Others have their turn when the call is done.
+        while self.world.read_window(&window, index, open, &self.process.tables).is_some() {}
     }
 
     /// Takes the entries of pages away, and frees their private copies.

@@ -62,9 +62,11 @@ struct Row {
 
 /// What a row of requests will read.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
-    start: PageIndex,
-    pages: PageCount,
+pub struct Asked {
+    /// The first page of the first of them.
+    pub start: PageIndex,
+    /// Pages of all of them.
+    pub pages: PageCount,
     each: PageCount,
     requests: u64,
     /// Folios that the last request can still take.
@@ -157,6 +159,22 @@ impl Device {
         }
         self.asked.push(asked);
         self.submit(file, now_ns);
+    }
+
+    /// How many pages were asked for and are not begun.
+    pub fn asked_pages(&self) -> PageCount {
+        PageCount(self.asked.iter().map(|asked| asked.pages.0).sum())
+    }
+
+    /// Takes what was asked for and not begun: who asked goes on later.
+    pub fn take_asked(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// Who asked for that goes on.
+    pub fn ask_again(&mut self, asked: Vec<Asked>) {
+        debug_assert!(self.asked.is_empty(), "one task asks at a time");
+        self.asked = asked;
     }
 
     /// Whether all requests find places in the queue at once.

@@ -5,7 +5,9 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::FolioRun;
 use filemap_core::decision::Log;
 use filemap_core::lru::direct::Direct;
-use filemap_core::lru::{direct, reclaim};
+use filemap_core::lru::high;
+use filemap_core::lru::lists::Shrunk;
+use filemap_core::lru::reclaim;
 use filemap_core::page_cache::PageCache;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, PageCount};
@@ -24,18 +26,23 @@ pub struct Memory<C> {
     /// Nodes of the cache's index, where the limit pays for the kernel's memory.
     charge: Option<Charge>,
     limit: Option<PageCount>,
+    /// `memory.high`, where it is told from the limit.
+    high: Option<PageCount>,
     page_size: u64,
     rules: Rules,
     /// Pages of page tables of other processes than the one at work.
     pub other_tables: PageCount,
     /// Pages that no file backs: private copies, and what the program holds beside its files.
     anonymous: PageCount,
+    /// Pages that are evicted and not free yet.
+    freeing: PageCount,
     /// When the statistics of the lists are flushed.
     flushes: Flushes,
 }
 
 impl<C: PageCache> Memory<C> {
-    /// The memory of `machine` by `rules` for so many files, with an empty `cache`.
+    /// The memory of `machine` by `rules` for so many files, with an empty `cache`. `memory.high`
+    /// is a limit like the others.
     pub fn new(
         machine: &Machine,
         rules: Rules,
@@ -48,24 +55,56 @@ impl<C: PageCache> Memory<C> {
             mappings: ReverseMap::new(files),
             charge: machine.limit_is_cgroups().then(Charge::default),
             limit: machine.cache_limit,
+            high: None,
             page_size: machine.arch.page_size,
             rules,
             other_tables: PageCount(0),
             anonymous: PageCount(0),
+            freeing: PageCount(0),
             flushes,
         }
+    }
+
+    /// The same, where several tasks share it: what they charge above `memory.high` they owe.
+    pub fn owing(self, machine: &Machine) -> Memory<C> {
+        let Some((high, limit)) = machine.high() else { return self };
+        Memory { charge: Some(Charge::default()), limit, high: Some(high), ..self }
+    }
+
+    /// `memory.high`, where it is told from the limit.
+    pub fn high(&self) -> Option<PageCount> {
+        self.high
+    }
+
+    /// Whether more is charged than `memory.high`.
+    pub fn is_over_high(&self, tables: &PageTables) -> bool {
+        self.high.is_some_and(|high| self.used(tables) > high)
+    }
+
+    /// How long a task sleeps that owes so many pages, and repays in vain.
+    pub fn delay_ns(&self, owed: PageCount, tables: &PageTables) -> u64 {
+        self.high.map_or(0, |high| high::delay_ns(self.used(tables), high, owed))
+    }
+
+    /// Reclaims at least `goal` pages, or what can be.
+    pub fn reclaim(&mut self, goal: PageCount, log: &mut impl Log) -> Shrunk {
+        let mut reclaim = Direct::new(goal, self.page_size).by(&self.rules);
+        let mut shrunk = Shrunk::default();
+        while let Some(step) = reclaim.step(&mut self.cache, &self.mappings, log) {
+            shrunk += step;
+        }
+        shrunk
     }
 
     /// Flushes the statistics of the lists where that is due, at `now_ns` and after `begun`
     /// accesses.
     pub fn flush_if_due(&mut self, now_ns: u64, begun: u64) {
-        if self.limit.is_some() && self.flushes.are_due(now_ns, begun) {
+        if (self.limit.is_some() || self.high.is_some()) && self.flushes.are_due(now_ns, begun) {
             self.cache.flush_statistics();
         }
     }
 
-    /// Reclaims for `pages` more pages. Returns how many of them fit, and how many were
-    /// evicted for that.
+    /// Reclaims for `pages` more pages. Returns how many of them fit, and what was done for that.
     #[inline(always)]
     pub fn make_room(
         &mut self,
@@ -73,23 +112,24 @@ impl<C: PageCache> Memory<C> {
         unit: PageCount,
         tables: &PageTables,
         log: &mut impl Log,
-    ) -> (PageCount, PageCount) {
+    ) -> (PageCount, Shrunk) {
         let Some(limit) = self.limit else {
-            return (pages, PageCount(0));
+            return (pages, Shrunk::default());
         };
         if self.is_cgroups() {
             return self.make_room_in_cgroup(pages, unit, limit, tables, log);
         }
         let wanted = self.used(tables) + pages;
         if wanted <= limit {
-            return (pages, PageCount(0));
+            return (pages, Shrunk::default());
         }
         let goal = wanted - limit;
         if self.rules.reclaim_flushes_statistics {
             self.cache.flush_statistics();
         }
         let evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
-        (pages.min(limit.saturating_sub(self.used(tables))), evicted)
+        let shrunk = Shrunk { evicted, ..Shrunk::default() };
+        (pages.min(limit.saturating_sub(self.used(tables))), shrunk)
     }
 
     /// Each folio of `unit` pages that finds no room in a cgroup reclaims for itself.
@@ -102,21 +142,29 @@ impl<C: PageCache> Memory<C> {
         limit: PageCount,
         tables: &PageTables,
         log: &mut impl Log,
-    ) -> (PageCount, PageCount) {
-        let mut evicted = PageCount(0);
+    ) -> (PageCount, Shrunk) {
+        let mut shrunk = Shrunk::default();
         loop {
             let fits = limit.saturating_sub(self.used(tables));
             if fits >= pages {
-                return (pages, evicted);
+                return (pages, shrunk);
             }
-            let (cache, size) = (&mut self.cache, self.page_size);
-            let reclaim = Direct::new(unit, size).by(&self.rules);
-            let more = direct::reclaim(reclaim, cache, &self.mappings, log);
-            evicted += more;
-            if more == PageCount(0) {
-                return (limit.saturating_sub(self.used(tables)).min(pages), evicted);
+            let more = self.reclaim(unit, log);
+            shrunk += more;
+            if more.evicted == PageCount(0) {
+                return (limit.saturating_sub(self.used(tables)).min(pages), shrunk);
             }
         }
+    }
+
+    /// So many pages that were evicted are not free yet.
+    pub fn free_later(&mut self, pages: PageCount) {
+        self.freeing += pages;
+    }
+
+    /// So many of them are free now.
+    pub fn free(&mut self, pages: PageCount) {
+        self.freeing -= pages;
     }
 
     /// Whether the limit is a memory cgroup's: each folio is charged to it by itself.
@@ -159,6 +207,6 @@ impl<C: PageCache> Memory<C> {
         let pages = tables.pages() + self.other_tables;
         let charged = |charge: &Charge| charge.pages(pages, &self.cache, self.page_size);
         let kernel = self.charge.as_ref().map_or(PageCount(0), charged);
-        self.cache.inactive() + self.cache.active() + self.anonymous + kernel
+        self.cache.inactive() + self.cache.active() + self.anonymous + self.freeing + kernel
     }
 }

@@ -73,6 +73,24 @@ pub struct Cost {
     /// Nanoseconds that `fork(2)` takes `mmap_lock` to write, and that a child takes to end.
     #[serde(default = "Cost::fork_ns")]
     pub fork_ns: u64,
+    /// Nanoseconds for each page of a hole that is filled with zeros.
+    #[serde(default)]
+    pub zero_page_ns: u64,
+    /// Nanoseconds for each page that reclaim evicts.
+    #[serde(default)]
+    pub evict_page_ns: u64,
+    /// Nanoseconds for each page that reclaim looks at and keeps.
+    #[serde(default)]
+    pub keep_page_ns: u64,
+    /// Nanoseconds for each task that is woken, of the one that wakes it.
+    #[serde(default)]
+    pub wake_ns: u64,
+    /// Nanoseconds until a task that was woken runs on a CPU that was idle.
+    #[serde(default)]
+    pub wake_latency_ns: u64,
+    /// Nanoseconds for a change from one task to another.
+    #[serde(default)]
+    pub switch_ns: u64,
 }
 
 impl Cost {
@@ -164,6 +182,12 @@ impl Profile {
             call_ns: Cost::call_ns(),
             entry_ns: Cost::entry_ns(),
             fork_ns: Cost::fork_ns(),
+            zero_page_ns: 0,
+            evict_page_ns: 0,
+            keep_page_ns: 0,
+            wake_ns: 0,
+            wake_latency_ns: 0,
+            switch_ns: 0,
         },
         itlb: InstructionTlb::assumed(),
         huge_pages: true,
@@ -199,6 +223,12 @@ impl Profile {
             ("call_ns", profile.cost.call_ns),
             ("entry_ns", profile.cost.entry_ns),
             ("fork_ns", profile.cost.fork_ns),
+            ("zero_page_ns", profile.cost.zero_page_ns),
+            ("evict_page_ns", profile.cost.evict_page_ns),
+            ("keep_page_ns", profile.cost.keep_page_ns),
+            ("wake_ns", profile.cost.wake_ns),
+            ("wake_latency_ns", profile.cost.wake_latency_ns),
+            ("switch_ns", profile.cost.switch_ns),
             ("itlb.call_ns", profile.itlb.call_ns),
             ("walk_ns", profile.itlb.walk_ns),
             ("first.hit_ns", profile.itlb.first.hit_ns),

@@ -37,6 +37,8 @@ pub struct Tally {
     pub shared: u64,
     /// Times that `mmap_lock` was waited for.
     pub waits: u64,
+    /// Times that a task slept as it was above `memory.high`.
+    pub throttled: u64,
     /// What calls counted in the instruction TLB.
     pub tlb: tlb::Counts,
 }
@@ -78,6 +80,7 @@ impl Tally {
             refused: self.refused + other.refused,
             shared: self.shared + other.shared,
             waits: self.waits + other.waits,
+            throttled: self.throttled + other.throttled,
             tlb: self.tlb.with(other.tlb),
         }
     }

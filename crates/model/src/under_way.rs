@@ -123,7 +123,7 @@ impl FaultUnderWay {
         loop {
             if task.world.turn_is_over() {
                 self.fault.interrupted();
-                return Ok(Some(Pause::Turn));
+                return Ok(Some(Pause::InKernel));
             }
             let has_arrived = task.world.arrivals();
             let (rules, undisturbed) = (&open.limits.rules, goes_on && !has_arrived);
@@ -153,7 +153,7 @@ impl FaultUnderWay {
     fn end<C: PageCache, L: Log>(&mut self, task: &mut Task<'_, '_, C, L>) -> Option<Pause> {
         if self.held.is_some() && task.world.turn_is_over() {
             self.next = Next::Unlock;
-            return Some(Pause::Turn);
+            return Some(Pause::InKernel);
         }
         self.unlock(task);
         None
@@ -292,7 +292,7 @@ impl FaultUnderWay {
     ) -> Result<Option<Pause>, Error> {
         if task.world.turn_is_over() {
             self.next = Next::Hold;
-            return Ok(Some(Pause::Turn));
+            return Ok(Some(Pause::InKernel));
         }
         let tables = &task.process.tables;
         let pause = task.world.hold_page(self.at.index, open.file, tables)?;
@@ -365,7 +365,7 @@ impl ReadUnderWay {
         world.log.resume(open, self.number);
         loop {
             if world.turn_is_over() {
-                return Ok(Some(Pause::Turn));
+                return Ok(Some(Pause::InKernel));
             }
             world.arrivals();
             let is_late = self.paused.is_some();
@@ -414,7 +414,7 @@ impl Asked {
         let tables = &process.tables;
         match step {
             Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
-            Step::Read => world.read_window(window(), first, open, tables),
+            Step::Read => return Ok(world.read_window(window(), first, open, tables)),
             Step::ReadPage(index) => return world.read_page(index, is_late, open, tables),
             Step::Wait(index) => return Ok(world.wait(open, index)),
             Step::Unlock => world.tally.lock_drops += 1,

@@ -12,6 +12,8 @@ use crate::device::Run;
 pub enum Pause {
     /// Something else comes first.
     Turn,
+    /// The same, in the kernel: its CPU is its own, whatever the timer says.
+    InKernel,
     /// The folio of this file that holds this page is being read.
     Folio(FileId, PageIndex),
     /// Memory is full of what is being read.
@@ -65,16 +67,18 @@ impl Waiting {
         }
     }
 
-    /// Wakes those that wait for a page of `run`, which arrived at `at_ns`.
+    /// Wakes those that wait for a page of `run`, which arrived at `at_ns`. Gives `each` the task
+    /// and its page.
     #[inline(never)]
-    pub fn arrived(&mut self, run: Run, at_ns: u64) {
+    pub fn arrived(&mut self, run: Run, at_ns: u64, mut each: impl FnMut(usize, PageIndex)) {
         if self.for_folios.is_empty() {
             return;
         }
         let (from, end) = ((run.file, run.start, 0), (run.file, run.start + run.pages, 0));
-        while let Some((&at, _)) = self.for_folios.range(from..end).next() {
-            let task = self.for_folios.remove(&at);
-            self.woken.extend(task.map(|task| Woken { task, at_ns, has_folio: true }));
+        while let Some((&at, &task)) = self.for_folios.range(from..end).next() {
+            self.for_folios.remove(&at);
+            each(task, at.1);
+            self.woken.push(Woken { task, at_ns, has_folio: true });
         }
     }
 

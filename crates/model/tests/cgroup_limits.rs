@@ -52,20 +52,3 @@ fn a_batch_above_high_is_owed() {
     assert_eq!(cgroup.charge(0, 64), Charged::Done { owed: 64 });
     assert!(cgroup.is_over_high());
 }
-
-/// The delay for a batch is the square of the overage times 64 seconds, 2 seconds at most.
-#[test]
-fn the_delay_grows_with_the_square_of_the_overage() {
-    let delay_ns = |usage: u64, pages| {
-        let mut cgroup = Cgroup::new(Some(262_144), None, 1);
-        cgroup.force(usage);
-        cgroup.delay_ns(pages)
-    };
-    assert_eq!(delay_ns(262_144, 64), 0);
-    // 1/64 of high: 64 s / 4096.
-    assert_eq!(delay_ns(262_144 + 4096, 64), 15_625_000);
-    assert_eq!(delay_ns(262_144 + 4096, 128), 31_250_000);
-    assert_eq!(delay_ns(262_144 + 8192, 64), 62_500_000);
-    assert_eq!(delay_ns(2 * 262_144, 64), 2_000_000_000);
-    assert_eq!(Cgroup::new(None, Some(5), 1).delay_ns(64), 0);
-}

@@ -1,6 +1,8 @@
 //! `filemap calibrate`.
 
 mod calls;
+mod reclaim;
+mod wakes;
 
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{
@@ -15,6 +17,8 @@ use filemap_report::stats;
 use serde_json::{Value, json};
 
 use calls::Calls;
+use reclaim::Reclaim;
+use wakes::Wakes;
 
 use crate::Outcome;
 use crate::args::{CalibrateArgs, MAX_ROUNDS};
@@ -61,6 +65,8 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut calls = Calls::prepare(&kernel)?;
+    let mut reclaim = Reclaim::prepare(&kernel)?;
+    let mut wakes = Wakes::prepare(&kernel)?;
     let progress = Progress::new(rounds as usize);
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -72,6 +78,8 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
             }
         }
         calls.run()?;
+        reclaim.run()?;
+        wakes.run()?;
         progress.advance();
     }
     let apart = median(&samples, |s| s.apart);
@@ -81,15 +89,18 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         ..Profile::DEFAULT.device
     };
     let mut profile = profile_of(&samples, device)?;
-    profile.cost = calls.cost(profile.cost);
+    profile.cost = wakes.cost(reclaim.cost(calls.cost(profile.cost)));
     let text = profile_text(&profile);
     target.write(text.as_bytes())?;
     let calibration = Calibration {
-        costs: costs(&samples).into_iter().chain(calls.costs()).collect(),
+        costs: [costs(&samples), calls.costs(), reclaim.costs(), wakes.costs()].concat(),
         direct: direct(&samples),
         profile: (text, json!(profile)),
         kept: kept(&path, is_own),
-        warnings: no_ring(bench.ring_entries(), apart).into_iter().collect(),
+        warnings: no_ring(bench.ring_entries(), apart)
+            .into_iter()
+            .chain(reclaim.warning())
+            .collect(),
         rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
     };
     let footer = footer(&bench, bytes, (&profile, &path), command(args, rounds));

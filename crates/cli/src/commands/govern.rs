@@ -141,7 +141,7 @@ fn settings(args: &GovernArgs) -> Settings {
 /// What reads cost as this user's machine profile says, if there is one that can be used.
 fn costs() -> Option<Costs> {
     let (name, profile) = machine_profile::users_own().ok()?;
-    if name == machine_profile::BUILT_IN {
+    if name == machine_profile::DEFAULT {
         return None;
     }
     let transfer_ns = page_size() * 1_000_000_000 / profile.device.bandwidth_bytes.max(1);

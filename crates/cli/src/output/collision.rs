@@ -99,9 +99,9 @@ impl Inputs {
         self.files.extend(path.map(|path| (what.to_string(), path.to_string())));
     }
 
-    /// Adds the machine profile `name`, which `what` names. The built-in one is no file.
+    /// Adds the machine profile `name`, which `what` names. A built-in one is no file.
     pub fn add_profile(&mut self, what: &str, name: &str) {
-        if name != machine_profile::BUILT_IN {
+        if !machine_profile::is_built_in(name) {
             self.files.push((what.to_string(), name.to_string()));
         }
     }

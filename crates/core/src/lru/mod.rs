@@ -2,6 +2,7 @@
 
 pub mod charge;
 pub mod direct;
+pub mod high;
 pub mod invalidate;
 mod judge;
 pub mod lists;

@@ -125,6 +125,29 @@ impl<W: Borrow<Window>> Layout<W> {
         }
     }
 
+    /// The page that is laid out next.
+    pub fn position(&self) -> PageIndex {
+        self.next
+    }
+
+    /// Goes back to page `to`: nothing that was given from there on is added, and others may have
+    /// added pages there since.
+    pub fn rewind(&mut self, to: PageIndex) {
+        self.next = to;
+    }
+
+    /// The same, which goes on later.
+    pub fn into_owned(self) -> Layout<Window> {
+        Layout {
+            window: *self.window.borrow(),
+            next: self.next,
+            fallback_reads_remainder: self.fallback_reads_remainder,
+            two_page_folios: self.two_page_folios,
+            chunk: self.chunk,
+            stage: self.stage,
+        }
+    }
+
     /// As many folios of one order as fit from here; `None` where a cached page is in the way.
     fn folios(
         &self,

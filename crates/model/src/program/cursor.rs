@@ -159,6 +159,10 @@ impl<'p> Cursor<'p> {
             if let Some(pause) = doing.go_on(self.at, running)? {
                 return Ok(Some(pause));
             }
+            *doing = Doing::Nothing;
+            if let Some(pause) = running.repay(self.at.process) {
+                return Ok(Some(pause));
+            }
             if self.ends(running) {
                 return Ok(Some(Pause::Turn));
             }
@@ -305,6 +309,9 @@ impl Touches<'_> {
             self.ends(row, open, &mut task);
         }
         loop {
+            if let Some(pause) = running.repay(at.process) {
+                return Ok(Some(pause));
+            }
             let (row, open, mut task) = running.through(at.process, self.mapping);
             match self.touch(row, open, &mut task) {
                 Came::Takes(takes) => {
@@ -406,8 +413,11 @@ impl ReadCalls {
         process: usize,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
-        let (open, mut task) = running.on_open(process, self.open);
         loop {
+            if let Some(pause) = self.read.is_none().then(|| running.repay(process)).flatten() {
+                return Ok(Some(pause));
+            }
+            let (open, mut task) = running.on_open(process, self.open);
             if let Some(read) = &mut self.read {
                 if let Some(pause) = read.go_on(&mut task, open)? {
                     return Ok(Some(pause));

@@ -149,6 +149,7 @@ impl Sum {
         Counters {
             bytes_read: Some(self.bytes_read),
             rounds: self.rounds,
+            throttled: Some(self.tally.throttled).filter(|times| *times > 0),
             retry_arrival: self.has_locks.then_some(self.tally.retries),
             vma_lock_refused: self.has_locks.then_some(self.tally.refused),
             mmap_lock_shared: self.has_others.then_some(self.tally.shared),

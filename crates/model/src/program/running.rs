@@ -28,7 +28,7 @@ use crate::task::Task;
 use crate::tlb::Tlb;
 use crate::under_way::FaultUnderWay;
 use crate::waiting::Pause;
-use crate::world::{Timing, World};
+use crate::world::{DISK, HOLES, Timing, World};
 
 /// A program under way.
 pub(super) struct Running<'p, 'a, C, L> {
@@ -64,10 +64,6 @@ pub(super) struct Space {
     governed: Vec<Option<Governed>>,
 }
 
-/// The device of files with blocks; the other one fills holes.
-const DISK: usize = 0;
-const HOLES: usize = 1;
-
 impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     pub(super) fn new(
         program: &'p Program,
@@ -79,6 +75,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let files = program.files.len();
         let device = |sparse| Device::new(setup::device(sparse, profile), program.page_size());
         let mut memory = Memory::new(&program.machine, program.rules, files, cache, flushes);
+        if program.threads.len() > 1 {
+            memory = memory.owing(&program.machine);
+        }
         memory.hold(program.anonymous);
         let devices = vec![device(false), device(true)];
         let opens = program.opens.iter().enumerate().map(|(number, open)| {
@@ -157,6 +156,14 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     ) -> (&mut OpenFile, Task<'_, 'a, C, L>) {
         let process = &mut self.spaces[process].process;
         (&mut self.opens[number], Task { world: &mut self.world, process })
+    }
+
+    /// A task of a process goes back to user mode: it repays what it owes, holding nothing.
+    pub(super) fn repay(&mut self, process: usize) -> Option<Pause> {
+        match self.world.owes() {
+            true => self.world.repay(&self.spaces[process].process.tables),
+            false => None,
+        }
     }
 
     /// Goes on with a fault on a page of mapping `number`, whose VMA advice may have cut anew while

@@ -10,6 +10,7 @@ use filemap_job::program::Awaited;
 use super::cursor::Cursor;
 use super::fair::{Entity, Queue, TICK_NS};
 use super::running::{Running, Stopped};
+use crate::profile::Cost;
 use crate::waiting::{Pause, Woken};
 
 /// Runs the threads of a program. Returns what the steps of each did.
@@ -22,7 +23,8 @@ pub fn run<'p, C: PageCache, L: Log>(
     let threads = running.program.threads.iter().enumerate();
     let mut cursors: Vec<_> = threads.map(|(number, thread)| Cursor::new(number, thread)).collect();
     let cpus = running.program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
-    let mut schedule = Schedule::new(cursors.len(), cpus);
+    let cost = &running.world.profile.cost;
+    let mut schedule = Schedule::new(cursors.len(), cpus, cost);
     let mut left = cursors.len();
     let mut idle = vec![Idle { since_ns: 0, wait: Some(Wait::Cpu) }; left];
     // The last wait of each thread for a lock, until it is known to have ended.
@@ -75,11 +77,15 @@ pub fn run<'p, C: PageCache, L: Log>(
             Some(Pause::Step) => Some(Wait::Step),
             Some(Pause::Lock(lock) | Pause::StillLock(lock)) => Some(wait_for(lock)),
             Some(Pause::Sleep(_)) => None,
-            Some(Pause::Turn) | None => Some(Wait::Cpu),
+            Some(Pause::Turn | Pause::InKernel) | None => Some(Wait::Cpu),
         };
         idle[thread] = Idle { since_ns: now_ns, wait };
         match pause {
             Some(Pause::Turn) => schedule.push(thread, now_ns),
+            Some(Pause::InKernel) => {
+                schedule.keeps[thread] = true;
+                schedule.push(thread, now_ns);
+            }
             Some(Pause::Folio(file, index)) => {
                 running.world.waiting.add(thread, Some((file, index)));
                 schedule.sleep(thread, now_ns);
@@ -149,6 +155,11 @@ struct Schedule {
     cpu_of: Vec<usize>,
     /// Threads that have begun, or wait for a CPU to begin on.
     begun: usize,
+    /// Threads that keep their CPU when they go on, as they are in the kernel.
+    keeps: Vec<bool>,
+    /// What it takes a CPU to change to another thread, and one that was idle to run one.
+    switch_ns: u64,
+    wake_latency_ns: u64,
 }
 
 #[derive(Debug)]
@@ -162,7 +173,7 @@ struct Cpu {
 impl Schedule {
     /// All threads begin at time 0, in order: those for which there is no CPU each behind the one
     /// before it, when that begins.
-    fn new(threads: usize, cpus: usize) -> Schedule {
+    fn new(threads: usize, cpus: usize, cost: &Cost) -> Schedule {
         let cpu = |_| Cpu { queue: Queue::default(), chooses: false, ticks_ns: TICK_NS };
         let mut schedule = Schedule {
             with_cpu: BinaryHeap::with_capacity(cpus.min(threads)),
@@ -172,6 +183,9 @@ impl Schedule {
             entities: vec![Entity::default(); threads],
             cpu_of: (0..threads).map(|thread| thread % cpus).collect(),
             begun: 0,
+            keeps: vec![false; threads],
+            switch_ns: cost.switch_ns,
+            wake_latency_ns: cost.wake_latency_ns,
         };
         while schedule.begun < threads.min(cpus) {
             schedule.begin_next(0);
@@ -205,10 +219,11 @@ impl Schedule {
                 cpu.ticks_ns = now_ns - now_ns % TICK_NS + TICK_NS;
                 cpu.chooses |= cpu.queue.tick(now_ns, &mut self.entities);
             }
-            if std::mem::take(&mut cpu.chooses) {
+            let keeps = std::mem::take(&mut self.keeps[thread]);
+            if !keeps && std::mem::take(&mut cpu.chooses) {
                 let next = cpu.queue.schedule(now_ns, &mut self.entities);
                 if let Some(next) = next.filter(|next| *next != thread) {
-                    self.gets_cpu(next, now_ns);
+                    self.gets_cpu(next, now_ns + self.switch_ns);
                     continue;
                 }
             }
@@ -231,13 +246,13 @@ impl Schedule {
     /// The thread that has a CPU has to wait for a device, from `now_ns` on.
     fn sleep(&mut self, thread: usize, now_ns: u64) {
         self.cpus[self.cpu_of[thread]].queue.sleep(now_ns, &mut self.entities);
-        self.find_thread(self.cpu_of[thread], now_ns);
+        self.find_thread(self.cpu_of[thread], now_ns + self.switch_ns);
     }
 
     /// The thread that has a CPU has ended, at `now_ns`.
     fn end(&mut self, thread: usize, now_ns: u64) {
         self.cpus[self.cpu_of[thread]].queue.end(now_ns, &mut self.entities);
-        self.find_thread(self.cpu_of[thread], now_ns);
+        self.find_thread(self.cpu_of[thread], now_ns + self.switch_ns);
     }
 
     /// The next thread that has not begun does so, on a CPU that is idle, or when it gets one.
@@ -258,7 +273,7 @@ impl Schedule {
         let is_idle = cpu.queue.is_idle();
         cpu.chooses |= cpu.queue.wake(thread, preempts, now_ns, &mut self.entities);
         if is_idle {
-            self.find_thread(self.cpu_of[thread], now_ns);
+            self.find_thread(self.cpu_of[thread], now_ns + self.wake_latency_ns);
         }
     }
 

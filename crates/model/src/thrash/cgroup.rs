@@ -1,19 +1,10 @@
 //! A memory cgroup with `memory.high` and `memory.max`.
 
-/// Pages that are charged together, and that a CPU keeps at most (`MEMCG_CHARGE_BATCH`). A task
-/// that owes more than this repays inside the charge.
-pub const BATCH: u64 = 64;
+use filemap_core::lru::high;
+use filemap_core::units::PageCount;
 
-/// Longest sleep of a task that owes (`MEMCG_MAX_HIGH_DELAY_JIFFIES`).
-const MAX_DELAY_NS: u64 = 2_000_000_000;
-
-/// A shorter sleep is not slept.
-pub const LEAST_DELAY_NS: u64 = 10_000_000;
-
-/// Fraction bits of an overage (`MEMCG_DELAY_PRECISION_SHIFT`), and by how much the square of one
-/// is scaled down besides (`MEMCG_DELAY_SCALING_SHIFT`).
-const PRECISION_SHIFT: u32 = 20;
-const SCALING_SHIFT: u32 = 14;
+/// Pages that are charged together, and that a CPU keeps at most.
+pub const BATCH: u64 = high::CHARGE_BATCH.0;
 
 /// What is charged to a cgroup, in pages.
 #[derive(Clone, Debug)]
@@ -96,16 +87,10 @@ impl Cgroup {
         self.high.is_some_and(|high| self.usage > high)
     }
 
-    /// How long a task sleeps that owes `pages` pages: it grows with the square of the overage.
-    ///
-    /// Mirrors `calculate_high_delay`, 6.12 and 6.18. Test: `tests/cgroup_limits.rs`.
+    /// How long a task sleeps that owes `pages` pages.
     pub fn delay_ns(&self, pages: u64) -> u64 {
-        let Some(high) = self.high else { return 0 };
-        let over = u128::from(self.usage.saturating_sub(high));
-        let overage = (over << PRECISION_SHIFT) / u128::from(high.max(1));
-        let of_batch = (overage * overage * 1_000_000_000) >> (PRECISION_SHIFT + SCALING_SHIFT);
-        let delay = of_batch * u128::from(pages) / u128::from(BATCH);
-        u64::try_from(delay).unwrap_or(u64::MAX).min(MAX_DELAY_NS)
+        let pages = PageCount(pages);
+        self.high.map_or(0, |high| high::delay_ns(PageCount(self.usage), PageCount(high), pages))
     }
 
     /// Pages charged.

@@ -1,6 +1,7 @@
 //! Charging pages: reclaim where they do not fit below `max`, repaying above `high`.
 
 use filemap_core::decision::Log;
+use filemap_core::lru::high::RETRIES;
 use filemap_core::lru::reclaim::BATCH as RECLAIM_BATCH;
 use filemap_core::page_cache::PageCache;
 
@@ -10,9 +11,6 @@ use super::machine::Machine;
 use super::task::{Charge, Flow};
 use super::waits::Cause;
 use crate::mm::mmap_lock::TaskId;
-
-/// How often reclaim that evicts nothing is tried again (`MAX_RECLAIM_RETRIES`).
-pub const RETRIES: u32 = 16;
 
 impl Charge {
     /// A charge for `pages` pages.

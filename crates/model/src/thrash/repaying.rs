@@ -1,11 +1,10 @@
 //! Repaying what was charged above `memory.high`.
 
 use filemap_core::decision::Log;
+use filemap_core::lru::high::{LEAST_DELAY_NS, RETRIES};
 use filemap_core::lru::reclaim::BATCH;
 use filemap_core::page_cache::PageCache;
 
-use super::cgroup::LEAST_DELAY_NS;
-use super::charging::RETRIES;
 use super::machine::Machine;
 use super::task::{Flow, Repay};
 use super::waits::Cause;

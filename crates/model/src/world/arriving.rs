@@ -4,8 +4,8 @@ use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageIndex;
 
-use super::Timing;
-use super::World;
+use super::pins::Why;
+use super::{HOLES, Timing, World};
 use crate::open::OpenFile;
 use crate::waiting::Pause;
 
@@ -15,10 +15,20 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     #[inline(never)]
     pub fn wait(&mut self, open: &OpenFile, index: PageIndex) -> Option<Pause> {
         let file = open.file;
-        let arrival_ns = self.devices[open.device].arrival_ns(file, index)?;
-        if !self.is_alone {
+        let arrival_ns = self.devices[open.device].arrival_ns(file, index);
+        let is_added = || self.windows.values().any(|window| window.has_added(file, index));
+        // Who fills a hole does so at once, and sleeps for nothing.
+        let sleeps = match arrival_ns {
+            Some(_) => open.device != HOLES,
+            None => is_added(),
+        };
+        if sleeps && !self.is_alone {
             return Some(Pause::Folio(file, index));
         }
+        let Some(arrival_ns) = arrival_ns else {
+            self.let_go(file, index);
+            return None;
+        };
         let waited_ns = arrival_ns.saturating_sub(self.now_ns);
         if waited_ns > 0 {
             self.log.waited(self.task, Wait::Page(file, index), waited_ns);
@@ -49,6 +59,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     /// Wakes tasks that waited for a lock, which go on before this one goes on for long.
     pub fn wake(&mut self, tasks: impl Iterator<Item = usize>) {
         for task in tasks {
+            self.pass(self.profile.cost.wake_ns);
             self.waiting.wake(task, self.now_ns);
             self.turn_ns = self.turn_ns.min(self.now_ns);
         }
@@ -72,18 +83,24 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
 
     fn unlock_arrived(&mut self) {
         let (is_awaited, mut arrived_ns) = (!self.waiting.is_empty(), self.now_ns);
-        let mut next_ns = None;
+        let (mut next_ns, mut arrived) = (None, Vec::new());
         for device in &mut self.devices {
             while let Some((run, at_ns)) = device.arrived(self.now_ns, is_awaited) {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
                 if is_awaited {
-                    self.waiting.arrived(run, at_ns);
+                    let arrived = &mut arrived;
+                    self.waiting.arrived(run, at_ns, |task, index| {
+                        arrived.push((task, run.file, index));
+                    });
                     arrived_ns = arrived_ns.min(at_ns);
                 }
             }
             next_ns = next_ns.into_iter().chain(device.next_done_ns()).min();
         }
         self.next_done_ns = next_ns;
+        for (task, file, index) in arrived {
+            self.pin(task, Why::Waited, file, index);
+        }
         if is_awaited {
             self.waiting.something_arrived(arrived_ns);
         }

@@ -1,13 +1,20 @@
 //! What all tasks share: the clock, the devices and the memory.
 
 mod arriving;
+mod owing;
+mod pins;
 mod reading;
 mod room;
+
+use std::collections::BTreeMap;
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 
+use self::owing::Debt;
+use self::pins::{Pin, Why};
+use self::reading::WindowUnderWay;
 use crate::Error;
 use crate::device::Device;
 use crate::journal::Journal;
@@ -28,6 +35,10 @@ pub enum Timing {
     Settled,
 }
 
+/// The device of files with blocks; the other one fills holes.
+pub const DISK: usize = 0;
+pub const HOLES: usize = 1;
+
 /// How far tasks may run ahead of each other while they take no fault: about the time of one. They
 /// would take turns at each access otherwise, which would take most of the model's time.
 const AHEAD_NS: u64 = 1_000;
@@ -45,6 +56,12 @@ pub struct World<'a, C, L> {
     pub tally: Tally,
     /// Tasks that wait for what is being read.
     pub waiting: Waiting,
+    /// Folios that tasks refer to while they do not run.
+    pins: Vec<Pin>,
+    /// What each task owes above `memory.high`.
+    debts: Vec<Debt>,
+    /// Windows whose tasks have paused, by task.
+    windows: BTreeMap<usize, WindowUnderWay>,
     /// Whether only one task is left, which then waits by letting the time pass.
     pub is_alone: bool,
     /// The task at work.
@@ -81,6 +98,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             log,
             tally: Tally::default(),
             waiting: Waiting::default(),
+            pins: Vec::new(),
+            debts: Vec::new(),
+            windows: BTreeMap::new(),
             is_alone: true,
             task: 0,
             now_ns: 0,
@@ -108,6 +128,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.slice_ends_ns = slice_ends_ns;
         let arrives_ns = self.awaited_ns().map_or(u64::MAX, |done_ns| done_ns.saturating_sub(1));
         self.turn_ns = until_ns.min(arrives_ns);
+        if !self.pins.is_empty() {
+            self.unpin(Why::Waited);
+        }
     }
 
     /// Whether something else comes before what the task at work does next.

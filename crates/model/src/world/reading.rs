@@ -1,24 +1,73 @@
 //! Windows and pages that are added to the cache and read.
 
+use std::borrow::Borrow;
+
 use filemap_core::address::page_table::PageTables;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::{Cause, Decision, Log};
+use filemap_core::lru::high::CHARGE_BATCH;
 use filemap_core::lru::reclaim::BATCH;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::Window;
 use filemap_core::readahead::layout::Layout;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use super::Timing;
-use super::World;
+use super::pins::Why;
+use super::{HOLES, Timing, World};
 use crate::Error;
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::open::OpenFile;
 use crate::waiting::Pause;
 
+/// A window whose task has paused.
+#[derive(Debug)]
+pub struct WindowUnderWay {
+    layout: Layout<Window>,
+    file: FileId,
+    /// Where what was added last ends.
+    filled: Option<PageIndex>,
+    /// What was added and is not being read yet.
+    asked: Vec<device::Asked>,
+    /// Pages that the task has evicted, and that are free when it goes on.
+    freeing: PageCount,
+}
+
+impl WindowUnderWay {
+    /// Whether it has added the page `index` of `file`, and not begun to read it.
+    pub fn has_added(&self, file: FileId, index: PageIndex) -> bool {
+        let holds =
+            |asked: &device::Asked| asked.start <= index && index < asked.start + asked.pages;
+        self.file == file && self.asked.iter().any(holds)
+    }
+}
+
+/// Where the task of a window pauses.
+struct PausedAt {
+    /// The page that is added next.
+    next: PageIndex,
+    filled: Option<PageIndex>,
+    freeing: PageCount,
+    pause: Pause,
+}
+
+/// What became of folios that were to be added.
+enum AddedFolios {
+    All,
+    /// There is no room for all of them.
+    NoRoom,
+    /// The task has to repay before it adds this page.
+    Owes(PageIndex),
+    /// The task pauses before page `next`, until so many evicted pages are free.
+    Paused {
+        next: PageIndex,
+        freeing: PageCount,
+    },
+}
+
 impl<C: PageCache, L: Log> World<'_, C, L> {
     /// Lays out a window of `open`, adds its folios and begins to read them. What the task will use
-    /// next begins with page `first`.
+    /// next begins with page `first`. Where the task has to pause before all is done, it is to be
+    /// called again.
     #[inline(never)]
     pub fn read_window(
         &mut self,
@@ -26,33 +75,107 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         first: PageIndex,
         open: &mut OpenFile,
         tables: &PageTables,
-    ) {
+    ) -> Option<Pause> {
+        if !self.windows.is_empty()
+            && let Some(under_way) = self.windows.remove(&self.task)
+        {
+            return self.resume_window(under_way, open, tables);
+        }
         self.tally.readahead_calls += 1;
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let held = self.hold(window, first, open.file, tables);
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
-        let mut filled = None;
+        if let Some(paused) = self.add_window(&mut layout, None, open, tables) {
+            if let Some((start, pages)) = held {
+                self.memory.cache.unlock(open.file, start, pages);
+                self.pin(self.task, Why::Marked, open.file, window.index);
+            }
+            return Some(self.pause_window(layout.into_owned(), paused, open));
+        }
+        self.submit(open);
+        if let Some((start, pages)) = held {
+            self.memory.cache.unlock(open.file, start, pages);
+        }
+        None
+    }
+
+    /// Goes on with a window that has paused.
+    #[inline(never)]
+    fn resume_window(
+        &mut self,
+        under_way: WindowUnderWay,
+        open: &OpenFile,
+        tables: &PageTables,
+    ) -> Option<Pause> {
+        let WindowUnderWay { mut layout, filled, asked, freeing, .. } = under_way;
+        self.memory.free(freeing);
+        self.devices[open.device].ask_again(asked);
+        if let Some(paused) = self.add_window(&mut layout, filled, open, tables) {
+            return Some(self.pause_window(layout, paused, open));
+        }
+        self.submit(open);
+        self.unpin(Why::Marked);
+        None
+    }
+
+    fn pause_window(
+        &mut self,
+        mut layout: Layout<Window>,
+        paused: PausedAt,
+        open: &OpenFile,
+    ) -> Pause {
+        let PausedAt { next, filled, freeing, pause } = paused;
+        layout.rewind(next);
+        self.memory.free_later(freeing);
+        let asked = self.devices[open.device].take_asked();
+        let file = open.file;
+        let under_way = WindowUnderWay { layout, file, filled, asked, freeing };
+        self.windows.insert(self.task, under_way);
+        pause
+    }
+
+    /// Adds the folios of a window from where `layout` is, where what lies before `filled` was
+    /// added last. Returns where the task has to pause, if it has to.
+    #[inline(always)]
+    fn add_window<W: Borrow<Window>>(
+        &mut self,
+        layout: &mut Layout<W>,
+        mut filled: Option<PageIndex>,
+        open: &OpenFile,
+        tables: &PageTables,
+    ) -> Option<PausedAt> {
         loop {
+            if self.owes_much()
+                && let Some(pause) = self.repay(tables)
+            {
+                let (next, freeing) = (layout.position(), PageCount(0));
+                return Some(PausedAt { next, filled, freeing, pause });
+            }
             let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
-            let Some(run) = next else { break };
+            let run = next?;
             if filled.is_some_and(|end| run.start != end) {
                 // What lies before pages that are cached is read before the rest is added.
                 self.submit(open);
             }
             filled = Some(run.end());
-            let fits = match run.order {
+            let added = match run.order {
                 // Most are base pages: known to be, they take no shifts.
                 Order(0) => self.add_folios(FolioRun { order: Order(0), ..run }, open, tables),
                 _ => self.add_folios(run, open, tables),
             };
-            if !fits {
-                break;
+            match added {
+                AddedFolios::All => {}
+                AddedFolios::NoRoom => return None,
+                AddedFolios::Owes(next) => {
+                    filled = Some(next);
+                    layout.rewind(next);
+                }
+                AddedFolios::Paused { next, freeing } => {
+                    let (filled, pause) = (Some(next), Pause::Turn);
+                    return Some(PausedAt { next, filled, freeing, pause });
+                }
             }
-        }
-        self.submit(open);
-        if let Some((start, pages)) = held {
-            self.memory.cache.unlock(open.file, start, pages);
         }
     }
 
@@ -73,6 +196,9 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         let start = cached.folio(first).map_or(marked.head, |folio| folio.head.min(marked.head));
         drop(cached);
         let pages = marked.end() - start;
+        if self.has_pinned(file, start..marked.end()) {
+            return None;
+        }
         self.memory.cache.lock(file, start, pages);
         Some((start, pages))
     }
@@ -93,37 +219,53 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         if !is_late || self.memory.cache.file(open.file).folio(index).is_none() {
             let run = FolioRun { start: index, order: Order(0), folios: 1, marked: None };
             self.add(open, run);
+            if self.memory.high().is_some() {
+                self.charged(PageCount(1), tables);
+            }
+            if open.device == HOLES {
+                self.pass(self.profile.cost.zero_page_ns);
+            }
             self.devices[open.device].read(run, open.file, self.now_ns);
             self.submitted();
         }
         Ok(None)
     }
 
-    /// Adds the folios of `run`, as far as there is room; `false` where there is not for all.
+    /// Adds the folios of `run`, as far as there is room.
     ///
     /// Where memory is short the run is taken in parts: first what there is room for, as reclaim
     /// finds that on the list when it comes to the rest. Reclaim also finds up to date what arrived
     /// while the folios before were added.
     #[inline(always)]
-    fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> bool {
+    fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> AddedFolios {
         let mut left = run;
         loop {
             let together = self.folios_together(&left, tables);
             let pages = PageCount(together << run.order.0);
-            let fits = self.make_room(pages, run.order.pages(), open.file, tables);
-            let folios = together.min(fits.0 >> run.order.0);
+            let room = self.make_room(pages, run.order.pages(), open.file, tables);
+            // Who reclaims in vain gives up.
+            if room.evicted > PageCount(0) && room.took_ns > 0 && self.turn_is_over() {
+                return AddedFolios::Paused { next: left.start, freeing: room.evicted };
+            }
+            let folios = together.min(room.fits.0 >> run.order.0);
             if folios > 0 {
                 let added = left.first(folios);
                 self.add(open, added);
                 self.devices[open.device].ask(added);
             }
             if folios < together {
-                return false;
+                return AddedFolios::NoRoom;
+            }
+            if self.memory.high().is_some() {
+                self.charged(PageCount(folios << run.order.0), tables);
             }
             if folios == left.folios {
-                return true;
+                return AddedFolios::All;
             }
             left = left.behind(folios);
+            if self.owes_much() {
+                return AddedFolios::Owes(left.start);
+            }
             self.arrivals();
         }
     }
@@ -134,6 +276,11 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     fn folios_together(&self, run: &FolioRun, tables: &PageTables) -> u64 {
         let room = self.memory.room(tables);
         let fit = room.0 >> run.order.0;
+        if self.memory.high().is_some() {
+            // Those that are charged together.
+            let batch = (CHARGE_BATCH.0 >> run.order.0).max(1);
+            return run.folios.min(batch).min(fit.max(1));
+        }
         if fit >= run.folios {
             return run.folios;
         }
@@ -179,6 +326,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
 
     /// Begins to read what was asked for of `open`.
     fn submit(&mut self, open: &OpenFile) {
+        if open.device == HOLES && self.profile.cost.zero_page_ns > 0 {
+            let pages = self.devices[open.device].asked_pages();
+            self.pass(self.profile.cost.zero_page_ns.saturating_mul(pages.0));
+        }
         if self.devices[open.device].submit(open.file, self.now_ns) {
             self.submitted();
         }

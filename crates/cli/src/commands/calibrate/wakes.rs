@@ -1,0 +1,76 @@
+//! What it costs to wake a thread, on the CPU of the one that wakes it and on another one.
+
+use filemap_job::EngineKind;
+use filemap_job::program::{Program, ProgramSpec, Rounds};
+use filemap_kernel::engine::{Kernel, Prepared};
+use filemap_model::profile;
+use filemap_report::calibrate::Cost;
+
+use super::{cost, median};
+use crate::error::Error;
+use crate::input;
+
+/// What is measured.
+const PROGRAM: &str = include_str!("wakes.toml");
+
+/// The program on one CPU and on all of them, ready to run.
+pub(super) struct Wakes {
+    on_one: Prepared<Program>,
+    on_all: Prepared<Program>,
+    rounds: f64,
+    samples: Vec<Sample>,
+}
+
+/// Nanoseconds from a wake-up to the next, the mean of a run.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    on_one: f64,
+    on_all: f64,
+}
+
+impl Wakes {
+    pub(super) fn prepare(kernel: &Kernel) -> Result<Wakes, Error> {
+        let prepare = |cpus: Option<u64>| -> Result<_, Error> {
+            let mut spec = ProgramSpec::from_toml(PROGRAM)?;
+            spec.on = Some(EngineKind::Kernel.to_string());
+            spec.cpus = cpus;
+            let program = spec.validate(input::host_release().as_deref())?;
+            let Rounds::Times(rounds) = program.threads[0].rounds else {
+                unreachable!("it says how often")
+            };
+            Ok((kernel.prepare(&program)?, rounds as f64))
+        };
+        let ((on_one, rounds), (on_all, _)) = (prepare(Some(1))?, prepare(None)?);
+        Ok(Wakes { on_one, on_all, rounds, samples: Vec::new() })
+    }
+
+    /// Runs both once more.
+    pub(super) fn run(&mut self) -> Result<(), Error> {
+        let rounds = self.rounds;
+        let wake_ns = |prepared: &mut Prepared<Program>| -> Result<f64, Error> {
+            Ok(prepared.run()?.elapsed_ns.unwrap_or(0) as f64 / rounds)
+        };
+        let (on_one, on_all) = (wake_ns(&mut self.on_one)?, wake_ns(&mut self.on_all)?);
+        self.samples.push(Sample { on_one, on_all });
+        Ok(())
+    }
+
+    /// `cost` with what the medians say: what the one that wakes does for it is part of both.
+    pub(super) fn cost(&self, cost: profile::Cost) -> profile::Cost {
+        let whole = |of: fn(&Sample) -> f64| median(&self.samples, of).round() as u64;
+        profile::Cost {
+            wake_ns: 0,
+            switch_ns: whole(|s| s.on_one),
+            wake_latency_ns: whole(|s| s.on_all),
+            ..cost
+        }
+    }
+
+    /// What the report shows of them.
+    pub(super) fn costs(&self) -> Vec<Cost> {
+        vec![
+            cost(&self.samples, "thread woken on the same CPU", |s| s.on_one),
+            cost(&self.samples, "thread woken on any CPU", |s| s.on_all),
+        ]
+    }
+}

@@ -1,0 +1,111 @@
+//! What tasks have charged above `memory.high`, and repay.
+
+use filemap_core::address::page_table::PageTables;
+use filemap_core::decision::Log;
+use filemap_core::lru::high::{CHARGE_BATCH, LEAST_DELAY_NS, RETRIES};
+use filemap_core::lru::reclaim::BATCH;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::PageCount;
+
+use super::World;
+use crate::waiting::Pause;
+
+/// What a task owes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Debt {
+    /// Pages that it has charged since it repaid.
+    owed: PageCount,
+    repay: Option<Repay>,
+}
+
+/// Repaying under way.
+#[derive(Clone, Copy, Debug)]
+struct Repay {
+    pages: PageCount,
+    retries: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// It reclaims so many pages.
+    Reclaims(PageCount),
+    /// It has evicted some or none, of which so many are free when it goes on.
+    Reclaimed { some: bool, freeing: PageCount },
+    /// It has slept.
+    Slept,
+}
+
+impl<C: PageCache, L: Log> World<'_, C, L> {
+    /// Whether the task at work owes anything.
+    #[inline(always)]
+    pub fn owes(&self) -> bool {
+        self.debts.get(self.task).is_some_and(|debt| debt.owed.0 > 0 || debt.repay.is_some())
+    }
+
+    /// Whether it has to repay before its charge is done.
+    #[inline(always)]
+    pub(super) fn owes_much(&self) -> bool {
+        let owes = |debt: &Debt| debt.owed > CHARGE_BATCH || debt.repay.is_some();
+        self.debts.get(self.task).is_some_and(owes)
+    }
+
+    /// The task at work has charged `pages` pages.
+    pub(super) fn charged(&mut self, pages: PageCount, tables: &PageTables) {
+        if self.memory.is_over_high(tables) {
+            if self.debts.len() <= self.task {
+                self.debts.resize(self.task + 1, Debt::default());
+            }
+            self.debts[self.task].owed += pages;
+        }
+    }
+
+    /// Reclaims what the task at work owes while that makes progress and it would have to sleep;
+    /// then it sleeps. Where it has to pause, it is to be called again.
+    ///
+    /// As `mem_cgroup_handle_over_high`, 6.12 and 6.18. Test: `tests/memory_high.rs`.
+    pub fn repay(&mut self, tables: &PageTables) -> Option<Pause> {
+        loop {
+            let debt = &mut self.debts[self.task];
+            let owed = std::mem::take(&mut debt.owed);
+            let first = Stage::Reclaims(owed.max(BATCH));
+            let mut repay =
+                debt.repay.take().unwrap_or(Repay { pages: owed, retries: RETRIES, stage: first });
+            match repay.stage {
+                Stage::Slept => return None,
+                Stage::Reclaims(goal) => {
+                    if !self.memory.is_over_high(tables) {
+                        return None;
+                    }
+                    self.memory.flush_if_due(self.now_ns, self.begun);
+                    let shrunk = self.memory.reclaim(goal, &mut self.log);
+                    self.tally.evicted_pages += shrunk.evicted.0;
+                    let took_ns = self.pass_reclaim(&shrunk);
+                    let pauses = took_ns > 0 && self.turn_is_over();
+                    let freeing = if pauses { shrunk.evicted } else { PageCount(0) };
+                    self.memory.free_later(freeing);
+                    repay.stage = Stage::Reclaimed { some: shrunk.evicted.0 > 0, freeing };
+                    self.debts[self.task].repay = Some(repay);
+                    if pauses {
+                        return Some(Pause::Turn);
+                    }
+                }
+                Stage::Reclaimed { some, freeing } => {
+                    self.memory.free(freeing);
+                    let delay_ns = self.memory.delay_ns(repay.pages, tables);
+                    if delay_ns <= LEAST_DELAY_NS {
+                        return None;
+                    }
+                    let sleeps = !some && repay.retries == 0;
+                    repay.retries -= u32::from(!some && !sleeps);
+                    repay.stage = if sleeps { Stage::Slept } else { Stage::Reclaims(BATCH) };
+                    self.debts[self.task].repay = Some(repay);
+                    if sleeps {
+                        self.tally.throttled += 1;
+                        return Some(Pause::Sleep(self.now_ns.saturating_add(delay_ns)));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Folios that tasks refer to while they do not run, which keeps these from reclaim.
+
+use std::ops::Range;
+
+use filemap_core::cache::FileCache;
+use filemap_core::decision::Log;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, PageCount, PageIndex};
+
+use super::World;
+
+/// A task refers to a folio. Reclaim takes that for one that is being read.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    task: usize,
+    why: Why,
+    file: FileId,
+    pages: Range<PageIndex>,
+}
+
+/// Why a task refers to a folio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It waited for it, and has not run since.
+    Waited,
+    /// It hit its mark, and reads the window behind it.
+    Marked,
+}
+
+impl<C: PageCache, L: Log> World<'_, C, L> {
+    /// From now on `task` refers to the folio that holds page `index` of `file`, where that is up
+    /// to date.
+    pub(super) fn pin(&mut self, task: usize, why: Why, file: FileId, index: PageIndex) {
+        let cached = self.memory.cache.file(file);
+        let Some(folio) = cached.folio(index) else { return };
+        drop(cached);
+        let pages = folio.head..folio.end();
+        if !self.pins.iter().any(|pin| pin.file == file && pin.pages == pages) {
+            if folio.locked {
+                return;
+            }
+            self.memory.cache.lock(file, folio.head, PageCount(folio.order.pages()));
+        }
+        self.pins.push(Pin { task, why, file, pages });
+    }
+
+    /// The task at work refers no more to what it referred to so.
+    #[inline(never)]
+    pub(super) fn unpin(&mut self, why: Why) {
+        let is_own = |pin: &Pin| pin.task == self.task && pin.why == why;
+        let Some(own) = self.pins.iter().position(is_own) else { return };
+        let Pin { file, pages, .. } = self.pins.swap_remove(own);
+        if !self.pins.iter().any(|pin| pin.file == file && pin.pages == pages) {
+            self.memory.cache.unlock(file, pages.start, pages.end - pages.start);
+        }
+    }
+
+    /// Another task uses the folio that holds page `index` of `file`: nobody keeps it from reclaim
+    /// any longer.
+    #[inline(never)]
+    pub(super) fn let_go(&mut self, file: FileId, index: PageIndex) {
+        let holds = |pin: &Pin| pin.file == file && pin.pages.contains(&index);
+        let Some(Pin { pages, .. }) = self.pins.iter().find(|pin| holds(pin)).cloned() else {
+            return;
+        };
+        self.pins.retain(|pin| !holds(pin));
+        self.memory.cache.unlock(file, pages.start, pages.end - pages.start);
+    }
+
+    /// Whether a task refers to a page of `pages` of `file`.
+    pub(super) fn has_pinned(&self, file: FileId, pages: Range<PageIndex>) -> bool {
+        let overlaps = |pin: &Pin| {
+            pin.file == file && pin.pages.start < pages.end && pages.start < pin.pages.end
+        };
+        self.pins.iter().any(overlaps)
+    }
+}

@@ -1,0 +1,126 @@
+//! What several threads charge above `memory.high`, and the time that reclaim takes of them.
+
+mod support;
+
+use filemap_core::plain::PlainCache;
+use filemap_job::SizeText;
+use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Digest, Profile, Timing, trace_program, trace_program_on};
+use support::program::random_writers;
+
+const PAGE: u64 = 4096;
+
+fn valid(text: &str) -> Program {
+    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
+    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The machine that a thrash is run on.
+fn server() -> Profile {
+    Profile::parse(include_str!("../../../data/machines/server.toml")).unwrap()
+}
+
+/// `threads` threads on `cpus` CPUs, each of which maps a sparse file of 4 MiB, reads it and unmaps
+/// it for half a second.
+fn thrash(limits: &str, threads: u64, cpus: u64, more: &str) -> ProgramRun {
+    let mut tables = String::new();
+    for of in ["file", "open", "mapping"] {
+        for number in 0..threads {
+            let keys = match of {
+                "file" => "size = '4m'\nsparse = true".to_string(),
+                "open" => format!("file = 'x{number}'"),
+                _ => format!("open = 'x{number}'"),
+            };
+            tables += &format!("[[{of}]]\nname = 'x{number}'\n{keys}\n");
+        }
+    }
+    for number in 0..threads {
+        tables += &format!(
+            "[[thread]]\nfor = '500ms'\nphase = [{{ map = 'x{number}' }}, {{ mapping = 'x{number}', \
+             workload = 'sequential', accesses = 1024 }}, {{ unmap = 'x{number}' }}]\n"
+        );
+    }
+    let text = format!("cpus = {cpus}\nread_ahead_kb = 512\n{limits}\n{tables}{more}");
+    trace_program(&valid(&text), &server(), &mut ()).unwrap()
+}
+
+#[test]
+fn what_is_charged_above_high_is_repaid() {
+    let high = 16 << 20;
+    let run = thrash("memory_high = '16m'", 8, 2, "");
+    let cached: u64 = run.files.iter().map(|file| file.cached.unwrap()).sum();
+    // Each thread may have a batch that it still owes, and a window that it cannot evict yet.
+    assert!(cached * PAGE < high + 8 * (64 * PAGE + (512 << 10)), "{cached} pages");
+    assert!(run.counters.evicted_pages.unwrap() > 4 * high / PAGE);
+    assert_eq!(run.counters.throttled, None, "reclaim makes progress");
+}
+
+/// What cannot be evicted keeps the process above `memory.high`: who charges more then sleeps.
+#[test]
+fn who_repays_in_vain_sleeps() {
+    let more = "[[file]]\nname = 'p'\nsize = '4m'\n[[open]]\nname = 'p'\nfile = 'p'\n\
+                [[mapping]]\nname = 'p'\nopen = 'p'\nprivate = true\n[[thread]]\n\
+                [[thread.phase]]\nmapping = 'p'\nworkload = 'sequential'\naccesses = 1024\n\
+                write = true\n";
+    let of = |limits: &str| thrash(limits, 1, 2, more);
+    let (owing, free) = (of("memory_high = '2m'"), of("memory_high = '64m'"));
+    assert!(owing.counters.throttled > Some(0), "{:?}", owing.counters);
+    assert_eq!(free.counters.throttled, None);
+    assert!(owing.elapsed_ns > free.elapsed_ns.map(|ns| 2 * ns));
+    assert_eq!(owing.threads[1].counters.accesses, Some(1024), "all the same it goes on");
+}
+
+/// A retry under `mmap_lock` finds its page gone where others have reclaimed it meanwhile. Under
+/// the lock of its VMA it waits for nobody.
+#[test]
+fn retries_under_pressure_miss_unless_they_keep_the_lock_of_their_vma() {
+    for limits in ["memory_high = '16m'", "memory_max = '16m'"] {
+        let baseline = thrash(limits, 64, 8, "");
+        let retry = thrash(&format!("{limits}\nwith = 'vma-retry'"), 64, 8, "");
+        let misses = |run: &ProgramRun| {
+            let Some(drops) = run.counters.retry_mmap_drop else { unreachable!("it is counted") };
+            run.counters.retry_io_miss.unwrap() as f64 / drops as f64
+        };
+        let (without, with) = (misses(&baseline), misses(&retry));
+        assert!(without > 0.03 && with < without / 5.0, "{limits}: {without:.3} {with:.3}");
+    }
+}
+
+/// Whatever threads do to each other while windows are read in parts and what is owed is repaid,
+/// all come to their ends, and the stores of the page cache agree.
+#[test]
+fn random_threads_under_pressure_come_to_their_ends() {
+    let (mut ran, mut evicted, mut throttled) = (0, 0, 0);
+    for seed in 1..=60 {
+        let mut spec = random_writers(seed);
+        let limit = SizeText(format!("{}k", 256 + seed % 23 * 200));
+        match seed % 3 {
+            0 => spec.memory_high = Some(limit),
+            1 => spec.memory_max = Some(limit),
+            _ => {}
+        }
+        let text = toml::to_string(&spec).unwrap();
+        let Ok(program) = spec.validate(None) else { continue };
+        let of = |fast: bool| {
+            let (mut digest, profile) = (Digest::default(), server());
+            let limit = program.machine.cache_limit;
+            let run = if fast {
+                let cache = ExtentCache::new(limit);
+                trace_program_on(&program, &profile, Timing::Device, cache, &mut digest)
+            } else {
+                let cache = PlainCache::new(limit);
+                trace_program_on(&program, &profile, Timing::Device, cache, &mut digest)
+            };
+            (digest, run)
+        };
+        let (fast, plain) = (of(true), of(false));
+        assert_eq!(fast, plain, "seed {seed}\n{text}");
+        if let Ok(run) = &fast.1 {
+            ran += 1;
+            evicted += u32::from(run.counters.evicted_pages > Some(100));
+            throttled += u32::from(run.counters.throttled.is_some());
+        }
+    }
+    assert!(ran > 40 && evicted > 20 && throttled > 0, "{:?}", (ran, evicted, throttled));
+}
