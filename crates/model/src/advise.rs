@@ -15,6 +15,7 @@ use crate::open::OpenFile;
 use crate::process::{Area, Place};
 use crate::task::Task;
 use crate::under_way::FaultUnderWay;
+use crate::waiting::Pause;
 
 impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     /// Gives advice for `pages` pages of a mapping of `open`, from page `first` of the mapping. Of
@@ -145,7 +146,11 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let request = Request { cause, index, pages, last };
         let window = forced::window(request, &open.limits);
         // Others have their turn when the call is done.
-        while self.world.read_window(&window, index, open, &self.process.tables).is_some() {}
+        while let Some(pause) = self.world.read_window(&window, index, open, &self.process.tables) {
+            if let Pause::Sleep(until_ns) = pause {
+                self.world.pass(until_ns.saturating_sub(self.world.now_ns()));
+            }
+        }
     }
 
     /// Takes the entries of pages away, and frees their private copies.

@@ -162,6 +162,11 @@ impl<C: PageCache> Memory<C> {
         self.freeing += pages;
     }
 
+    /// Whether pages that were evicted are not free yet.
+    pub fn is_freeing(&self) -> bool {
+        self.freeing > PageCount(0)
+    }
+
     /// So many of them are free now.
     pub fn free(&mut self, pages: PageCount) {
         self.freeing -= pages;

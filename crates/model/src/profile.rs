@@ -79,7 +79,7 @@ pub struct Cost {
     /// Nanoseconds for each page that reclaim evicts.
     #[serde(default)]
     pub evict_page_ns: u64,
-    /// Nanoseconds for each page that reclaim looks at and keeps.
+    /// Nanoseconds for each page that reclaim in a memory cgroup looks at and keeps.
     #[serde(default)]
     pub keep_page_ns: u64,
     /// Nanoseconds for each task that is woken, of the one that wakes it.

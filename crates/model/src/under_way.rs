@@ -198,6 +198,7 @@ impl FaultUnderWay {
         open: &mut OpenFile,
     ) -> Step {
         let Task { world, process } = task;
+        world.let_go(open.file, self.at.index);
         let step = self.fault.step_with(&mut View {
             limits: &open.limits,
             vma: &self.at.vma,

@@ -54,7 +54,7 @@ impl<'p> Call<'p> {
     ) -> Option<Pause> {
         loop {
             if self.stage != Stage::Asks && running.world.turn_is_over() {
-                return Some(Pause::Turn);
+                return Some(Pause::InKernel);
             }
             self.stage = match self.stage {
                 Stage::Asks | Stage::Again => match self.ask(at, running) {

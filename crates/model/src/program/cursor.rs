@@ -424,6 +424,7 @@ impl ReadCalls {
                 }
                 self.read = None;
                 self.thinking.begin();
+                continue;
             }
             if !self.thinking.is_over(task.world) {
                 return Ok(Some(Pause::Turn));

@@ -58,7 +58,7 @@ pub fn run<'p, C: PageCache, L: Log>(
         if waited_ns > 0 {
             running.world.log.waited(thread, Wait::Cpu, waited_ns);
         }
-        let turn_ns = schedule.turn_ns(thread);
+        let turn_ns = schedule.turn_ns(thread, now_ns);
         let until_ns = schedule.next_ns().map_or(turn_ns, |next_ns| next_ns.min(turn_ns));
         running.world.begin_turn(thread, now_ns, until_ns, turn_ns);
         let cursor = &mut cursors[thread];
@@ -223,7 +223,7 @@ impl Schedule {
             if !keeps && std::mem::take(&mut cpu.chooses) {
                 let next = cpu.queue.schedule(now_ns, &mut self.entities);
                 if let Some(next) = next.filter(|next| *next != thread) {
-                    self.gets_cpu(next, now_ns + self.switch_ns);
+                    self.gets_cpu(next, now_ns.saturating_add(self.switch_ns));
                     continue;
                 }
             }
@@ -232,37 +232,42 @@ impl Schedule {
     }
 
     /// Until when `thread`, which was taken, has its CPU for itself.
-    fn turn_ns(&self, thread: usize) -> u64 {
+    fn turn_ns(&self, thread: usize, now_ns: u64) -> u64 {
         let cpu = &self.cpus[self.cpu_of[thread]];
+        // It kept its CPU in the kernel, and loses it on its way out.
+        if cpu.chooses {
+            return now_ns;
+        }
         if cpu.queue.waiting() > 0 { cpu.ticks_ns } else { u64::MAX }
     }
 
     /// A thread can go on that waited. One that waited for room would take it from those whose
     /// folio has arrived, if it took their CPU too.
     fn wake(&mut self, woken: &Woken) {
-        self.find_cpu(woken.task, woken.at_ns, woken.has_folio);
+        self.find_cpu(woken.task, woken.at_ns, woken.has_folio, self.wake_latency_ns);
     }
 
     /// The thread that has a CPU has to wait for a device, from `now_ns` on.
     fn sleep(&mut self, thread: usize, now_ns: u64) {
         self.cpus[self.cpu_of[thread]].queue.sleep(now_ns, &mut self.entities);
-        self.find_thread(self.cpu_of[thread], now_ns + self.switch_ns);
+        self.find_thread(self.cpu_of[thread], now_ns.saturating_add(self.switch_ns));
     }
 
     /// The thread that has a CPU has ended, at `now_ns`.
     fn end(&mut self, thread: usize, now_ns: u64) {
         self.cpus[self.cpu_of[thread]].queue.end(now_ns, &mut self.entities);
-        self.find_thread(self.cpu_of[thread], now_ns + self.switch_ns);
+        self.find_thread(self.cpu_of[thread], now_ns.saturating_add(self.switch_ns));
     }
 
     /// The next thread that has not begun does so, on a CPU that is idle, or when it gets one.
     fn begin_next(&mut self, now_ns: u64) {
         self.begun += 1;
-        self.find_cpu(self.begun - 1, now_ns, false);
+        self.find_cpu(self.begun - 1, now_ns, false, 0);
     }
 
-    /// A thread that can run goes to the CPU that it had, or to one that is idle.
-    fn find_cpu(&mut self, thread: usize, now_ns: u64, preempts: bool) {
+    /// A thread that can run goes to the CPU that it had, or to one that is idle, on which it runs
+    /// after `latency_ns`.
+    fn find_cpu(&mut self, thread: usize, now_ns: u64, preempts: bool, latency_ns: u64) {
         let had = self.cpu_of[thread];
         let is_tied = Queue::is_delayed(thread, &self.entities);
         if !is_tied && !self.cpus[had].queue.is_idle() {
@@ -273,7 +278,7 @@ impl Schedule {
         let is_idle = cpu.queue.is_idle();
         cpu.chooses |= cpu.queue.wake(thread, preempts, now_ns, &mut self.entities);
         if is_idle {
-            self.find_thread(self.cpu_of[thread], now_ns + self.wake_latency_ns);
+            self.find_thread(self.cpu_of[thread], now_ns.saturating_add(latency_ns));
         }
     }
 

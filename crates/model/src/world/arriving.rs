@@ -17,9 +17,11 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         let file = open.file;
         let arrival_ns = self.devices[open.device].arrival_ns(file, index);
         let is_added = || self.windows.values().any(|window| window.has_added(file, index));
-        // Who fills a hole does so at once, and sleeps for nothing.
+        // Who has filled a hole sleeps for nothing.
         let sleeps = match arrival_ns {
-            Some(_) => open.device != HOLES,
+            Some(at_ns) => {
+                open.device != HOLES || at_ns > self.now_ns.saturating_add(super::AHEAD_NS)
+            }
             None => is_added(),
         };
         if sleeps && !self.is_alone {

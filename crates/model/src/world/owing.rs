@@ -13,8 +13,10 @@ use crate::waiting::Pause;
 /// What a task owes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
-    /// Pages that it has charged since it repaid.
+    /// Pages that it has charged since it repaid: whole batches.
     owed: PageCount,
+    /// Pages of the last batch that it has not used.
+    stock: PageCount,
     repay: Option<Repay>,
 }
 
@@ -45,18 +47,28 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
 
     /// Whether it has to repay before its charge is done.
     #[inline(always)]
-    pub(super) fn owes_much(&self) -> bool {
+    pub(super) fn must_repay(&self) -> bool {
         let owes = |debt: &Debt| debt.owed > CHARGE_BATCH || debt.repay.is_some();
         self.debts.get(self.task).is_some_and(owes)
     }
 
     /// The task at work has charged `pages` pages.
     pub(super) fn charged(&mut self, pages: PageCount, tables: &PageTables) {
+        if self.memory.high().is_none() {
+            return;
+        }
+        if self.debts.len() <= self.task {
+            self.debts.resize(self.task + 1, Debt::default());
+        }
+        let stock = &mut self.debts[self.task].stock;
+        if pages <= *stock {
+            *stock -= pages;
+            return;
+        }
+        let batch = pages.max(CHARGE_BATCH);
+        *stock = batch - pages;
         if self.memory.is_over_high(tables) {
-            if self.debts.len() <= self.task {
-                self.debts.resize(self.task + 1, Debt::default());
-            }
-            self.debts[self.task].owed += pages;
+            self.debts[self.task].owed += batch;
         }
     }
 

@@ -55,10 +55,17 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
     }
 
-    /// Another task uses the folio that holds page `index` of `file`: nobody keeps it from reclaim
-    /// any longer.
+    /// The task at work uses the folio that holds page `index` of `file`, which nobody keeps from
+    /// reclaim any longer: it would take it for one that is being read.
+    #[inline(always)]
+    pub fn let_go(&mut self, file: FileId, index: PageIndex) {
+        if !self.pins.is_empty() {
+            self.let_go_of_some(file, index);
+        }
+    }
+
     #[inline(never)]
-    pub(super) fn let_go(&mut self, file: FileId, index: PageIndex) {
+    fn let_go_of_some(&mut self, file: FileId, index: PageIndex) {
         let holds = |pin: &Pin| pin.file == file && pin.pages.contains(&index);
         let Some(Pin { pages, .. }) = self.pins.iter().find(|pin| holds(pin)).cloned() else {
             return;

@@ -24,7 +24,7 @@ use crate::waiting::Pause;
 pub struct WindowUnderWay {
     layout: Layout<Window>,
     file: FileId,
-    /// Where what was added last ends.
+    /// The page after the last one that was added.
     filled: Option<PageIndex>,
     /// What was added and is not being read yet.
     asked: Vec<device::Asked>,
@@ -135,8 +135,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         pause
     }
 
-    /// Adds the folios of a window from where `layout` is, where what lies before `filled` was
-    /// added last. Returns where the task has to pause, if it has to.
+    /// Adds the folios of a window from where `layout` is. `filled` is the page after the last one
+    /// that was added. Returns where the task has to pause, if it has to.
     #[inline(always)]
     fn add_window<W: Borrow<Window>>(
         &mut self,
@@ -146,11 +146,12 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         tables: &PageTables,
     ) -> Option<PausedAt> {
         loop {
-            if self.owes_much()
-                && let Some(pause) = self.repay(tables)
-            {
-                let (next, freeing) = (layout.position(), PageCount(0));
-                return Some(PausedAt { next, filled, freeing, pause });
+            if self.must_repay() {
+                if let Some(pause) = self.repay(tables) {
+                    let (next, freeing) = (layout.position(), PageCount(0));
+                    return Some(PausedAt { next, filled, freeing, pause });
+                }
+                self.log.about(open.file);
             }
             let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
             let run = next?;
@@ -188,7 +189,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         file: FileId,
         tables: &PageTables,
     ) -> Option<(PageIndex, PageCount)> {
-        if !window.cause.is_async() || self.memory.room(tables) >= window.size {
+        let fits = self.memory.high().is_none() && self.memory.room(tables) >= window.size;
+        if !window.cause.is_async() || fits {
             return None;
         }
         let cached = self.memory.cache.file(file);
@@ -253,17 +255,17 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                 self.add(open, added);
                 self.devices[open.device].ask(added);
             }
-            if folios < together {
-                return AddedFolios::NoRoom;
-            }
             if self.memory.high().is_some() {
                 self.charged(PageCount(folios << run.order.0), tables);
+            }
+            if folios < together {
+                return AddedFolios::NoRoom;
             }
             if folios == left.folios {
                 return AddedFolios::All;
             }
             left = left.behind(folios);
-            if self.owes_much() {
+            if self.must_repay() {
                 return AddedFolios::Owes(left.start);
             }
             self.arrivals();

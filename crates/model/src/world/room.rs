@@ -10,6 +10,9 @@ use super::World;
 use crate::Error;
 use crate::waiting::Pause;
 
+/// After so long a task tries again that finds nothing to reclaim, and nothing being read.
+const RETRY_NS: u64 = 10_000;
+
 impl<C: PageCache, L: Log> World<'_, C, L> {
     /// Makes room for a page that no file backs, and holds it. Nothing is done yet where the task
     /// has to pause.
@@ -44,11 +47,11 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                 return Ok(None);
             }
             if self.next_done_ns.is_none() {
-                if self.windows.is_empty() {
+                if self.windows.is_empty() && self.pins.is_empty() && !self.memory.is_freeing() {
                     return Err(Error::OutOfMemory { index: index.0 });
                 }
-                // Others have still to begin to read what they have added.
-                self.pass(self.profile.cost.fault_ns.max(1));
+                // Others have still to begin to read what they have added, or to use what arrived.
+                self.pass(RETRY_NS);
                 return Ok(Some(Pause::Turn));
             }
             if !self.is_alone {

@@ -82,9 +82,10 @@ impl Reclaim {
     }
 }
 
-/// What a page costs more where another one is evicted for it.
+/// What a page costs more where another one is evicted for it: for none of the first, which fit.
 fn evict_ns(sample: &Sample) -> f64 {
-    sample.limited.map_or(0.0, |limited| (limited - sample.free).max(0.0))
+    let evicting = (FILE_BYTES - LIMIT_BYTES) as f64 / FILE_BYTES as f64;
+    sample.limited.map_or(0.0, |limited| (limited - sample.free).max(0.0) / evicting)
 }
 
 fn job(limit_bytes: Option<u64>) -> Result<Job, Error> {
