@@ -26,7 +26,7 @@ pub struct Memory<C> {
     /// Nodes of the cache's index, where the limit pays for the kernel's memory.
     charge: Option<Charge>,
     limit: Option<PageCount>,
-    /// `memory.high`, where it is told from the limit.
+    /// `memory.high`, where it is no limit and is repaid.
     high: Option<PageCount>,
     page_size: u64,
     rules: Rules,
@@ -42,7 +42,7 @@ pub struct Memory<C> {
 
 impl<C: PageCache> Memory<C> {
     /// The memory of `machine` by `rules` for so many files, with an empty `cache`. `memory.high`
-    /// is a limit like the others.
+    /// is a limit like the others, unless it is made [`Memory::owing`].
     pub fn new(
         machine: &Machine,
         rules: Rules,
@@ -71,7 +71,7 @@ impl<C: PageCache> Memory<C> {
         Memory { charge: Some(Charge::default()), limit, high: Some(high), ..self }
     }
 
-    /// `memory.high`, where it is told from the limit.
+    /// `memory.high`, where it is no limit and is repaid.
     pub fn high(&self) -> Option<PageCount> {
         self.high
     }

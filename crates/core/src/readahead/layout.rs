@@ -136,7 +136,7 @@ impl<W: Borrow<Window>> Layout<W> {
         self.next = to;
     }
 
-    /// The same, which goes on later.
+    /// The same layout with a window of its own, to go on with later.
     pub fn into_owned(self) -> Layout<Window> {
         Layout {
             window: *self.window.borrow(),

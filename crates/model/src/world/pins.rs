@@ -9,7 +9,8 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::World;
 
-/// A task refers to a folio. Reclaim takes that for one that is being read.
+/// A task refers to a folio. It is locked for that, so that reclaim passes it: whoever else uses it
+/// lets it go first.
 #[derive(Clone, Debug)]
 pub struct Pin {
     task: usize,
@@ -44,7 +45,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         self.pins.push(Pin { task, why, file, pages });
     }
 
-    /// The task at work refers no more to what it referred to so.
+    /// The task at work does not refer to a folio for this reason any more.
     #[inline(never)]
     pub(super) fn unpin(&mut self, why: Why) {
         let is_own = |pin: &Pin| pin.task == self.task && pin.why == why;
