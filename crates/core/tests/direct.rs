@@ -11,7 +11,7 @@ use support::one_file::OneFile;
 
 /// Reclaims for one page. Returns the pages evicted.
 fn one_page(cache: &mut OneFile) -> u64 {
-    reclaim(Direct::new(PageCount(1), 4096), cache, &plain(), &mut ()).0
+    reclaim(Direct::new(PageCount(1), 4096), cache, &plain(), &mut ()).evicted.0
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn it_ends_with_the_batch_in_which_enough_is_gone() {
     assert_eq!(one_page(&mut cache), 32);
     let goal = PageCount(40);
     let direct = Direct::new(goal, 4096);
-    assert_eq!(reclaim(direct, &mut cache, &plain(), &mut ()), PageCount(64));
+    assert_eq!(reclaim(direct, &mut cache, &plain(), &mut ()).evicted, PageCount(64));
 }
 
 #[test]

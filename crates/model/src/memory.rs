@@ -5,9 +5,8 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::FolioRun;
 use filemap_core::decision::Log;
 use filemap_core::lru::direct::Direct;
-use filemap_core::lru::high;
 use filemap_core::lru::lists::Shrunk;
-use filemap_core::lru::reclaim;
+use filemap_core::lru::{direct, high, reclaim};
 use filemap_core::page_cache::PageCache;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, PageCount};
@@ -88,12 +87,8 @@ impl<C: PageCache> Memory<C> {
 
     /// Reclaims at least `goal` pages, or what can be.
     pub fn reclaim(&mut self, goal: PageCount, log: &mut impl Log) -> Shrunk {
-        let mut reclaim = Direct::new(goal, self.page_size).by(&self.rules);
-        let mut shrunk = Shrunk::default();
-        while let Some(step) = reclaim.step(&mut self.cache, &self.mappings, log) {
-            shrunk += step;
-        }
-        shrunk
+        let direct = Direct::new(goal, self.page_size).by(&self.rules);
+        direct::reclaim(direct, &mut self.cache, &self.mappings, log)
     }
 
     /// Flushes the statistics of the lists where that is due, at `now_ns` and after `begun`

@@ -4,6 +4,7 @@ mod calls;
 mod reclaim;
 mod wakes;
 
+use filemap_job::program::{Program, ProgramSpec, Rounds};
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{
     Bench, DIRECT_BYTES, MIN_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS, Sample,
@@ -139,6 +140,19 @@ fn bytes(args: &CalibrateArgs) -> Result<u64, Error> {
         }
         Err(error) => Err(Error::Usage(format!("--file-size: {error}"))),
     }
+}
+
+/// The program that the job file `text` says, on so many CPUs of this machine, and how often its
+/// threads do their phases.
+fn repeated(text: &str, cpus: Option<u64>) -> Result<(Program, f64), Error> {
+    let mut spec = ProgramSpec::from_toml(text)?;
+    spec.on = Some(EngineKind::Kernel.to_string());
+    spec.cpus = cpus;
+    let program = spec.validate(input::host_release().as_deref())?;
+    let Rounds::Times(rounds) = program.threads[0].rounds else {
+        unreachable!("it says how often")
+    };
+    Ok((program, rounds as f64))
 }
 
 /// A row as it is measured.

@@ -210,13 +210,16 @@ impl Direct {
     }
 }
 
-/// A `direct` reclaim that nothing interrupts. Returns the number of pages evicted.
+/// A `direct` reclaim that nothing interrupts. Returns what all its steps did.
 pub fn reclaim<L: Lists>(
     mut direct: Direct,
     lists: &mut L,
     mappings: &ReverseMap,
     log: &mut impl Log,
-) -> PageCount {
-    while direct.step(lists, mappings, log).is_some() {}
-    direct.evicted()
+) -> Shrunk {
+    let mut shrunk = Shrunk::default();
+    while let Some(step) = direct.step(lists, mappings, log) {
+        shrunk += step;
+    }
+    shrunk
 }

@@ -1,14 +1,12 @@
 //! What calls cost that take `mmap_lock` to write.
 
-use filemap_job::EngineKind;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec, Rounds};
+use filemap_job::program::{Program, ProgramRun};
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
 use filemap_report::calibrate::Cost;
 
 use super::{cost, median};
 use crate::error::Error;
-use crate::input;
 
 /// What is measured.
 const PROGRAM: &str = include_str!("calls.toml");
@@ -31,15 +29,9 @@ struct Sample {
 
 impl Calls {
     pub(super) fn prepare(kernel: &Kernel) -> Result<Calls, Error> {
-        let mut spec = ProgramSpec::from_toml(PROGRAM)?;
-        spec.on = Some(EngineKind::Kernel.to_string());
-        let program = spec.validate(input::host_release().as_deref())?;
-        let Rounds::Times(rounds) = program.threads[0].rounds else {
-            unreachable!("it says how often")
-        };
+        let (program, rounds) = super::repeated(PROGRAM, None)?;
         let pages = program.mappings[0].mapping.pages.0 as f64;
-        let prepared = kernel.prepare(&program)?;
-        Ok(Calls { prepared, rounds: rounds as f64, pages, samples: Vec::new() })
+        Ok(Calls { prepared: kernel.prepare(&program)?, rounds, pages, samples: Vec::new() })
     }
 
     /// Runs it once more.

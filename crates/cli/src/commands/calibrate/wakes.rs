@@ -1,14 +1,12 @@
 //! What it costs to wake a thread, on the CPU of the one that wakes it and on another one.
 
-use filemap_job::EngineKind;
-use filemap_job::program::{Program, ProgramSpec, Rounds};
+use filemap_job::program::Program;
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
 use filemap_report::calibrate::Cost;
 
 use super::{cost, median};
 use crate::error::Error;
-use crate::input;
 
 /// What is measured.
 const PROGRAM: &str = include_str!("wakes.toml");
@@ -30,17 +28,9 @@ struct Sample {
 
 impl Wakes {
     pub(super) fn prepare(kernel: &Kernel) -> Result<Wakes, Error> {
-        let prepare = |cpus: Option<u64>| -> Result<_, Error> {
-            let mut spec = ProgramSpec::from_toml(PROGRAM)?;
-            spec.on = Some(EngineKind::Kernel.to_string());
-            spec.cpus = cpus;
-            let program = spec.validate(input::host_release().as_deref())?;
-            let Rounds::Times(rounds) = program.threads[0].rounds else {
-                unreachable!("it says how often")
-            };
-            Ok((kernel.prepare(&program)?, rounds as f64))
-        };
-        let ((on_one, rounds), (on_all, _)) = (prepare(Some(1))?, prepare(None)?);
+        let (on_one, rounds) = super::repeated(PROGRAM, Some(1))?;
+        let (on_all, _) = super::repeated(PROGRAM, None)?;
+        let (on_one, on_all) = (kernel.prepare(&on_one)?, kernel.prepare(&on_all)?);
         Ok(Wakes { on_one, on_all, rounds, samples: Vec::new() })
     }
 
