@@ -70,6 +70,11 @@ impl<C: PageCache> Memory<C> {
         Memory { charge: Some(Charge::default()), limit, high: Some(high), ..self }
     }
 
+    /// Whether anything is ever reclaimed.
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some() || self.high.is_some()
+    }
+
     /// `memory.high`, where it is no limit and is repaid.
     pub fn high(&self) -> Option<PageCount> {
         self.high
@@ -94,7 +99,7 @@ impl<C: PageCache> Memory<C> {
     /// Flushes the statistics of the lists where that is due, at `now_ns` and after `begun`
     /// accesses.
     pub fn flush_if_due(&mut self, now_ns: u64, begun: u64) {
-        if (self.limit.is_some() || self.high.is_some()) && self.flushes.are_due(now_ns, begun) {
+        if self.is_limited() && self.flushes.are_due(now_ns, begun) {
             self.cache.flush_statistics();
         }
     }

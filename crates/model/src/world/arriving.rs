@@ -100,8 +100,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             next_ns = next_ns.into_iter().chain(device.next_done_ns()).min();
         }
         self.next_done_ns = next_ns;
-        for (task, file, index) in arrived {
-            self.pin(task, Why::Waited, file, index);
+        if self.memory.is_limited() {
+            for (task, file, index) in arrived {
+                self.pin(task, Why::Waited, file, index);
+            }
         }
         if is_awaited {
             self.waiting.something_arrived(arrived_ns);
