@@ -127,16 +127,12 @@ pub struct RunArgs {
     /// tracepoints show them.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
-    /// Write a picture as SVG to this file: where the threads of --workload thrash waited in the
-    /// course of the run. - means stdout.
-    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
-    pub svg: Option<String>,
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
     /// Print the program that the job is, as a job file, and run nothing. A job of flags is a
     /// program of one file, opened and mapped once, and one thread. The job file runs the same.
-    #[arg(long, conflicts_with_all = ["json", "html", "log", "svg", "apply", "verbose", "seeds"])]
+    #[arg(long, conflicts_with_all = ["json", "html", "log", "apply", "verbose", "seeds"])]
     pub show_job: bool,
     /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
     /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
@@ -172,10 +168,6 @@ pub struct CompareArgs {
     /// restored after the runs.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
-    /// Write a picture as SVG to this file: where the threads of --workload thrash waited in the
-    /// course of the run. - means stdout.
-    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
-    pub svg: Option<String>,
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use filemap_model::thrash;
 use filemap_recording::Problem;
 use filemap_recording::import::Error as ImportError;
 
@@ -101,10 +100,7 @@ impl Error {
             Error::CannotRun(_)
             | Error::Attach(_)
             | Error::Mapcount(filemap_mapcount::Error::Memory { .. })
-            | Error::Model(
-                filemap_model::Error::TooLarge { .. } | filemap_model::Error::LargeThrash { .. },
-            ) => 4,
-            Error::Model(filemap_model::Error::Thrash(thrash::Error::Deadlock { .. })) => 1,
+            | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
             Error::Kernel(error) => match error.cause() {
                 filemap_kernel::Error::Plan(_)
                 | filemap_kernel::Error::OutOfMemory { .. }

@@ -54,6 +54,10 @@ const RUN: &[Example] = &[
         "Let threads map, read and unmap files under one memory limit, as root on this kernel.",
         "filemap run --on kernel --workload thrash --threads 64 --memory-max 128m",
     ),
+    example(
+        "Print the job file of such threads, to change what they do.",
+        "filemap run --workload thrash --threads 64 --memory-max 128m --show-job",
+    ),
 ];
 
 const FOLIO_OPS: &[Example] = &[
@@ -97,11 +101,6 @@ const COMPARE: &[Example] = &[
         "Print the comparison for a mail to a kernel list.",
         "filemap compare --workload random --file-size 1g --seeds 5 --variants baseline,mmap-miss \
          --format kernel",
-    ),
-    example(
-        "Draw where threads wait in the course of a run, without and with vma-retry.",
-        "filemap compare --workload thrash --threads 64 --cpus 4 --sparse --memory-max 16m \
-         --variants baseline,vma-retry --svg waits.svg",
     ),
     example(
         "Boot a kernel that can switch its series with the switch off and on.",
@@ -193,10 +192,6 @@ const SEARCH: &[Example] = &[
     example(
         "Write the jobs that tell a series from the rules of 6.12, and go on another time.",
         "filemap search --kernel 6.12 --variants baseline,p1 --differ --out found --state state",
-    ),
-    example(
-        "Find where threads that share a memory limit lose time.",
-        "filemap search --workload thrash --variants baseline,vma-retry --worse elapsed",
     ),
 ];
 

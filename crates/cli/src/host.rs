@@ -55,9 +55,6 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
     let mut found = Found::default();
     let on_kernel_alone = engines == EngineKind::Kernel.name();
-    if spec.is_thrash() && (on_kernel || spec.kernel.as_deref() == Some("host")) {
-        resolve_cpus(spec);
-    }
     // A program's segments have been read, and with them its size.
     if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf()) {
         let holes = resolve_file(spec, &path)?;
@@ -91,8 +88,14 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// Gives the threads of a thrash the CPUs of this machine, as many as there are threads for.
-fn resolve_cpus(spec: &mut JobSpec) {
+/// Gives the threads of the workload `thrash` the CPUs of this machine, as many as there are
+/// threads for, where it runs on this machine or is compared with it.
+pub fn resolve_cpus(spec: &mut JobSpec) {
+    let engines = spec.on.as_deref().unwrap_or_default();
+    let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
+    if !on_kernel && spec.image.is_none() && spec.kernel.as_deref() != Some("host") {
+        return;
+    }
     let here = filemap_kernel::probe::cpus::allowed();
     let booted = spec.threads.filter(|_| spec.image.is_some()).unwrap_or(here);
     spec.cpus.get_or_insert(here.min(booted));

@@ -57,6 +57,12 @@ pub fn named(name: Option<&str>) -> Result<Profile, Error> {
     match name {
         None | Some(DEFAULT) => Ok(Profile::DEFAULT),
         Some(SERVER) => Ok(Profile::parse(SERVER_TEXT)?),
+        Some(path) if !path.contains(['/', '.']) && !Path::new(path).exists() => {
+            Err(Error::Usage(format!(
+                "unknown machine profile '{path}'; known: {DEFAULT}, {SERVER}, and files of \
+                 filemap calibrate",
+            )))
+        }
         Some(path) => at(path),
     }
 }

@@ -2,11 +2,11 @@
 
 mod support;
 
-use filemap_core::lru::direct::{Direct, reclaim};
+use filemap_core::lru::direct::Direct;
 use filemap_core::lru::lists::Lists;
 use filemap_core::units::PageCount;
 
-use support::lists::{plain, touch, with_active};
+use support::lists::{plain, reclaim, touch, with_active};
 use support::one_file::OneFile;
 
 /// Reclaims for one page. Returns the pages evicted.

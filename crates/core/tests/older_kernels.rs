@@ -10,7 +10,7 @@ use filemap_core::decision::Lock;
 use filemap_core::fault::map::{maps_by_pmd, unmap};
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View, lock};
-use filemap_core::lru::direct::{Direct, reclaim};
+use filemap_core::lru::direct::Direct;
 use filemap_core::lru::lists::Lists;
 use filemap_core::lru::statistics::Statistics;
 use filemap_core::rules::Kernel::{self, V6_1, V6_6, V6_12, V6_18};
@@ -19,7 +19,7 @@ use filemap_core::series::{Series, Switch};
 use filemap_core::units::{PageCount, PageIndex};
 
 use support::engine::{Engine, Io};
-use support::lists::{plain, with_active};
+use support::lists::{plain, reclaim, with_active};
 use support::machine::{advised, counter, limits, part, small_tables, xfs};
 use support::map;
 

@@ -2,12 +2,12 @@
 
 mod support;
 
-use filemap_core::lru::direct::{self, Direct};
+use filemap_core::lru::direct::Direct;
 use filemap_core::lru::lists::Lists;
 use filemap_core::lru::statistics::{FLUSH_NS, Statistics};
 use filemap_core::units::PageCount;
 
-use support::lists::{add, look_once, plain, with_active};
+use support::lists::{add, look_once, plain, reclaim, with_active};
 
 #[test]
 fn a_flush_is_what_the_statistics_know() {
@@ -43,13 +43,13 @@ fn a_flush_that_saw_refaults_ages_the_active_list_in_the_next_reclaim() {
     // 2000 of 6000 are active. A page that has just left returns, and is active too.
     let mut cache = with_active(6000, 2000);
     cache.flush_statistics();
-    direct::reclaim(Direct::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
+    reclaim(Direct::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
     assert_eq!(cache.active(), PageCount(2000), "the share of the inactive list is large enough");
     add(&mut cache, 2000, 0);
     assert_eq!(cache.active(), PageCount(2001));
     let mut ages = || {
         let before = cache.active();
-        direct::reclaim(Direct::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
+        reclaim(Direct::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
         let has_aged = cache.active() < before;
         cache.flush_statistics();
         has_aged

@@ -32,11 +32,8 @@ pub const MAX_CPUS: u64 = 8192;
 /// Longest time between two accesses, in nanoseconds: 1000 s.
 pub const MAX_THINK_NS: u64 = 1_000_000_000_000;
 
-/// Most threads of a kind that a thrash has: Linux's least limit of process ids.
-pub const MAX_THRASH_THREADS: u64 = 1 << 15;
-
-/// Longest time that a thrash runs for, and that it warms up for: 24 hours.
-pub const MAX_THRASH_NS: u64 = 86_400_000_000_000;
+/// Longest time that threads make rounds for: 24 hours.
+pub const MAX_RUN_NS: u64 = 86_400_000_000_000;
 
 /// Most anonymous memory that operations run over, in bytes: 1 TiB.
 pub const MAX_FOLIO_OPS_BYTES: u64 = 1 << 40;

@@ -71,10 +71,6 @@ macro_rules! spec {
                     self.accesses = None;
                     self.fraction = None;
                 }
-                if flags.duration.is_some() || flags.rounds.is_some() {
-                    self.duration = None;
-                    self.rounds = None;
-                }
             }
 
             /// Gives `key`, a flag's name with underscores, this value.

@@ -44,8 +44,8 @@ pub enum Error {
     },
     /// A job of the workload `thrash` where another one is wanted.
     #[error(
-        "--workload thrash is a job by itself, for filemap run and filemap compare; give one of \
-         these, or another --workload"
+        "--workload thrash is a program, for filemap run and filemap compare; give one of these, or \
+         another --workload"
     )]
     IsThrash,
     /// A flag that only the workload `thrash` has.

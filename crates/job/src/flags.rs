@@ -4,9 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::bounds::{
-    MAX_ACCESSES, MAX_BYTES, MAX_CPUS, MAX_READ_AHEAD_KB, MAX_RUNS, MAX_THRASH_THREADS,
-};
+use crate::bounds::{MAX_ACCESSES, MAX_BYTES, MAX_CPUS, MAX_READ_AHEAD_KB, MAX_RUNS, MAX_THREADS};
 use crate::declare::spec;
 use crate::elf::Elf;
 use crate::limits::unknown;
@@ -292,39 +290,20 @@ spec! {
     /// it, again and again. --file-size is the size of each file.
     threads: u64 = Flag {
         value_name: "N",
-        range: (1, MAX_THRASH_THREADS),
+        range: (1, MAX_THREADS as u64),
         default: Some("64"),
         ..THRASH
     },
-    /// How long it is counted what the threads do, such as 60s.
+    /// How long the threads do that, such as 60s.
     duration: String = Flag { value_name: "TIME", default: Some("10s"), ..THRASH },
-    /// Instead of a duration, how many rounds all threads make together. A round is to map, read
-    /// and unmap a file.
-    rounds: u64 = Flag { value_name: "N", range: (1, MAX_ACCESSES), ..THRASH },
-    /// How long the threads run before it is counted what they do.
-    warm_up: String = Flag { value_name: "TIME", default: Some("0s"), ..THRASH },
-    /// Time within which the threads begin one after the other.
+    /// Each thread begins at some time within this, which the seed decides.
     stagger: String = Flag { value_name: "TIME", default: Some("0s"), ..THRASH },
     /// Threads of the same process that change the protection of another mapping, and sleep for a
-    /// millisecond after each change.
+    /// millisecond after each change. Not more than 1024 threads in all.
     writers: u64 = Flag {
         value_name: "N",
-        range: (0, MAX_THRASH_THREADS),
+        range: (0, MAX_THREADS as u64),
         default: Some("0"),
-        ..THRASH
-    },
-    /// Threads that only keep a CPU busy.
-    noise_threads: u64 = Flag {
-        value_name: "N",
-        range: (0, MAX_THRASH_THREADS),
-        default: Some("0"),
-        ..THRASH
-    },
-    /// File of lines NAME VALUE in which a patched kernel counts retries.
-    counters: String = Flag {
-        value_name: "PATH",
-        default: Some("/proc/vmstat"),
-        is_setting: false,
         ..THRASH
     },
 }

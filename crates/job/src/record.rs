@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::flags::JobSpec;
 use crate::job::Job;
 use crate::spread::Spread;
-use crate::thrash::{Thrash, ThrashRun, Wait};
+use crate::waits::Wait;
 
 /// Version of the record's layout.
 pub const SCHEMA: u32 = 1;
@@ -40,25 +40,9 @@ pub struct Record {
 impl Record {
     /// The record of `runs`, with their summary.
     pub fn new(job: &Job, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
-        Record::of(job.to_spec(), engine, environment, runs)
-    }
-
-    /// The record of `runs` of the workload `thrash`, with their summary.
-    pub fn of_thrash(
-        job: &Thrash,
-        engine: &str,
-        environment: Map<String, Value>,
-        mut runs: Vec<Run>,
-    ) -> Self {
-        let pressure = job.pressure();
-        runs.iter_mut().flat_map(|run| &mut run.thrash).for_each(|run| run.pressure = pressure);
-        Record::of(job.to_spec(), engine, environment, runs)
-    }
-
-    fn of(job: JobSpec, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
         Record {
             schema: SCHEMA,
-            job,
+            job: job.to_spec(),
             engine: engine.to_string(),
             environment,
             summary: Summary::of(&runs),
@@ -85,10 +69,7 @@ pub struct Run {
     /// Each phase by itself, in order, of a job of more than one.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub phases: Vec<PhaseRun>,
-    /// Of the workload `thrash`: how it ended, its rates, and where its threads waited.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub thrash: Option<ThrashRun>,
-    /// Of a program, in a comparison: how long its threads waited for locks of their process.
+    /// Of a program, in a comparison: where the time of its threads went.
     #[serde(skip)]
     pub waits: Vec<Wait>,
     /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
@@ -228,6 +209,21 @@ macro_rules! counters {
             }
         }
 
+        impl Counters {
+            /// What both counted: nothing where one of them does not say. Of a highest value it is
+            /// the higher one.
+            pub fn and(&self, other: &Counters) -> Counters {
+                let sum = PerCounter {
+                    $( $name: self.$name.zip(other.$name).map(|(one, other)| one + other), )+
+                };
+                let mmap_miss_max = self.mmap_miss_max.max(other.mmap_miss_max);
+                // None is left out where nobody sleeps.
+                let sleeps = [self.throttled, other.throttled];
+                let throttled = sleeps.into_iter().flatten().reduce(|one, other| one + other);
+                Counters { mmap_miss: None, mmap_miss_max, throttled, ..sum }
+            }
+        }
+
         impl PerCounter<Option<Spread>> {
             /// Each counter over the runs that saw it.
             pub(crate) fn summary(runs: &[Counters]) -> Self {
@@ -266,7 +262,8 @@ counters! {
     retry_mmap_drop,
     /// Retries that found the folio gone.
     retry_io_miss,
-    /// Rounds of the workload that were completed: a thread has mapped, read and unmapped its file.
+    /// Rounds that threads have completed which repeat their phases: in all, of those whose rounds
+    /// have accesses.
     rounds,
     /// Tries of faults that dropped their lock to wait: a fault can do so more than once. Every
     /// one of them arrives at the retry path.
@@ -281,8 +278,6 @@ counters! {
     /// Times that a thread waited for `mmap_lock`, to share it or to have it alone. Of a program of
     /// several threads.
     mmap_lock_waits,
-    /// Windows that were cut short as the memory cgroup gave no page.
-    windows_cut,
     /// Times that a task slept as it was above `memory.high`.
     throttled,
     /// Calls that missed the first level of the instruction TLB.

@@ -164,15 +164,8 @@ impl JobSpec {
         words.into_iter().chain(self.flags()).collect::<Vec<_>>().join(" ")
     }
 
-    /// What the job does, for a heading: `random of 1g`, `accesses of pages.txt of 1g`, `3 phases`,
-    /// `thrash of 64 threads`.
+    /// What the job does, for a heading: `random of 1g`, `accesses of pages.txt of 1g`, `3 phases`.
     pub fn heading(&self) -> String {
-        if self.is_thrash() {
-            return match self.threads {
-                Some(threads) => format!("thrash of {threads} threads"),
-                None => "thrash".to_string(),
-            };
-        }
         let listed = self.accesses_file.as_ref().map(|path| format!("accesses of {path}"));
         let does = self.workload.clone().or(listed);
         let does = does.unwrap_or_else(|| format!("{} phases", self.phase.len()));

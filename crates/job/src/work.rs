@@ -6,9 +6,8 @@ use serde_json::{Map, Value};
 use crate::job::{EngineKind, Image, Job, Machine};
 use crate::program::{Program, ProgramRecord, ProgramRun};
 use crate::record::{Record, Run};
-use crate::thrash::Thrash;
 
-/// A job of a form that is run: of one file, a thrash, or shaped like a program.
+/// A job of a form that is run: of one file, or shaped like a program.
 pub trait Work: Clone + Send + Sync {
     /// What one run comes to.
     type Run: Clone + Send;
@@ -129,7 +128,6 @@ macro_rules! work {
 }
 
 work!(Job, Run, Record, Record::new, |job| job.file.path.is_some());
-work!(Thrash, Run, Record, Record::of_thrash, |_| false);
 work!(Program, ProgramRun, ProgramRecord, ProgramRecord::new, |program| {
     program.files.iter().any(|named| named.file.path.is_some())
 });

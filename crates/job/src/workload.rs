@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::Error;
 use crate::folio_ops::FOLIO_OPS;
+use crate::program::THRASH;
 use crate::size::{parse_count, shorten};
-use crate::thrash::THRASH;
 
 /// An access pattern over the pages of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -361,7 +361,7 @@ fn what_is_no_program_names_its_table_and_key() {
         ),
         (
             "[[thread]]\n[[thread.phases]]",
-            "unknown key 'phases'; [[thread]] takes name, process, repeat, for, phase",
+            "unknown key 'phases'; [[thread]] takes name, process, count, stagger, repeat, for, phase",
         ),
         ("[[thread]]\n[thread.phase]", "'phase': invalid type: map; give [[thread.phase]] tables"),
         (

@@ -1,7 +1,5 @@
 //! Why the model could not run a job.
 
-use crate::thrash;
-
 /// Why the model could not run a job, or read a profile.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
@@ -63,20 +61,6 @@ pub enum Error {
         /// [`filemap_job::bounds::MAX_MODEL_BYTES`].
         most_gib: u64,
     },
-    /// The workload `thrash` takes more memory than the model may have.
-    #[error(
-        "the model needs about {needed_gib} GiB of memory for this job, and takes {most_gib} at \
-         most; give fewer --threads, or a smaller --file-size"
-    )]
-    LargeThrash {
-        /// What all files would take.
-        needed_gib: u64,
-        /// [`filemap_job::bounds::MAX_MODEL_BYTES`].
-        most_gib: u64,
-    },
-    /// The threads of the workload `thrash` cannot go on, or it makes no sense.
-    #[error(transparent)]
-    Thrash(#[from] thrash::Error),
     /// A machine profile that is no TOML, or not of its form.
     #[error("machine profile, line {line}: {reason}")]
     Profile {

@@ -6,7 +6,7 @@ use filemap_core::cache::FolioRun;
 use filemap_core::decision::Log;
 use filemap_core::lru::direct::Direct;
 use filemap_core::lru::lists::Shrunk;
-use filemap_core::lru::{direct, high, reclaim};
+use filemap_core::lru::{high, reclaim};
 use filemap_core::page_cache::PageCache;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, PageCount};
@@ -37,6 +37,15 @@ pub struct Memory<C> {
     freeing: PageCount,
     /// When the statistics of the lists are flushed.
     flushes: Flushes,
+}
+
+/// Reclaim under way.
+#[derive(Debug)]
+pub enum Reclaim {
+    /// Of a memory cgroup, a batch at a time.
+    Direct(Direct),
+    /// Of the machine, all at once: so many pages that are to be evicted yet.
+    OfMachine(PageCount),
 }
 
 impl<C: PageCache> Memory<C> {
@@ -90,10 +99,33 @@ impl<C: PageCache> Memory<C> {
         self.high.map_or(0, |high| high::delay_ns(self.used(tables), high, owed))
     }
 
-    /// Reclaims at least `goal` pages, or what can be.
-    pub fn reclaim(&mut self, goal: PageCount, log: &mut impl Log) -> Shrunk {
+    /// Begins to reclaim at least `goal` pages, or what can be.
+    pub fn begin_reclaim(&self, goal: PageCount, counts_unmapped: bool) -> Reclaim {
+        if !self.is_cgroups() {
+            return Reclaim::OfMachine(goal);
+        }
         let direct = Direct::new(goal, self.page_size).by(&self.rules);
-        direct::reclaim(direct, &mut self.cache, &self.mappings, log)
+        Reclaim::Direct(if counts_unmapped { direct.counting_unmapped() } else { direct })
+    }
+
+    /// Goes on with a reclaim, by a batch where it has them. `None`: enough is evicted, or what can
+    /// be.
+    pub fn go_on(&mut self, reclaim: &mut Reclaim, log: &mut impl Log) -> Option<Shrunk> {
+        match reclaim {
+            Reclaim::Direct(direct) => direct.step(&mut self.cache, &self.mappings, log),
+            Reclaim::OfMachine(goal) => {
+                let goal = std::mem::take(goal);
+                (goal > PageCount(0)).then(|| self.reclaim_of_machine(goal, log))
+            }
+        }
+    }
+
+    fn reclaim_of_machine(&mut self, goal: PageCount, log: &mut impl Log) -> Shrunk {
+        if self.rules.reclaim_flushes_statistics {
+            self.cache.flush_statistics();
+        }
+        let evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
+        Shrunk { evicted, ..Shrunk::default() }
     }
 
     /// Flushes the statistics of the lists where that is due, at `now_ns` and after `begun`
@@ -101,59 +133,6 @@ impl<C: PageCache> Memory<C> {
     pub fn flush_if_due(&mut self, now_ns: u64, begun: u64) {
         if self.is_limited() && self.flushes.are_due(now_ns, begun) {
             self.cache.flush_statistics();
-        }
-    }
-
-    /// Reclaims for `pages` more pages. Returns how many of them fit, and what was done for that.
-    #[inline(always)]
-    pub fn make_room(
-        &mut self,
-        pages: PageCount,
-        unit: PageCount,
-        tables: &PageTables,
-        log: &mut impl Log,
-    ) -> (PageCount, Shrunk) {
-        let Some(limit) = self.limit else {
-            return (pages, Shrunk::default());
-        };
-        if self.is_cgroups() {
-            return self.make_room_in_cgroup(pages, unit, limit, tables, log);
-        }
-        let wanted = self.used(tables) + pages;
-        if wanted <= limit {
-            return (pages, Shrunk::default());
-        }
-        let goal = wanted - limit;
-        if self.rules.reclaim_flushes_statistics {
-            self.cache.flush_statistics();
-        }
-        let evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
-        let shrunk = Shrunk { evicted, ..Shrunk::default() };
-        (pages.min(limit.saturating_sub(self.used(tables))), shrunk)
-    }
-
-    /// Each folio of `unit` pages that finds no room in a cgroup reclaims for itself.
-    // Within its caller it would take the registers of the other way to make room.
-    #[inline(never)]
-    fn make_room_in_cgroup(
-        &mut self,
-        pages: PageCount,
-        unit: PageCount,
-        limit: PageCount,
-        tables: &PageTables,
-        log: &mut impl Log,
-    ) -> (PageCount, Shrunk) {
-        let mut shrunk = Shrunk::default();
-        loop {
-            let fits = limit.saturating_sub(self.used(tables));
-            if fits >= pages {
-                return (pages, shrunk);
-            }
-            let more = self.reclaim(unit, log);
-            shrunk += more;
-            if more.evicted == PageCount(0) {
-                return (limit.saturating_sub(self.used(tables)).min(pages), shrunk);
-            }
         }
     }
 
@@ -181,6 +160,11 @@ impl<C: PageCache> Memory<C> {
     pub fn room(&self, tables: &PageTables) -> PageCount {
         let room = self.limit.map(|limit| limit.saturating_sub(self.used(tables)));
         room.unwrap_or(PageCount(u64::MAX))
+    }
+
+    /// How many pages have to go before `pages` more fit.
+    pub fn missing(&self, pages: PageCount, tables: &PageTables) -> PageCount {
+        self.limit.map_or(PageCount(0), |limit| (self.used(tables) + pages).saturating_sub(limit))
     }
 
     /// Adds absent folios of `file`, which are being read.

@@ -18,6 +18,13 @@ pub struct Profile {
     /// Whether the machine has huge pages: without them no mapping can be advised HUGEPAGE.
     #[serde(default = "yes")]
     pub huge_pages: bool,
+    /// Whether its CPUs run in turn, one at a time, as those of an emulator in one thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cpus_in_turn: bool,
+    /// Whether a thread can lose its CPU in the kernel where it allocates a page or takes a lock
+    /// that it may have to wait for (`CONFIG_PREEMPT_VOLUNTARY`). Otherwise it keeps it there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub voluntary_preemption: bool,
 }
 
 const fn yes() -> bool {
@@ -79,9 +86,15 @@ pub struct Cost {
     /// Nanoseconds for each page that reclaim evicts.
     #[serde(default)]
     pub evict_page_ns: u64,
+    /// Nanoseconds for each of those pages whose entries it takes away, besides.
+    #[serde(default)]
+    pub unmap_page_ns: u64,
     /// Nanoseconds for each page that reclaim in a memory cgroup looks at and keeps.
     #[serde(default)]
     pub keep_page_ns: u64,
+    /// The same for a page that it keeps as that is being read.
+    #[serde(default)]
+    pub keep_locked_ns: u64,
     /// Nanoseconds for each task that is woken, of the one that wakes it.
     #[serde(default)]
     pub wake_ns: u64,
@@ -94,6 +107,28 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Each of them with its name.
+    pub fn named(&mut self) -> [(&'static str, &mut u64); 16] {
+        [
+            ("touch_ns", &mut self.touch_ns),
+            ("fault_ns", &mut self.fault_ns),
+            ("map_page_ns", &mut self.map_page_ns),
+            ("add_page_ns", &mut self.add_page_ns),
+            ("add_folio_ns", &mut self.add_folio_ns),
+            ("call_ns", &mut self.call_ns),
+            ("entry_ns", &mut self.entry_ns),
+            ("fork_ns", &mut self.fork_ns),
+            ("zero_page_ns", &mut self.zero_page_ns),
+            ("evict_page_ns", &mut self.evict_page_ns),
+            ("unmap_page_ns", &mut self.unmap_page_ns),
+            ("keep_page_ns", &mut self.keep_page_ns),
+            ("keep_locked_ns", &mut self.keep_locked_ns),
+            ("wake_ns", &mut self.wake_ns),
+            ("wake_latency_ns", &mut self.wake_latency_ns),
+            ("switch_ns", &mut self.switch_ns),
+        ]
+    }
+
     const fn call_ns() -> u64 {
         850
     }
@@ -184,13 +219,17 @@ impl Profile {
             fork_ns: Cost::fork_ns(),
             zero_page_ns: 0,
             evict_page_ns: 0,
+            unmap_page_ns: 0,
             keep_page_ns: 0,
+            keep_locked_ns: 0,
             wake_ns: 0,
             wake_latency_ns: 0,
             switch_ns: 0,
         },
         itlb: InstructionTlb::assumed(),
         huge_pages: true,
+        cpus_in_turn: false,
+        voluntary_preemption: false,
     };
 
     /// Reads a profile from TOML.
@@ -212,28 +251,17 @@ impl Profile {
                 return Err(Error::ProfileZero { key });
             }
         }
-        for (key, value) in [
+        let times = [
             ("latency_ns", device.latency_ns),
             ("segment_ns", device.segment_ns),
-            ("touch_ns", profile.cost.touch_ns),
-            ("fault_ns", profile.cost.fault_ns),
-            ("map_page_ns", profile.cost.map_page_ns),
-            ("add_page_ns", profile.cost.add_page_ns),
-            ("add_folio_ns", profile.cost.add_folio_ns),
-            ("call_ns", profile.cost.call_ns),
-            ("entry_ns", profile.cost.entry_ns),
-            ("fork_ns", profile.cost.fork_ns),
-            ("zero_page_ns", profile.cost.zero_page_ns),
-            ("evict_page_ns", profile.cost.evict_page_ns),
-            ("keep_page_ns", profile.cost.keep_page_ns),
-            ("wake_ns", profile.cost.wake_ns),
-            ("wake_latency_ns", profile.cost.wake_latency_ns),
-            ("switch_ns", profile.cost.switch_ns),
             ("itlb.call_ns", profile.itlb.call_ns),
             ("walk_ns", profile.itlb.walk_ns),
             ("first.hit_ns", profile.itlb.first.hit_ns),
             ("second.hit_ns", profile.itlb.second.hit_ns),
-        ] {
+        ];
+        let mut costs = profile.cost;
+        let costs = costs.named().map(|(key, ns)| (key, *ns));
+        for (key, value) in times.into_iter().chain(costs) {
             if value > MAX_NS {
                 return Err(Error::ProfileTime { key, value });
             }

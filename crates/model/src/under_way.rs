@@ -9,12 +9,13 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::Window;
 use filemap_core::rules::VmaLock;
 use filemap_core::units::PageIndex;
-use filemap_job::program::Awaited;
+use filemap_job::waits::Cause;
 
 use crate::Error;
 use crate::mm::Taken;
 use crate::open::OpenFile;
 use crate::process::{Place, Process, Row};
+use crate::profile::Profile;
 use crate::task::Task;
 use crate::waiting::Pause;
 use crate::world::World;
@@ -33,6 +34,8 @@ pub struct FaultUnderWay {
     is_major: bool,
     /// An access made it that found no entry.
     is_missing: bool,
+    /// It has read its page, which it does not lose before it goes on.
+    has_read: bool,
 }
 
 /// What a fault does next.
@@ -71,6 +74,7 @@ impl FaultUnderWay {
             held: None,
             is_major: false,
             is_missing: true,
+            has_read: false,
         }
     }
 
@@ -123,6 +127,9 @@ impl FaultUnderWay {
         loop {
             if task.world.turn_is_over() {
                 self.fault.interrupted();
+                if self.has_read {
+                    task.world.refer(open, self.at.index);
+                }
                 return Ok(Some(Pause::InKernel));
             }
             let has_arrived = task.world.arrivals();
@@ -236,7 +243,7 @@ impl FaultUnderWay {
                 Taken::Waits => {
                     self.next = Next::CarryOut(step);
                     self.fault.interrupted();
-                    return Ok(Some(Pause::Lock(Awaited::MmapRead)));
+                    return Ok(Some(Pause::Lock(Cause::MmapRead)));
                 }
             },
             Step::Unlock => self.unlock(task),
@@ -244,6 +251,7 @@ impl FaultUnderWay {
         }
         let asked = Asked { step, is_late, first: self.at.index };
         let pause = asked.carry_out(|| self.fault.window(), open, task.world, task.process)?;
+        self.has_read |= keeps_page(step, task.world.profile);
         if pause.is_some() {
             self.next = Next::CarryOut(step);
             self.fault.interrupted();
@@ -269,7 +277,7 @@ impl FaultUnderWay {
                 }
                 Taken::Waits => {
                     self.next = Next::Write(lock, written);
-                    return Ok(Some(Pause::Lock(Awaited::MmapRead)));
+                    return Ok(Some(Pause::Lock(Cause::MmapRead)));
                 }
             }
         }
@@ -344,13 +352,15 @@ pub struct ReadUnderWay {
     read: Read,
     /// What the last step asked for, where that has paused.
     paused: Option<Step>,
+    /// That was to read its page, which it does not lose before it goes on.
+    has_read: bool,
 }
 
 impl ReadUnderWay {
     /// A read of access `number`, which begins.
     pub fn new(number: u64, offset: u64, bytes: u64, open: &OpenFile) -> ReadUnderWay {
         let read = Read::new(offset, bytes, open.size_bytes, &open.limits);
-        ReadUnderWay { number, read, paused: None }
+        ReadUnderWay { number, read, paused: None, has_read: false }
     }
 
     /// Goes on until it is done, or has to pause.
@@ -366,6 +376,9 @@ impl ReadUnderWay {
         world.log.resume(open, self.number);
         loop {
             if world.turn_is_over() {
+                if self.has_read {
+                    world.refer(open, self.read.position());
+                }
                 return Ok(Some(Pause::InKernel));
             }
             world.arrivals();
@@ -387,7 +400,18 @@ impl ReadUnderWay {
                 self.paused = Some(step);
                 return Ok(Some(pause));
             }
+            self.has_read = keeps_page(step, world.profile);
         }
+    }
+}
+
+/// Whether what `step` read stays in memory until the task goes on: it refers to a page that it
+/// adds by itself, and looks for the page of a window at once where it keeps its CPU till then.
+fn keeps_page(step: Step, profile: &Profile) -> bool {
+    match step {
+        Step::ReadPage(_) => true,
+        Step::Read => !profile.voluntary_preemption,
+        _ => false,
     }
 }
 

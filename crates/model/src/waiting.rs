@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use filemap_core::units::{FileId, PageIndex};
-use filemap_job::program::Awaited;
+use filemap_job::waits::Cause;
 
 use crate::device::Run;
+use crate::per_task::PerTask;
 
 /// Why an access does not go on now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub enum Pause {
     Turn,
     /// The same, in the kernel: its CPU is its own, whatever the timer says.
     InKernel,
+    /// Other CPUs, which run in turn, have to answer: entries of their TLBs are gone.
+    Answers,
     /// The folio of this file that holds this page is being read.
     Folio(FileId, PageIndex),
     /// Memory is full of what is being read.
@@ -21,11 +24,13 @@ pub enum Pause {
     /// A step of another thread, which its next step waits for, is not done.
     Step,
     /// A lock of its process is not to be had.
-    Lock(Awaited),
+    Lock(Cause),
     /// Nor is it after the task was woken to ask for it again: it is still the same wait.
-    StillLock(Awaited),
+    StillLock(Cause),
     /// It sleeps until this time.
     Sleep(u64),
+    /// The same, as it is above `memory.high`.
+    Throttled(u64),
 }
 
 /// A task that can go on.
@@ -44,6 +49,8 @@ pub struct Woken {
 pub struct Waiting {
     /// By file and page; those of one page in the order in which they came.
     for_folios: BTreeMap<(FileId, PageIndex, u64), usize>,
+    /// Where in `for_folios` those are that do not sleep: they refer to the folio until they go on.
+    awake: PerTask<(FileId, PageIndex, u64)>,
     /// For anything to arrive, in the order in which they came.
     for_room: Vec<usize>,
     woken: Vec<Woken>,
@@ -67,8 +74,24 @@ impl Waiting {
         }
     }
 
+    /// The task `task` refers to the folio, does not sleep, and will go on later.
+    pub fn refer(&mut self, task: usize, file: FileId, index: PageIndex) {
+        let at = (file, index, self.came);
+        self.for_folios.insert(at, task);
+        self.awake.insert(task, at);
+        self.came += 1;
+    }
+
+    /// The task `task` goes on.
+    #[inline]
+    pub fn goes_on(&mut self, task: usize) {
+        if let Some(at) = self.awake.take(task) {
+            self.for_folios.remove(&at);
+        }
+    }
+
     /// Wakes those that wait for a page of `run`, which arrived at `at_ns`. Gives `each` the task
-    /// and its page.
+    /// and its page, and those that do not sleep as well.
     #[inline(never)]
     pub fn arrived(&mut self, run: Run, at_ns: u64, mut each: impl FnMut(usize, PageIndex)) {
         if self.for_folios.is_empty() {
@@ -78,7 +101,9 @@ impl Waiting {
         while let Some((&at, &task)) = self.for_folios.range(from..end).next() {
             self.for_folios.remove(&at);
             each(task, at.1);
-            self.woken.push(Woken { task, at_ns, has_folio: true });
+            if self.awake.take(task).is_none() {
+                self.woken.push(Woken { task, at_ns, has_folio: true });
+            }
         }
     }
 

@@ -124,3 +124,30 @@ fn random_threads_under_pressure_come_to_their_ends() {
     }
     assert!(ran > 40 && evicted > 20 && throttled > 0, "{:?}", (ran, evicted, throttled));
 }
+
+/// A thread that has read its page keeps it while it waits for its turn. Two threads took each
+/// other's pages for ever otherwise, as nothing else here can be evicted.
+#[test]
+fn a_page_that_was_read_is_kept_until_its_fault_goes_on() {
+    let phases = |advice: &str| {
+        format!(
+            "phase = [{{ map = 'x' }}, {advice} {{ mapping = 'x', workload = 'sequential', \
+             accesses = 1024 }}, {{ unmap = 'x' }}]"
+        )
+    };
+    let mut text = "memory_max = '6m'\ncpus = 2\nread_ahead_kb = 8192\n".to_string();
+    for (of, more) in [("x", 7), ("y", 1)] {
+        let (advice, count) = match of {
+            "x" => ("", format!("count = {more}")),
+            _ => ("{ mapping = 'y', madvise = 'random' },", String::new()),
+        };
+        text += &format!(
+            "[[file]]\nname = '{of}'\nsize = '4m'\n{count}\n[[open]]\nname = '{of}'\nfile = '{of}'\n\
+             [[mapping]]\nname = '{of}'\nopen = '{of}'\n[[thread]]\nname = 't{of}'\n{count}\n{}\n",
+            phases(advice).replace("'x'", &format!("'{of}'"))
+        );
+    }
+    let run = trace_program(&valid(&text), &server(), &mut ()).unwrap();
+    assert_eq!(run.counters.accesses, Some(8 * 1024));
+    assert!(run.counters.evicted_pages > Some(10_000), "{:?}", run.counters.evicted_pages);
+}

@@ -1,6 +1,6 @@
 //! `mmap_lock`: who has it, who waits, and who is woken.
 
-use filemap_model::mm::mmap_lock::{HANDOFF_NS, Manner, MmapLock, Want, Woken};
+use filemap_model::mm::mmap_lock::{HANDOFF_NS, MmapLock, READERS_WOKEN, Want, Woken};
 
 fn granted(task: usize) -> Woken {
     Woken { task, has_lock: true }
@@ -11,16 +11,13 @@ fn called(task: usize) -> Woken {
 }
 
 /// A lock with what its calls woke.
+#[derive(Default)]
 struct Scene {
     lock: MmapLock,
     woken: Vec<Woken>,
 }
 
 impl Scene {
-    fn new(manner: Manner) -> Scene {
-        Scene { lock: MmapLock::new(manner), woken: Vec::new() }
-    }
-
     fn read(&mut self, task: usize) -> bool {
         let has = self.lock.read(task, 0, &mut self.woken);
         self.lock.check();
@@ -51,7 +48,7 @@ impl Scene {
 
 #[test]
 fn readers_share_and_a_writer_is_alone() {
-    let mut scene = Scene::new(Manner::KERNEL);
+    let mut scene = Scene::default();
     assert!(scene.read(1) && scene.read(2));
     assert!(!scene.write(3));
     assert_eq!(scene.release_read(), []);
@@ -64,7 +61,7 @@ fn readers_share_and_a_writer_is_alone() {
 
 #[test]
 fn a_reader_queues_behind_a_writer_that_waits() {
-    let mut scene = Scene::new(Manner::KERNEL);
+    let mut scene = Scene::default();
     assert!(scene.read(1) && scene.read(2));
     assert!(!scene.write(3));
     assert!(!scene.read(4));
@@ -72,41 +69,34 @@ fn a_reader_queues_behind_a_writer_that_waits() {
 }
 
 #[test]
-fn a_reader_that_prefers_itself_does_not() {
-    let mut scene = Scene::new(Manner { prefers_readers: true, ..Manner::KERNEL });
-    assert!(scene.read(1));
-    assert!(!scene.write(3));
-    assert!(scene.read(4));
-    assert_eq!(scene.release_read(), []);
-    assert_eq!(scene.release_read(), [called(3)]);
-}
-
-#[test]
 fn a_release_to_readers_wakes_those_behind_writers_too_up_to_the_cap() {
-    let mut scene = Scene::new(Manner { readers_woken: 3, ..Manner::KERNEL });
+    let mut scene = Scene::default();
+    let (writer, most) = (1000, READERS_WOKEN);
     assert!(scene.write(0));
-    for task in [1, 2] {
+    for task in 1..3 {
         assert!(!scene.read(task));
     }
-    assert!(!scene.write(3));
-    for task in [4, 5, 6] {
+    assert!(!scene.write(writer));
+    for task in 3..most + 4 {
         assert!(!scene.read(task));
     }
-    assert_eq!(scene.release_write(0), [granted(1), granted(2), granted(4)]);
-    assert_eq!((scene.release_read(), scene.release_read()), (vec![], vec![]));
-    assert_eq!(scene.release_read(), [called(3)]);
+    assert_eq!(scene.release_write(0), (1..=most).map(granted).collect::<Vec<_>>());
+    for _ in 1..most {
+        assert_eq!(scene.release_read(), []);
+    }
+    assert_eq!(scene.release_read(), [called(writer)]);
 }
 
 #[test]
 fn downgrading_lets_readers_in_but_no_writer() {
-    let mut scene = Scene::new(Manner::KERNEL);
+    let mut scene = Scene::default();
     assert!(scene.write(0));
     assert!(!scene.read(1));
     scene.lock.downgrade(0, &mut scene.woken);
     assert_eq!(scene.take(), [granted(1)]);
     assert_eq!(scene.lock.readers(), 2);
 
-    let mut scene = Scene::new(Manner::KERNEL);
+    let mut scene = Scene::default();
     assert!(scene.write(0));
     assert!(!scene.write(1));
     scene.lock.downgrade(0, &mut scene.woken);
@@ -116,7 +106,7 @@ fn downgrading_lets_readers_in_but_no_writer() {
 
 #[test]
 fn a_free_lock_can_be_taken_before_its_writer_comes() {
-    let mut scene = Scene::new(Manner::KERNEL);
+    let mut scene = Scene::default();
     assert!(scene.read(1));
     assert!(!scene.write(2));
     assert_eq!(scene.release_read(), [called(2)]);
@@ -133,7 +123,7 @@ fn a_free_lock_can_be_taken_before_its_writer_comes() {
 
 #[test]
 fn a_writer_that_was_called_is_not_called_again() {
-    let mut scene = Scene::new(Manner::KERNEL);
+    let mut scene = Scene::default();
     assert!(scene.read(1));
     assert!(!scene.write(2));
     assert_eq!(scene.release_read(), [called(2)]);
@@ -145,5 +135,5 @@ fn a_writer_that_was_called_is_not_called_again() {
 #[test]
 #[should_panic(expected = "a reader has the lock")]
 fn nobody_gives_up_what_he_does_not_have() {
-    Scene::new(Manner::KERNEL).release_read();
+    Scene::default().release_read();
 }

@@ -130,11 +130,6 @@ impl Canvas {
             writeln!(self.body, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" {more}/>");
     }
 
-    /// The inside of `path`, which is that of SVG.
-    pub(crate) fn area(&mut self, path: &str, colour: &str) {
-        let _ = writeln!(self.body, "<path d=\"{path}\" fill=\"{colour}\"/>");
-    }
-
     /// A horizontal axis at `y` with `ticks` and their texts below, and lines up to `top` behind
     /// the plot. `name` says below them what is counted.
     pub(crate) fn horizontal(

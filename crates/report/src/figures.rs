@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use filemap_job::program::Awaited;
-use filemap_job::{EngineKind, Job, Record, Run, ThrashRun, parse_size};
+use filemap_job::waits::Cause;
+use filemap_job::{Counters, EngineKind, Job, Record, Run, parse_size};
 
 use crate::stats::Sample;
 use crate::units::{bytes, factor, number, time};
@@ -52,37 +52,40 @@ pub(crate) struct Figure {
 }
 
 /// Every figure, in the order of reports.
-pub(crate) const FIGURES: [Figure; 32] = [
-    of(PRESSURE, Unit::Ratio, false, |seen| seen.thrash()?.pressure),
+pub(crate) const FIGURES: [Figure; 29] = [
     of("rounds", Unit::Count, false, |seen| count(seen.run.counters.rounds)),
-    of(ROUNDS_A_SECOND, Unit::Ratio, false, |seen| seen.thrash()?.rounds_per_second),
+    of(ROUNDS_A_SECOND, Unit::Ratio, false, |seen| {
+        let seconds = count(seen.run.elapsed_ns).filter(|&ns| ns > 0.0)? / 1e9;
+        Some(count(seen.run.counters.rounds)? / seconds)
+    }),
     of("faults that dropped their lock", Unit::Count, false, |seen| {
         seen.with_locks().and_then(|_| count(seen.run.counters.retry_mmap_drop))
     }),
-    of("tries behind the first of a fault", Unit::Count, false, |seen| match seen.thrash() {
-        Some(_) => None,
-        None => count(seen.run.counters.retry_arrival),
+    of("tries behind the first of a fault", Unit::Count, false, |seen| {
+        count(seen.run.counters.retry_arrival)
     }),
-    of("  drops a round", Unit::Ratio, false, |seen| seen.thrash()?.drops_per_round),
+    of("  drops a round", Unit::Ratio, false, |seen| {
+        let Counters { rounds, retry_mmap_drop, .. } = seen.run.counters;
+        share(retry_mmap_drop, rounds)
+    }),
     of("retries whose page was gone", Unit::Count, false, |seen| {
         seen.with_locks().and_then(|_| count(seen.run.counters.retry_io_miss))
     }),
     of(MISSES_PER_DROP, Unit::Percent, false, |seen| {
-        seen.thrash()?.misses_per_drop.map(|share| share * 100.0)
+        let Counters { retry_io_miss, retry_mmap_drop, .. } = seen.run.counters;
+        seen.with_locks().and_then(|_| share(retry_io_miss, retry_mmap_drop)).map(|of| of * 100.0)
     }),
-    of("tries of one fault", Unit::Ratio, false, |seen| seen.thrash()?.tries_per_fault),
     of("VMA locks refused", Unit::Count, true, |seen| count(seen.run.counters.vma_lock_refused)),
     of("mmap_lock taken to share it", Unit::Count, false, |seen| {
         count(seen.run.counters.mmap_lock_shared)
     }),
     of("waits for mmap_lock", Unit::Count, false, |seen| count(seen.run.counters.mmap_lock_waits)),
     of("waiting for mmap_lock to read", Unit::Nanoseconds, true, |seen| {
-        seen.waited(Awaited::MmapRead)
+        seen.waited(Cause::MmapRead)
     }),
     of("waiting for mmap_lock to write", Unit::Nanoseconds, true, |seen| {
-        seen.waited(Awaited::MmapWrite)
+        seen.waited(Cause::MmapWrite)
     }),
-    of("windows cut short", Unit::Count, true, |seen| count(seen.run.counters.windows_cut)),
     of("sleeps above memory.high", Unit::Count, true, |seen| count(seen.run.counters.throttled)),
     of("read from device", Unit::Bytes, false, |seen| count(seen.run.counters.bytes_read)),
     of("added to the cache", Unit::Bytes, true, added_without_device),
@@ -112,10 +115,7 @@ pub(crate) const FIGURES: [Figure; 32] = [
     of("ITLB walks", Unit::Count, true, |seen| count(seen.run.counters.itlb_walks)),
 ];
 
-/// The name of what decides how the workload `thrash` behaves.
-pub(crate) const PRESSURE: &str = "x";
-
-/// The names of what the workload `thrash` is run for.
+/// The names of what threads that make rounds are run for.
 pub(crate) const ROUNDS_A_SECOND: &str = "rounds a second";
 
 /// See [`ROUNDS_A_SECOND`].
@@ -134,18 +134,15 @@ const fn of(
 }
 
 impl FigureInput<'_> {
-    fn thrash(&self) -> Option<&ThrashRun> {
-        self.run.thrash.as_ref()
-    }
-
     /// Whether it is known how tries of faults met locks.
     fn with_locks(&self) -> Option<()> {
-        (self.run.thrash.is_some() || self.run.counters.mmap_lock_shared.is_some()).then_some(())
+        let counters = &self.run.counters;
+        (counters.mmap_lock_shared.is_some() || counters.rounds.is_some()).then_some(())
     }
 
     /// How long threads of a program waited for a lock; nothing where that is not known, as of a
     /// machine that is emulated.
-    fn waited(&self, lock: Awaited) -> Option<f64> {
+    fn waited(&self, lock: Cause) -> Option<f64> {
         let waits = self.run.counters.mmap_lock_waits?;
         let is_known = waits == 0 || !self.run.waits.is_empty();
         let of_lock = self.run.waits.iter().filter(|wait| wait.cause == lock.name());
@@ -167,6 +164,11 @@ impl FigureInput<'_> {
         let from_device = count(counters.bytes_read).filter(|&read| read > 0.0);
         from_device.or_else(|| self.pages(counters.data_pages_read)).or(count(counters.bytes_read))
     }
+}
+
+/// `part` of each of `whole`.
+fn share(part: Option<u64>, whole: Option<u64>) -> Option<f64> {
+    Some(part? as f64 / whole.filter(|&whole| whole > 0)? as f64)
 }
 
 fn count(value: Option<u64>) -> Option<f64> {

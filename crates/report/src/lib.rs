@@ -36,8 +36,8 @@ pub mod significance;
 pub mod spread;
 pub mod stats;
 pub mod table;
-pub mod thrash;
 pub mod units;
+mod waits;
 
 pub use error::Error;
 pub use footer::Footer;

@@ -10,8 +10,8 @@ use crate::explain::ProgramHistory;
 use crate::footer::Footer;
 use crate::report::{Part, Report, in_one_line, to_json};
 use crate::table::{Column, Table};
-use crate::thrash;
-use crate::units::number;
+use crate::units::{number, time};
+use crate::waits;
 
 /// The report as JSON.
 #[derive(Serialize)]
@@ -36,13 +36,28 @@ pub fn report(record: &ProgramRecord, history: Option<&ProgramHistory>, command:
     let tables = [in_all(record), files(record), mappings(run), threads(run), phases(run)];
     let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Part::Table);
     let mut parts: Vec<Part> = [Part::Heading(title(record))].into_iter().chain(tables).collect();
+    if record.program.thread.iter().any(|thread| thread.count > Some(1)) {
+        let text = "Of a table that stands for several threads, phases have the time of all of \
+                    them together.";
+        parts.push(Part::Paragraph(text.to_string()));
+    }
     if record.runs.len() > 1 {
         let text = "The first two tables are of all runs, with the median and, where runs differ, \
                     the range; the others are of the first run.";
         parts.push(Part::Paragraph(text.to_string()));
     }
     if !run.waits.is_empty() {
-        parts.push(Part::Table(thrash::waits("Waits of threads for locks", &run.waits)));
+        let title = match record.engine == EngineKind::Model.name() {
+            true => "Where the time of the threads went",
+            false => "What the threads waited for",
+        };
+        parts.push(Part::Table(waits::table(title, &run.waits)));
+    }
+    if let Some(ns) = run.traced_ns {
+        let told = time(ns as f64);
+        let text =
+            format!("Waits are those of the first {told}: the trace's buffer was full then.");
+        parts.push(Part::Paragraph(text));
     }
     parts.extend(Part::warnings(&record.warnings));
     parts.extend(foreign(record));
@@ -59,7 +74,8 @@ pub(crate) fn scope(record: &ProgramRecord) -> String {
 
 /// `2 files`.
 pub(crate) fn files_of(record: &ProgramRecord) -> String {
-    match record.program.file.len() {
+    let count: u64 = record.program.file.iter().map(|file| file.count.unwrap_or(1)).sum();
+    match count {
         1 => "1 file".to_string(),
         files => format!("{files} files"),
     }
@@ -246,6 +262,7 @@ mod tests {
             threads: Vec::new(),
             phases: vec![phase],
             waits: Vec::new(),
+            traced_ns: None,
         };
         let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
         ProgramRecord::new(&program, "model", Map::new(), vec![run])

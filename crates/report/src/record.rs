@@ -15,7 +15,6 @@ use crate::significance;
 use crate::spread;
 use crate::stats::{MAD, Sample};
 use crate::table::{Column, Table};
-use crate::thrash;
 use crate::units::{number, time};
 
 /// Most characters of a machine profile's path in a report.
@@ -59,7 +58,6 @@ pub fn report(
         Part::Table(figures_table(record, job)),
     ];
     parts.extend(phases::part(record));
-    parts.extend(thrash::parts(record));
     let read = Sample::of(spread::bytes_read(record, job));
     if spread::seeds(record) > 1 {
         let note = read.as_ref().and_then(|read| spread::note("The job", read));
@@ -186,7 +184,7 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
 pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     let job = &record.job;
     let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
-    if record.engine != EngineKind::Model.name() || !evicts || job.is_thrash() {
+    if record.engine != EngineKind::Model.name() || !evicts {
         return None;
     }
     let executable = job.exec == Some(true)
@@ -229,12 +227,6 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
         None => "the default machine profile".to_string(),
     };
     let device = record.environment.get("profile")?.get("device")?;
-    if record.job.is_thrash() {
-        return Some(format!(
-            "Times are predicted. Those of faults, locks and reclaim are assumed for a server \
-             (docs/MODEL.md), and the device is that of {profile}."
-        ));
-    }
     let figure = |key: &str| device.get(key).and_then(Value::as_u64).map(|value| value as f64);
     let (latency_ns, bandwidth) = (figure("latency_ns")?, figure("bandwidth_bytes")?);
     Some(format!(

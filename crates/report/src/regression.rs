@@ -49,8 +49,8 @@ const LESS_IS_BETTER: [Counter; 3] = [
 
 /// The regressions of `own` against `first`.
 pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
-    // A thrash runs for a time: who does more in it reads more.
-    if own.engine != first.engine || work(&own.job) != work(&first.job) || own.job.is_thrash() {
+    // Threads that run for a time read more where they do more in it.
+    if own.engine != first.engine || work(&own.job) != work(&first.job) || runs_for_a_time(own) {
         return Vec::new();
     }
     let measured = own.engine == EngineKind::Kernel.name();
@@ -63,6 +63,11 @@ pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
         worse.then(|| Regression { counter, before: median(&before), after: median(&after) })
     };
     LESS_IS_BETTER.iter().filter_map(of).collect()
+}
+
+/// Whether it makes rounds for a time, not so many.
+fn runs_for_a_time(record: &Record) -> bool {
+    record.job.duration.is_some()
 }
 
 /// Whether a counter of which less is better rose by more than noise.

@@ -92,15 +92,6 @@ fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
     let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
     let [arch, page_size] = architecture(job);
-    if job.is_thrash() {
-        return vec![
-            ("Files", file(job)),
-            ("Threads", threads(job)),
-            ("Readahead", vec![read_ahead, format!("fault-around {fault_around}")]),
-            ("Memory", vec![memory(job)]),
-            ("Kernel", vec![kernel, arch, page_size]),
-        ];
-    }
     vec![
         ("File", file(job)),
         ("Mapping", mapping(job)),
@@ -150,26 +141,6 @@ fn mapping(job: &JobSpec) -> Vec<String> {
         split,
         format!("advice {advice}"),
         said(job.governor == Some(true), "governed"),
-    ]
-}
-
-/// The threads of a thrash.
-fn threads(job: &JobSpec) -> Vec<String> {
-    let count = |value: Option<u64>| value.unwrap_or(0);
-    let given = |time: &Option<String>| time.clone().filter(|time| time != "0s");
-    let (writers, noise) = (count(job.writers), count(job.noise_threads));
-    let ends = match (job.rounds, &job.duration) {
-        (Some(rounds), _) => format!("for {} rounds", number(rounds as f64)),
-        (None, time) => format!("for {}", text(time)),
-    };
-    vec![
-        format!("{} that map, read and unmap a file each", count(job.threads)),
-        said(writers > 0, format!("{writers} that write to the address space")),
-        said(noise > 0, format!("{noise} that keep a CPU busy")),
-        job.cpus.map_or("a CPU for each".to_string(), |cpus| format!("{cpus} CPUs")),
-        ends,
-        given(&job.warm_up).map_or_else(String::new, |time| format!("behind a warm-up of {time}")),
-        given(&job.stagger).map_or_else(String::new, |time| format!("begun within {time}")),
     ]
 }
 

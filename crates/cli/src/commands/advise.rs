@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use filemap_job::program::NamedFile;
+use filemap_job::program::{NamedFile, Program, ProgramThread, Rounds};
 use filemap_job::{Engine, EngineKind, JobSpec, Ready, shell_word};
 use filemap_model::Model;
 use filemap_report::advise::{self, Contents, FIRST_BYTES};
@@ -72,6 +72,7 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     let found = asked.resolve(&mut spec)?;
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
+    check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
     let (mut study, run) = study(&program, &profile, &contents)?;
     study.name = path.to_string();
@@ -93,6 +94,19 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     output.write(&advise::report(&study, &record, command))?;
     let fails = study.check.as_ref().is_some_and(|check| check.fails(&study));
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// Refuses threads that run for a time: whatever is changed, they take as long.
+fn check_ends(program: &Program) -> Result<(), Error> {
+    let is_timed = |thread: &&ProgramThread| matches!(thread.rounds, Rounds::For(_));
+    match program.threads.iter().find(is_timed) {
+        Some(thread) => Err(Error::CannotRun(format!(
+            "thread '{}' runs 'for' a time, and advise compares how long a program takes; give \
+             'repeat' instead, or try settings with filemap compare",
+            thread.name
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Adds the program of the recording at `path`, and what of its arguments is a file.

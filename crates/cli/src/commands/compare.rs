@@ -8,15 +8,14 @@ mod several;
 mod unseen;
 
 use filemap_job::program::Program;
-use filemap_job::{Job, JobSpec, Thrash};
+use filemap_job::{Job, JobSpec};
 use filemap_report::compare::{self, JobFile};
-use filemap_report::{Letter, Report, thrash};
+use filemap_report::{Letter, Report};
 
 use comparison::{Compared, Comparison};
 
-use super::flag_job::FlagJob;
-use super::program::in_file;
-use super::{GivenJob, svg_of_thrash};
+use super::GivenJob;
+use super::program::{GivenProgram, in_file};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine::{self, Engines};
@@ -27,7 +26,7 @@ use crate::output::Output;
 /// Runs a job in several variants on `on`, or several jobs, and prints what changes.
 pub fn run(
     args: CompareArgs,
-    on: &(impl Engines<Job> + Engines<Thrash> + Engines<Program>),
+    on: &(impl Engines<Job> + Engines<Program>),
 ) -> Result<Outcome, Error> {
     if args.job_files.len() > 1 {
         return several::run(args, on);
@@ -36,33 +35,32 @@ pub fn run(
     if let Some(path) = &path
         && let Some(given) = input::program(path)?
     {
-        return program::run(given, path, args, on).map_err(|error| in_file(path, error));
+        let asked = GivenProgram::new(given, path, args.job.clone())?;
+        return program::run(asked, args, on).map_err(|error| in_file(path, error));
     }
     let given = GivenJob::new(path, args.job.clone())?;
-    let (output, report, letter) = match given.1.is_thrash() {
-        true => reported::<Thrash>(given, &args, on)?,
-        false => reported::<Job>(given, &args, on)?,
-    };
+    if given.1.is_thrash() {
+        let asked = GivenProgram::of_thrash(given)?;
+        let path = asked.path.clone();
+        return program::run(asked, args, on).map_err(|error| in_file(&path, error));
+    }
+    let (output, report, letter) = reported(given, &args, on)?;
     output.write_compared(&report, &letter)?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of the variants, and where it goes.
-fn reported<J: FlagJob>(
+fn reported(
     given: (GivenJob, JobSpec),
     args: &CompareArgs,
-    on: &impl Engines<J>,
+    on: &impl Engines<Job>,
 ) -> Result<(Output, Report, Letter), Error> {
-    let svg = ("--svg", svg_of_thrash(args.svg.as_deref(), &given.1)?);
     let (asked, variants) = comparison::with_variants(given, args)?;
-    let mut output = args.output.open_compared(&asked.0.inputs, &[svg])?;
-    let mut comparison = Comparison::<J>::of(asked, variants, args)?;
+    let output = args.output.open_compared(&asked.0.inputs, &[])?;
+    let mut comparison = Comparison::of(asked, variants, args)?;
     let (jobs, profiles) = (&comparison.jobs, &mut comparison.profiles);
     let records = engine::run_seeds(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply)?;
     let Compared { cells, warnings } = comparison.compared(records, args)?;
-    if let Some(target) = output.take("--svg") {
-        target.write(thrash::svg_of_variants(&cells).as_bytes())?;
-    }
     let Comparison { command, of_phases, .. } = comparison;
     let letter = compare::letter(
         &cells,
@@ -103,7 +101,7 @@ mod tests {
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
         let given = GivenJob::new(None, args.job.clone())?;
-        let (_, report, _) = reported::<Job>(given, &args, mock)?;
+        let (_, report, _) = reported(given, &args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }
 

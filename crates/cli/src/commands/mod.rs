@@ -6,7 +6,6 @@ pub mod compare;
 pub mod conform;
 pub mod doctor;
 pub mod explain;
-mod flag_job;
 pub mod folio_ops;
 pub mod govern;
 mod program;
@@ -17,9 +16,8 @@ pub mod run;
 pub mod search;
 mod show_job;
 
-use filemap_job::{JobSpec, shell_word};
+use filemap_job::{Job, JobSpec, shell_word};
 
-pub use self::flag_job::FlagJob;
 use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
@@ -31,23 +29,8 @@ fn with_seeds(command: String, seeds: Option<u64>) -> String {
     seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
 }
 
-/// Where the picture of the job of `spec` goes, which has one of where its threads wait.
-///
-/// # Errors
-/// When the job has no such picture.
-fn svg_of_thrash<'a>(svg: Option<&'a str>, spec: &JobSpec) -> Result<Option<&'a str>, Error> {
-    match svg.filter(|_| !spec.is_thrash()) {
-        None => Ok(svg),
-        Some(_) => Err(Error::Usage(
-            "--svg shows where the threads of --workload thrash wait; for other jobs give it to \
-             filemap explain, or leave it out"
-                .to_string(),
-        )),
-    }
-}
-
 /// Where the job of a command came from.
-struct GivenJob {
+pub struct GivenJob {
     file: Option<String>,
     /// What flags said on top of the file.
     flags: JobSpec,
@@ -75,17 +58,19 @@ impl GivenJob {
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no
     /// flags.
-    fn command(&self, name: &str, job: &impl FlagJob) -> String {
+    fn command(&self, name: &str, job: &Job) -> String {
         match &self.file {
-            Some(file) if job.needs_file() => {
+            Some(file) if job.phases.len() > 1 => {
                 let words = ["filemap".to_string(), name.to_string(), shell_word(file)];
                 words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
             _ => {
                 // Where no flag says otherwise, the machine is the same again.
-                let command = job.repeated(|name| !needs_said(name));
+                let mut job = job.clone();
+                job.machine.profile = job.machine.profile.take().filter(|name| needs_said(name));
+                let command = job.command();
                 let command = command.replacen("filemap run", &format!("filemap {name}"), 1);
-                let rules = format!("--kernel {}", job.rules().kernel.name());
+                let rules = format!("--kernel {}", job.rules.kernel.name());
                 match self.kernel.as_deref() {
                     // More than the rules is this machine's.
                     Some("host") => command.replacen(&rules, "--kernel host", 1),

@@ -1,12 +1,12 @@
 //! `filemap run` of a program: a job file with tables.
 
-use filemap_job::program::{Program, ProgramRecord};
-use filemap_job::thrash::THRASH;
+use filemap_job::program::{Program, ProgramRecord, THRASH};
 use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec, Workload};
 use filemap_model::{Profile, trace_program};
 use filemap_report::explain::{ProgramHistory, ProgramRecorder};
 use filemap_report::program;
 
+use super::GivenJob;
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::decided;
@@ -20,20 +20,15 @@ use crate::log::LineLog;
 use crate::machine_profile;
 use crate::output::Inputs;
 
-/// Runs the program of the job file at `path` and prints what it did.
+/// Runs the program that was `asked` for and prints what it did.
 pub fn run(
-    given: GivenFile,
-    path: &str,
+    asked: GivenProgram,
     args: RunArgs,
     engines: &impl Engines<Program>,
 ) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
-        return Err(not_of_programs("--seeds", path));
+        return Err(not_of_programs("--seeds", &asked.path));
     }
-    if args.svg.is_some() {
-        return Err(foreign("--svg", path));
-    }
-    let asked = GivenProgram::new(given, path, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = args.output.open(&asked.inputs, &[log])?;
     let mut spec = asked.spec.clone();
@@ -63,7 +58,9 @@ pub fn run(
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
     record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
-    let history = match output.has_record() && program.engine == EngineKind::Model {
+    // One table can stand for many files, of which the record has the sum.
+    let has_history = program.engine == EngineKind::Model && !program.is_counted();
+    let history = match output.has_record() && has_history {
         true => Some(history(&program, &profiles[0], &record)?),
         false => None,
     };
@@ -87,7 +84,10 @@ fn history(
 pub struct GivenProgram {
     /// The program with the flags on top.
     pub spec: ProgramSpec,
-    path: String,
+    /// What messages call it: the path of its job file.
+    pub path: String,
+    /// The flags that say all of it, where there is no job file.
+    pub of_flags: Option<JobSpec>,
     /// What it says otherwise than the recording that it comes of, if it comes of one.
     pub of_recording: Option<Vec<String>>,
     /// What flags said on top of the job file.
@@ -107,8 +107,8 @@ impl GivenProgram {
         let flags = JobSpec::from(flags);
         if flags.is_thrash() {
             return Err(Error::Usage(format!(
-                "--workload {THRASH} is a job by itself, and {path} is a program; remove the flag, \
-                 or give it without {path}"
+                "--workload {THRASH} is a program of its own, and so is {path}; remove the flag, or \
+                 give it without {path}"
             )));
         }
         if let Some(flag) = ProgramSpec::foreign_flag(&flags) {
@@ -117,7 +117,24 @@ impl GivenProgram {
         let spec = spec.overlay_advised(&flags)?;
         let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
-        Ok(GivenProgram { spec, path: path.to_string(), of_recording, flags, inputs })
+        let path = path.to_string();
+        Ok(GivenProgram { spec, path, of_flags: None, of_recording, flags, inputs })
+    }
+
+    /// The program of the workload `thrash` that `flags` say, or a job file of the same keys.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_thrash((asked, mut flags): (GivenJob, JobSpec)) -> Result<Self, Error> {
+        host::resolve_cpus(&mut flags);
+        Ok(GivenProgram {
+            spec: flags.thrash()?,
+            path: asked.file.unwrap_or(format!("--workload {THRASH}")),
+            of_flags: Some(flags),
+            of_recording: None,
+            flags: JobSpec::default(),
+            inputs: asked.inputs,
+        })
     }
 
     /// Fills in what `spec`, which came of this, does not say of its existing files and of this
@@ -182,8 +199,15 @@ impl GivenProgram {
 
     /// The command that does the same again.
     pub fn command(&self, name: &str) -> String {
-        let words = ["filemap".to_string(), name.to_string(), filemap_job::shell_word(&self.path)];
-        words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
+        let words = ["filemap".to_string(), name.to_string()];
+        let rest = match &self.of_flags {
+            Some(flags) => flags.flags(),
+            None => {
+                let path = filemap_job::shell_word(&self.path);
+                [path].into_iter().chain(self.flags.flags()).collect()
+            }
+        };
+        words.into_iter().chain(rest).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -221,11 +245,7 @@ pub fn in_file(path: &str, error: Error) -> Error {
 
 /// Why a program does not take `flag`, whose key is one of its tables, or of no program.
 pub fn foreign(flag: &str, path: &str) -> Error {
-    let workload = match flag {
-        "--svg" => Some(THRASH),
-        flag => workload_of(flag),
-    };
-    Error::Usage(match workload {
+    Error::Usage(match workload_of(flag) {
         Some(name) => {
             format!("{flag} is for --workload {name}, and {path} is a program; remove the flag")
         }

@@ -1,13 +1,16 @@
 //! `filemap run`.
 
 use filemap_job::program::Program;
-use filemap_job::{EngineKind, Job, JobSpec, Record, Thrash};
-use filemap_report::{Report, record, thrash};
+use filemap_job::{EngineKind, Job, JobSpec, Record};
+use filemap_model::{Profile, trace};
+use filemap_report::explain::{Explainer, History, Sight};
+use filemap_report::{Report, record};
 
-use super::flag_job::FlagJob;
-use super::{GivenJob, program, show_job, svg_of_thrash, with_seeds};
+use super::program::GivenProgram;
+use super::{GivenJob, program, show_job, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
+use crate::decided;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
@@ -21,46 +24,50 @@ use crate::seeds::{self, Cell};
 /// Runs one job on `engines` and prints its record.
 pub fn run(
     args: RunArgs,
-    engines: &(impl Engines<Job> + Engines<Thrash> + Engines<Program>),
+    engines: &(impl Engines<Job> + Engines<Program>),
 ) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
         && let Some(given) = input::program(path)?
     {
-        let path = path.clone();
-        if args.show_job {
-            return show_job::of_program(given, &path, args.job);
-        }
-        return program::run(given, &path, args, engines)
-            .map_err(|error| program::in_file(&path, error));
+        let asked = GivenProgram::new(given, path, args.job.clone())?;
+        return of_program(asked, args, engines);
     }
     let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+    if given.1.is_thrash() {
+        return of_program(GivenProgram::of_thrash(given)?, args, engines);
+    }
     if args.show_job {
         return show_job::of_flags(given);
     }
-    let (output, report) = match given.1.is_thrash() {
-        true => reported::<Thrash>(given, args, engines)?,
-        false => reported::<Job>(given, args, engines)?,
-    };
+    let (output, report) = reported(given, args, engines)?;
     output.write(&report)?;
     Ok(Outcome::Done)
 }
 
+fn of_program(
+    asked: GivenProgram,
+    args: RunArgs,
+    engines: &impl Engines<Program>,
+) -> Result<Outcome, Error> {
+    if args.show_job {
+        return show_job::of_program(&asked);
+    }
+    let path = asked.path.clone();
+    program::run(asked, args, engines).map_err(|error| program::in_file(&path, error))
+}
+
 /// What comes out of one job, and where it goes.
-fn reported<J>(
+fn reported(
     (asked, mut spec): (GivenJob, JobSpec),
     args: RunArgs,
-    engines: &impl Engines<J>,
-) -> Result<(Output, Report), Error>
-where
-    J: FlagJob,
-{
+    engines: &impl Engines<Job>,
+) -> Result<(Output, Report), Error> {
     let log = ("--log", args.log.as_deref());
-    let svg = ("--svg", svg_of_thrash(args.svg.as_deref(), &spec)?);
-    let mut output = args.output.open(&asked.inputs, &[log, svg])?;
+    let mut output = args.output.open(&asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;
     let mut profile = found.on_device(machine_profile::of(&mut spec)?);
-    let job = J::of_spec(spec)?;
+    let job = spec.validate(input::host_release().as_deref())?;
     judged::check(&Judged::from(&job))?;
     if args.seeds.is_some_and(|seeds| seeds > 1) && args.log.is_some() {
         let message = "--log is of one seed; give that with --seed, and leave out --seeds";
@@ -68,35 +75,42 @@ where
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
-        match job.engine() {
+        match job.engine {
             EngineKind::Model => {
                 // Its runs decide all the same.
-                job.decide(&profile, &mut log)?;
+                trace(&job, &profile, &mut log)?;
                 log.finish()?;
             }
             // A run of its own: a trace takes time.
-            EngineKind::Kernel => log.write_observed(&job.observe()?)?,
+            EngineKind::Kernel => log.write_observed(&decided::observe(&job.program())?)?,
         }
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
     let profiles = std::slice::from_mut(&mut profile);
     let mut record = one(engine::run_seeds(engines, jobs, profiles, seeds, args.apply)?);
     record.warnings = found.warnings;
-    record.warnings.extend(job.without_effect(&record.runs.iter().collect::<Vec<_>>()));
+    record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);
-    if let (Some(job), None) = (job.of_one_file(), args.seeds) {
-        let profile = &profile;
-        let cell = Cell { name: "this job", job, profile, record: &record };
-        record.warnings.extend(seeds::warnings(&[cell])?);
+    if args.seeds.is_none() {
+        let (name, job, profile, record_of) = ("this job", &job, &profile, &record);
+        let cell = Cell { name, job, profile, record: record_of };
+        let warnings = seeds::warnings(&[cell])?;
+        record.warnings.extend(warnings);
     }
-    if let Some(target) = output.take("--svg") {
-        target.write(thrash::svg(&record).as_bytes())?;
-    }
-    let history = if output.has_record() { job.history(&profile)? } else { None };
+    let history = if output.has_record() { history(&job, &profile)? } else { None };
     let command = with_seeds(asked.command("run", &job), args.seeds);
-    let of_one_file = job.of_one_file();
-    let report = record::report(&record, of_one_file, history.as_ref(), args.verbose, command);
+    let report = record::report(&record, Some(&job), history.as_ref(), args.verbose, command);
     Ok((output, report))
+}
+
+/// What was read in the course of the run of a job, where it runs in the model.
+fn history(job: &Job, profile: &Profile) -> Result<Option<History>, Error> {
+    if job.engine != EngineKind::Model {
+        return Ok(None);
+    }
+    let mut explainer = Explainer::new(job, Sight::Every);
+    trace(job, profile, &mut explainer)?;
+    Ok(Some(explainer.finish().whole_history()))
 }
 
 fn one(records: Vec<Record>) -> Record {
@@ -117,7 +131,7 @@ mod tests {
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Run(args) = cli.command else { unreachable!("the words name it") };
         let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
-        let (_, report) = reported::<Job>(given, args, mock)?;
+        let (_, report) = reported(given, args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }
 

@@ -2,7 +2,8 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use filemap_job::{Engine, EngineKind, Job, JobSpec, Ready, Record, SizeText, Thrash};
+use filemap_job::program::THRASH;
+use filemap_job::{Engine, EngineKind, JobSpec, Ready, Record, SizeText};
 use filemap_model::{Model, Profile};
 use filemap_report::Footer;
 use filemap_report::search::{self, Goal, Study};
@@ -18,11 +19,14 @@ use crate::output::Output;
 use crate::progress;
 use crate::provenance;
 use crate::random_jobs::PAGE;
-use crate::search::{JobFiles, Search, Searched, Space, StateFile};
+use crate::search::{JobFiles, Search, Space, StateFile};
 use crate::variants::{self, Variant};
 
 /// Seed of the jobs where none is given.
 const DEFAULT_SEED: u64 = 1;
+
+/// What a mechanism is, as a sentence.
+const MECHANISM: &str = "A mechanism is the first decision that differs.";
 
 /// Jobs that are tried where nothing says how many.
 const DEFAULT_JOBS: u64 = 20_000;
@@ -63,7 +67,6 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let profile = machine_profile::of(&mut spec)?;
     let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
     let records = [record_of(first, &spec, profile)?, record_of(second, &spec, profile)?];
-    let is_thrash = spec.is_thrash();
     let search = Search {
         variants: [first, second],
         goal,
@@ -80,11 +83,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let command = words.join(" ");
     let state = args.state.as_deref().map(|path| StateFile::new(path, &command));
     let wants = Asked::begin();
-    let studied = match is_thrash {
-        true => studied::<Thrash>(&search, state.as_ref(), &wants)?,
-        false => studied::<Job>(&search, state.as_ref(), &wants)?,
-    };
-    let Some((mut study, drawn)) = studied else {
+    let Some((mut study, drawn)) = studied(&search, state.as_ref(), &wants)? else {
         progress::tell("interrupted before a job was tried: nothing was found");
         return Ok(Outcome::Interrupted);
     };
@@ -100,13 +99,13 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
 
 /// What `search` comes to, and how many jobs it has drawn; `None` where it was interrupted before
 /// it had tried any.
-fn studied<J: Searched>(
+fn studied(
     search: &Search,
     state: Option<&StateFile>,
     wants: &Asked,
 ) -> Result<Option<(Study, u64)>, Error> {
-    let found = state.map(|state| state.read::<J>(search)).transpose()?.unwrap_or_default();
-    let found = search.run::<J>(found, state, wants)?;
+    let found = state.map(|state| state.read(search)).transpose()?.unwrap_or_default();
+    let found = search.run(found, state, wants)?;
     let drawn = found.drawn;
     let is_interrupted = wants.times() > 0;
     if is_interrupted && drawn == 0 {
@@ -119,12 +118,12 @@ fn studied<J: Searched>(
     }
     let (left_out, alike) = (found.left_out, found.alike);
     let tried = drawn - left_out - alike;
-    let groups = search.groups::<J>(found, wants)?;
+    let groups = search.groups(found, wants)?;
     if wants.times() > u32::from(is_interrupted) {
         notes.push("Not all jobs were made as small as they can be.".to_string());
     }
     let variants = search.variants.map(Variant::name);
-    let (goal, seed, mechanism_is) = (search.goal, search.seed, J::MECHANISM);
+    let (goal, seed, mechanism_is) = (search.goal, search.seed, MECHANISM);
     let study = Study { variants, goal, seed, tried, left_out, alike, groups, mechanism_is, notes };
     Ok(Some((study, drawn)))
 }
@@ -157,6 +156,12 @@ fn check(spec: &JobSpec) -> Result<(), Error> {
              commands that it prints"
                 .to_string(),
         ));
+    }
+    if spec.is_thrash() {
+        return Err(Error::Usage(format!(
+            "--workload {THRASH} is a program, and search tries jobs of one file; compare it with \
+             filemap compare"
+        )));
     }
     for (flag, is_given) in [
         ("--file", spec.file.is_some()),

@@ -2,14 +2,13 @@
 
 use std::io::Write;
 
-use filemap_job::{Job, JobSpec, ProgramSpec};
+use filemap_job::{JobSpec, ProgramSpec};
 
+use super::GivenJob;
 use super::program::GivenProgram;
-use super::{FlagJob, GivenJob};
 use crate::Outcome;
 use crate::error::Error;
-use crate::input::{self, GivenFile};
-use crate::job_flags::JobFlags;
+use crate::input;
 use crate::output::Target;
 use crate::{host, machine_profile};
 
@@ -18,25 +17,19 @@ use crate::{host, machine_profile};
 /// # Errors
 /// What is wrong with the job, and a job that is no program.
 pub fn of_flags((_, mut spec): (GivenJob, JobSpec)) -> Result<Outcome, Error> {
-    if spec.is_thrash() {
-        let message = "--show-job has no job file for --workload thrash, which is no program; leave \
-                       it out, or give another --workload";
-        return Err(Error::Usage(message.to_string()));
-    }
     let found = host::resolve(&mut spec)?;
     machine_profile::of(&mut spec)?;
-    let program = Job::of_spec(spec)?.program_spec();
+    let program = spec.validate(input::host_release().as_deref())?.program_spec();
     // Less can be mapped by a program than by a job of one file.
     program.validate(input::host_release().as_deref())?;
     print(&program, &found.warnings)
 }
 
-/// Prints the program at `path`, with `flags` on top.
+/// Prints the program that was `asked` for.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn of_program(given: GivenFile, path: &str, flags: JobFlags) -> Result<Outcome, Error> {
-    let asked = GivenProgram::new(given, path, flags)?;
+pub fn of_program(asked: &GivenProgram) -> Result<Outcome, Error> {
     let mut spec = asked.spec.clone();
     let found = asked.resolve(&mut spec)?;
     super::program::profile(&mut spec)?;

@@ -94,7 +94,6 @@ fn smaller(spec: &JobSpec, last: Option<u64>) -> Vec<JobSpec> {
     }
     with(&|job| (job.split, job.split_prot) = (None, None));
     with(&|job| (job.map_offset, job.map_len) = (None, None));
-    with(&|job| (job.writers, job.noise_threads) = (None, None));
     without_a_key(spec).into_iter().for_each(|less| with(&|job| job.clone_from(&less)));
     // Fewer pages, and no part of one.
     let bytes = spec.file_size.as_ref().and_then(|size| size.bytes().ok()).unwrap_or(0);
@@ -102,11 +101,6 @@ fn smaller(spec: &JobSpec, last: Option<u64>) -> Vec<JobSpec> {
     for fewer in [pages / 8, pages / 2, pages - pages / 8, pages] {
         with(&|job| job.file_size = Some(SizeText((fewer.max(1) * PAGE).to_string())));
     }
-    // Of threads that wait for each other.
-    for fewer in [2, 4, 8] {
-        with(&|job| job.threads = job.threads.map(|threads| threads.min(fewer)));
-    }
-    with(&|job| job.rounds = job.rounds.map(|rounds| (rounds / 2).max(1)));
     if let Some(split) = spec.split {
         with(&|job| job.split = Some((split / 2).max(1)));
     }
@@ -115,8 +109,7 @@ fn smaller(spec: &JobSpec, last: Option<u64>) -> Vec<JobSpec> {
 
 /// Keys of jobs and of phases that are made smaller and not dropped: what they are by default is
 /// more, or another job.
-const KEPT: [&str; 8] =
-    ["workload", "accesses", "fraction", "file_size", "threads", "rounds", "duration", "phase"];
+const KEPT: [&str; 5] = ["workload", "accesses", "fraction", "file_size", "phase"];
 
 /// `spec` without one of its keys, or one of a phase: as it is by default.
 fn without_a_key(spec: &JobSpec) -> Vec<JobSpec> {

@@ -4,7 +4,6 @@
 use filemap_job::random::Rng;
 use filemap_job::{JobSpec, PhaseSpec, SizeText, parse_size};
 
-use super::draw_thrash;
 use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
 
 /// A file is at most as long as this, in pages.
@@ -26,9 +25,6 @@ impl Space {
 
     /// Job `number` of those that `seed` stands for.
     pub fn drawn(&self, seed: u64, number: u64) -> JobSpec {
-        if self.fixed.is_thrash() {
-            return self.of_space(draw_thrash::drawn(seed, number));
-        }
         let mut job = random_jobs::drawn(seed, number);
         let mut rng = Rng(Rng(seed ^ number).next());
         let pages = pages(&job.file_size);
@@ -43,9 +39,6 @@ impl Space {
 
     /// `job` with one or a few things different.
     pub fn changed(&self, job: &JobSpec, rng: &mut Rng) -> JobSpec {
-        if self.fixed.is_thrash() {
-            return self.of_space(draw_thrash::changed(job, rng));
-        }
         let mut changed = job.clone();
         for _ in 0..1 + rng.below(3) {
             change(&mut changed, rng);
@@ -61,9 +54,6 @@ impl Space {
     /// `job` with what is fixed. A workload of the whole job is that of each phase.
     fn of_space(&self, mut job: JobSpec) -> JobSpec {
         let mut fixed = self.fixed.clone();
-        if fixed.is_thrash() {
-            return job.overlay(fixed);
-        }
         let (workload, accesses) = (fixed.workload.take(), fixed.accesses.take());
         let (fraction, bs) = (fixed.fraction.take(), fixed.bs.take());
         for phase in &mut job.phase {

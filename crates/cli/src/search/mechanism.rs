@@ -2,7 +2,6 @@
 
 use filemap_core::decision::Decision;
 use filemap_job::Shown;
-use filemap_job::thrash::Wait;
 use filemap_report::decisions::Line;
 
 /// What the logs of a job have first that differs, in words; `None` where nothing does.
@@ -54,18 +53,6 @@ pub fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
         true => format!("only what no tracepoint shows differs: '{a}' with other values"),
         false => format!("only what no tracepoint shows differs: '{b}' in place of '{a}'"),
     })
-}
-
-/// What threads wait for whose time in all changes most from the `first` to the `second`.
-pub fn of_waits(first: &[Wait], second: &[Wait]) -> Option<String> {
-    let sum = |waits: &[Wait], cause: &str| {
-        waits.iter().find(|wait| wait.cause == cause).map_or(0, |wait| wait.sum_ns)
-    };
-    let causes = first.iter().chain(second).map(|wait| wait.cause.as_str());
-    let changes = causes.map(|cause| (cause, sum(first, cause), sum(second, cause)));
-    let (cause, one, two) = changes.max_by_key(|&(_, one, two)| one.abs_diff(two))?;
-    let which = if two > one { "longer" } else { "shorter" };
-    (one != two).then(|| format!("the threads of the second are {which} at: {cause}"))
 }
 
 /// Where readahead was entered last.

@@ -6,7 +6,6 @@
 //! are, and a search that goes on from the end of a round finds what one without a break does.
 
 mod draw;
-mod draw_thrash;
 mod found;
 mod job_files;
 mod ledger;
@@ -19,12 +18,13 @@ use std::time::{Duration, Instant};
 
 use filemap_core::decision::Decision;
 use filemap_job::random::Rng;
-use filemap_job::{JobSpec, shell_word};
-use filemap_model::{Digest, Profile};
+use filemap_job::{JobSpec, Run, shell_word};
+use filemap_model::{Digest, Profile, trace};
 use filemap_report::search::{Case, Goal, Group};
 
-use crate::commands::{FlagJob, needs_said};
+use crate::commands::needs_said;
 use crate::error::Error;
+use crate::input;
 use crate::interrupt::Asked;
 use crate::parallel;
 use crate::progress::Progress;
@@ -36,7 +36,7 @@ pub use found::Found;
 pub use job_files::JobFiles;
 use ledger::{Known, Ledger};
 pub use state::StateFile;
-pub use tried::{Searched, Tried};
+pub use tried::Tried;
 
 /// Jobs of a round: they are tried beside each other, before what was found is varied.
 const ROUND: u64 = 256;
@@ -83,7 +83,7 @@ impl Search<'_> {
     /// # Errors
     /// When no job of the space can be run or both variants are the same, those of the model, and
     /// when the state cannot be written.
-    pub fn run<J: Searched>(
+    pub fn run(
         &self,
         (mut found, mut known): (Found, Vec<Known>),
         state: Option<&StateFile>,
@@ -113,7 +113,7 @@ impl Search<'_> {
                     // What has not begun is left for a search that goes on.
                     Known::Nothing if !is_first && !goes_on() => None,
                     Known::Tried if asked.times() > 0 => None,
-                    Known::Nothing | Known::Tried => Some(self.tried::<J>(specs[at].clone())?),
+                    Known::Nothing | Known::Tried => Some(self.tried(specs[at].clone())?),
                 };
                 fate.iter().try_for_each(|fate| round.enter(at, fate))?;
                 progress.advance();
@@ -156,9 +156,12 @@ impl Search<'_> {
         self.space.changed(&like.spec, &mut rng)
     }
 
-    fn tried<J: Searched>(&self, spec: JobSpec) -> Result<Fate, Error> {
+    fn tried(&self, spec: JobSpec) -> Result<Fate, Error> {
         let [first, second] = self.variants;
-        let job = |variant: &Variant| J::of_spec(variant.applied(&spec));
+        let release = input::host_release();
+        let job = |variant: &Variant| {
+            variant.applied(&spec).validate(release.as_deref()).map_err(Error::from)
+        };
         let jobs = match (job(first), job(second)) {
             (Ok(first), Ok(second)) => [first, second],
             (Err(error), _) => return Ok(Fate::LeftOut(first.error(error))),
@@ -168,10 +171,10 @@ impl Search<'_> {
             return Ok(Fate::Alike);
         }
         let mut digests = [Digest::default(); 2];
-        let mut runs = Vec::with_capacity(2);
+        let mut runs: Vec<Run> = Vec::with_capacity(2);
         for (job, digest) in jobs.iter().zip(&mut digests) {
-            match job.run(&self.profile, digest) {
-                Ok(run) => runs.push(run),
+            match trace(job, &self.profile, digest).map_err(Error::from) {
+                Ok(traced) => runs.push(traced.run),
                 Err(error) => return Ok(Fate::LeftOut(error)),
             }
         }
@@ -179,7 +182,7 @@ impl Search<'_> {
         if digests[0] == digests[1] || self.goal.gain(&tried.first, &tried.second).is_none() {
             return Ok(Fate::Same);
         }
-        Ok(match J::mechanism([&jobs[0], &jobs[1]], [&runs[0], &runs[1]], &self.profile)? {
+        Ok(match tried::mechanism_of([&jobs[0], &jobs[1]], &self.profile)? {
             None => Fate::Same,
             Some(mechanism) => Fate::Found(mechanism, Box::new(tried)),
         })
@@ -187,12 +190,9 @@ impl Search<'_> {
 
     /// What `specs`, which a state has kept, show now; `None` where one shows something else than
     /// its mechanism.
-    fn again<J: Searched>(
-        &self,
-        specs: Vec<(String, JobSpec)>,
-    ) -> Result<Option<Vec<Tried>>, Error> {
+    fn again(&self, specs: Vec<(String, JobSpec)>) -> Result<Option<Vec<Tried>>, Error> {
         let tried = parallel::map(specs, |(mechanism, spec)| {
-            Ok::<_, Error>(match self.tried::<J>(spec)? {
+            Ok::<_, Error>(match self.tried(spec)? {
                 Fate::Found(now, tried) if now == mechanism => Some(*tried),
                 _ => None,
             })
@@ -205,7 +205,7 @@ impl Search<'_> {
     ///
     /// # Errors
     /// Those of the model.
-    pub fn groups<J: Searched>(&self, found: Found, asked: &Asked) -> Result<Vec<Group>, Error> {
+    pub fn groups(&self, found: Found, asked: &Asked) -> Result<Vec<Group>, Error> {
         let before = asked.times();
         let is_enough = || asked.times() > before;
         let mut groups = Vec::new();
@@ -219,7 +219,7 @@ impl Search<'_> {
         }
         let progress = Progress::of(Some(wanted.len() as u64));
         let cases = parallel::map(wanted, |(mechanism, of, case)| {
-            let smaller = self.smaller::<J>(&mechanism, of, case, &is_enough);
+            let smaller = self.smaller(&mechanism, of, case, &is_enough);
             progress.advance();
             smaller
         })?;
@@ -243,7 +243,7 @@ impl Search<'_> {
 
     /// The smallest job that shows what `case` does: for the first `of` three any of the
     /// mechanism, for the others a ratio or a difference that is not smaller.
-    fn smaller<J: Searched>(
+    fn smaller(
         &self,
         mechanism: &str,
         of: usize,
@@ -256,7 +256,7 @@ impl Search<'_> {
             if is_enough() || !self.space.has(spec) {
                 return Ok(None);
             }
-            let Fate::Found(now, tried) = self.tried::<J>(spec.clone())? else { return Ok(None) };
+            let Fate::Found(now, tried) = self.tried(spec.clone())? else { return Ok(None) };
             let (now_ratio, now_cost) = gain(&tried);
             let holds = match of {
                 0 => true,
@@ -274,19 +274,19 @@ impl Search<'_> {
             Ok(None)
         };
         let (_, tried) = shrink(&case.spec.clone(), case, MOST_TRIES[of], |_| None, first)?;
-        self.case::<J>(tried)
+        self.case(tried)
     }
 
-    fn case<J: Searched>(&self, tried: Tried) -> Result<Case, Error> {
+    fn case(&self, tried: Tried) -> Result<Case, Error> {
         let Tried { spec, accesses, first, second } = tried;
         let mut said = spec.clone();
         said.machine = said.machine.filter(|name| needs_said(name));
-        let job = J::of_spec(said.clone())?;
+        let job = said.clone().validate(input::host_release().as_deref())?;
         let variants = self.variants_flag();
-        let (command, job_file) = match job.needs_file() {
+        let (command, job_file) = match job.phases.len() > 1 {
             true => (format!("filemap compare JOB.toml {variants}"), Some(said.to_toml())),
             false => {
-                let command = FlagJob::command(&job);
+                let command = job.command();
                 let command = command.replacen("filemap run", "filemap compare", 1);
                 (format!("{command} {variants}"), None)
             }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::found::{Found, Kept};
 use super::ledger::{self, Known};
-use super::tried::Searched;
 use super::{ROUND, Search};
 use crate::error::Error;
 use crate::input;
@@ -69,7 +68,7 @@ impl StateFile {
     ///
     /// # Errors
     /// A file of something else, or of another search.
-    pub fn read<J: Searched>(&self, search: &Search) -> Result<(Found, Vec<Known>), Error> {
+    pub fn read(&self, search: &Search) -> Result<(Found, Vec<Known>), Error> {
         let is_there = fs::metadata(&self.path).is_ok_and(|data| data.len() > 0);
         if !is_there {
             return Ok((Found::default(), Vec::new()));
@@ -105,7 +104,7 @@ impl StateFile {
             let specs = [&kept.smallest, &kept.by_ratio, &kept.by_cost];
             specs.map(|spec| (kept.mechanism.clone(), spec.clone()))
         });
-        let tried = search.again::<J>(specs.collect())?.ok_or_else(broken)?;
+        let tried = search.again(specs.collect())?.ok_or_else(broken)?;
         let mut tried = tried.into_iter();
         let mut next = || tried.next().expect("each mechanism has three");
         let kept = state.mechanisms.into_iter().map(|of| {

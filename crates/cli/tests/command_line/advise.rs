@@ -158,8 +158,13 @@ fn the_same_recording_gets_the_same_advice() {
 fn what_is_no_recording_is_refused() {
     let scratch = Scratch::new("advise_refused");
     let job = scratch.file("job.toml", "workload = 'random'\nfile_size = '1m'\naccesses = 2\n");
+    let timed = "[[file]]\nname = 'f'\nsize = '1m'\n[[open]]\nname = 'f'\nfile = 'f'\n[[mapping]]\n\
+                 name = 'm'\nopen = 'f'\n[[thread]]\nfor = '1s'\nphase = [{ mapping = 'm', \
+                 workload = 'random', accesses = 9 }]\n";
+    let timed = scratch.file("timed.toml", timed);
     let path = scratch.file("r", recording(random(3)));
     for (args, code, words) in [
+        (format!("advise {timed}"), 4, "give 'repeat' instead"),
         ("advise /nowhere/r".to_string(), 2, "'/nowhere/r'"),
         (format!("advise {job}"), 2, "filemap explain"),
         (format!("advise {path} --workload random"), 2, "--workload"),

@@ -227,6 +227,7 @@ fn files() {
     ] {
         fails(&args, 2, &[what, "missing", "no such file", "give a readable file"]);
     }
+    fails(&format!("{JOB} --machine nope"), 2, &["'nope'", "known: default, server"]);
     for args in [
         format!("run {directory}"),
         format!("run --file-size 1m --accesses-file {directory}"),

@@ -195,7 +195,8 @@ fn the_image_that_fails_is_named() {
     std::fs::create_dir(&empty).unwrap();
     let images = format!("--image {path} --image {other}");
     let job = "--workload random --file-size 4m --accesses 5";
-    let thrash = "--workload thrash --threads 4 --file-size 256k --sparse --rounds 4 --cpus 2";
+    let thrash =
+        "--workload thrash --threads 4 --file-size 256k --sparse --duration 500ms --cpus 2";
     for (compare, code, named, words) in [
         (format!("{job} --modules {modules} --modules {empty}"), 4, &other, "--modules takes"),
         (format!("{job} --modules {empty} --modules {modules}"), 4, &path, "--modules takes"),
@@ -222,7 +223,7 @@ fn the_image_that_fails_is_named() {
 fn series_of_a_guest_are_switched_or_refused() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_switch");
-    let job = "--workload thrash --threads 4 --file-size 256k --sparse --rounds 4 --cpus 2";
+    let job = "--workload thrash --threads 4 --file-size 256k --sparse --duration 500ms --cpus 2";
     let compare = format!("compare {job} --on kernel {image} --variants");
     let refused = output(&scratch, &format!("{compare} baseline,exec-unify"));
     let error = stderr(&refused);

@@ -105,27 +105,6 @@ fn texts_do_not_overlap() {
 }
 
 #[test]
-fn texts_of_threads_that_wait_do_not_overlap() {
-    let small =
-        "--workload thrash --threads 12 --file-size 1m --sparse --cpus 3 --read-ahead-kb 64";
-    let many: Vec<String> = (1..9).map(|threads| format!("threads={}", threads * 3)).collect();
-    for command in [
-        format!("run {small} --memory-max 4m --duration 500ms"),
-        format!("run {small} --memory-high 2m --rounds 20 --writers 3 --noise-threads 2"),
-        format!("run {small} --duration 1ns --seeds 3"),
-        format!("run {small} --memory-max 3m --duration 30ms --stagger 1s --warm-up 7ms --runs 2"),
-        format!("run {small} --rounds 1 --warm-up 9s"),
-        format!("compare {small} --memory-max 4m --duration 70us --variants {}", many.join(",")),
-        format!("compare {small} --memory-max 4m --variants baseline,vma-retry --duration 9s"),
-    ] {
-        let picture = stdout(&format!("{command} --svg -"));
-        assert!(picture.contains("fill=\"#ffffff\""), "{command}: no background");
-        let faults = faults(&picture);
-        assert!(faults.is_empty(), "{command}: {faults:#?}");
-    }
-}
-
-#[test]
 fn texts_that_overlap_are_found() {
     let text = |x: u32, text: &str| {
         format!("<text x=\"{x}\" y=\"20\" font-size=\"10\" text-anchor=\"start\">{text}</text>")

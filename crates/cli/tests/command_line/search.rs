@@ -293,7 +293,7 @@ fn what_cannot_be_searched_is_refused_in_one_line() {
         ("--differ --variants baseline,p1 --time 0s", 2, &["'0s'", "--time", "such as 60s"]),
         ("--differ --variants baseline,p1 --on kernel", 4, &["in the model"]),
         ("--differ --variants baseline,p1 --workload folio-ops", 2, &["filemap folio-ops"]),
-        ("--differ --variants baseline,p1 --workload thrash --advice random", 2, &["advice"]),
+        ("--differ --variants baseline,p1 --workload thrash", 2, &["jobs of one file"]),
         ("--differ --variants baseline,p1 --runs 3", 2, &["--runs"]),
         ("--differ --variants baseline,p1 --file-size 1m --map-len 2m", 2, &["map"]),
         ("--differ --variants baseline,baseline", 2, &["the same in all jobs"]),

@@ -84,33 +84,6 @@ impl Direct {
         Direct { counts_unmapped: true, ..self }
     }
 
-    /// Both lists have turns, a batch of each at most, until pages are evicted or `most` pages were
-    /// looked at. What nothing is told of was not looked at: enough is evicted, or what can be.
-    pub fn look<L: Lists>(
-        &mut self,
-        most: PageCount,
-        lists: &mut L,
-        mappings: &ReverseMap,
-        log: &mut impl Log,
-    ) -> Shrunk {
-        let mut shrunk = Shrunk::default();
-        while shrunk.evicted == PageCount(0) && shrunk.kept < most {
-            self.begin_turns(lists);
-            let wanted = (most - shrunk.kept).0.div_ceil(BATCH.0);
-            shrunk += match self.pass_locked(wanted, lists) {
-                0 => match self.step(lists, mappings, log) {
-                    Some(step) => step,
-                    None => break,
-                },
-                batches => {
-                    let pages = PageCount(batches * BATCH.0);
-                    Shrunk { kept: pages, locked: pages, ..Shrunk::default() }
-                }
-            };
-        }
-        shrunk
-    }
-
     /// Both lists have a turn, a batch of each at most. `None`: enough is evicted, or what can be.
     #[inline]
     pub fn step<L: Lists>(
@@ -149,16 +122,6 @@ impl Direct {
         Some(shrunk)
     }
 
-    /// Whether the next step does nothing.
-    pub fn is_done(&self) -> bool {
-        self.state == State::Done
-    }
-
-    /// Pages evicted so far.
-    pub fn evicted(&self) -> PageCount {
-        self.evicted
-    }
-
     /// The next pass begins that looks at anything, if none is under way.
     fn begin_turns(&mut self, lists: &mut impl Lists) {
         while self.state == State::Pass {
@@ -178,25 +141,6 @@ impl Direct {
         }
     }
 
-    /// The turns of whole batches, `most` at most, of which all pages are locked: nothing becomes
-    /// of these, and the active list is not aged between them. Returns how many there were.
-    fn pass_locked(&mut self, most: u64, lists: &mut impl Lists) -> u64 {
-        let most = most.min(self.inactive / BATCH.0);
-        if self.state != State::Turns || most == 0 || self.ages && self.active > 0 {
-            return 0;
-        }
-        let batches = lists.pass_locked(most);
-        if batches > 0 {
-            self.inactive -= batches * BATCH.0;
-            self.skipped |= self.active > 0;
-            self.active = self.active.saturating_sub(batches * BATCH.0);
-            if self.inactive == 0 && self.active == 0 {
-                self.end_pass(lists.refaults());
-            }
-        }
-        batches
-    }
-
     fn end_pass(&mut self, refaults: &mut Refaults) {
         self.state = State::Pass;
         if self.evicted < self.goal && self.priority > 0 {
@@ -208,18 +152,4 @@ impl Direct {
             refaults.end_reclaim();
         }
     }
-}
-
-/// A `direct` reclaim that nothing interrupts. Returns what all its steps did.
-pub fn reclaim<L: Lists>(
-    mut direct: Direct,
-    lists: &mut L,
-    mappings: &ReverseMap,
-    log: &mut impl Log,
-) -> Shrunk {
-    let mut shrunk = Shrunk::default();
-    while let Some(step) = direct.step(lists, mappings, log) {
-        shrunk += step;
-    }
-    shrunk
 }

@@ -90,12 +90,4 @@ pub trait Lists {
     /// the list once at most; [`super::reclaim`] judges them. What becomes active moves the clock
     /// of evictions in the end.
     fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk;
-
-    /// Batches ([`super::reclaim::BATCH`]) at the inactive list's tail of which every page is
-    /// locked, `most` at most, go round the list, as [`Lists::shrink`] would have them go one by
-    /// one. Returns how many there were: none where the implementation does not know.
-    fn pass_locked(&mut self, most: u64) -> u64 {
-        let _ = most;
-        0
-    }
 }

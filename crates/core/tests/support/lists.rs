@@ -5,7 +5,9 @@ use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
-use filemap_core::lru::lists::{Lists, Scan};
+use filemap_core::decision::Log;
+use filemap_core::lru::direct::Direct;
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::machine::part;
@@ -25,6 +27,20 @@ pub fn plain() -> ReverseMap {
 pub fn touch(cache: &mut OneFile, index: u64) {
     let bit = 1 << (index % WORD_PAGES);
     cache.map(index / WORD_PAGES, bit, bit);
+}
+
+/// All steps of a `direct` reclaim. Returns what they did together.
+pub fn reclaim<L: Lists>(
+    mut direct: Direct,
+    lists: &mut L,
+    mappings: &ReverseMap,
+    log: &mut impl Log,
+) -> Shrunk {
+    let mut shrunk = Shrunk::default();
+    while let Some(step) = direct.step(lists, mappings, log) {
+        shrunk += step;
+    }
+    shrunk
 }
 
 /// Looks at the whole inactive list once. Returns the pages evicted and kept.

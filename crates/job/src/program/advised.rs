@@ -51,7 +51,8 @@ impl ProgramSpec {
         if let Some(name) = name.filter(|_| advised.is_empty()) {
             let files = self.file.iter().map(|file| file.name.as_str());
             let mappings = self.mapping.iter().map(|mapping| mapping.name.as_str());
-            let known = files.chain(mappings).collect::<Vec<_>>().join(", ");
+            let known = files.chain(mappings).collect::<BTreeSet<_>>();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
             let text = shorten(name);
             return Err(Error::UnknownName {
                 what: "mapping or file",

@@ -63,6 +63,19 @@ pub enum ProgramError {
         /// The thread.
         name: String,
     },
+    /// A table that is there several times is named by threads that are not there as often.
+    #[error(
+        "'{name}' is of files with a count of {count}, and the thread that names it has {threads}; \
+         give the thread count = {count}"
+    )]
+    OtherCount {
+        /// The name.
+        name: String,
+        /// How often it is there.
+        count: u64,
+        /// The count of the thread, if it has one.
+        threads: String,
+    },
     /// A thread that makes rounds for a time comes to a barrier.
     #[error(
         "thread '{thread}' makes rounds for a time, so it is not known how often it comes to the \

@@ -8,12 +8,13 @@ mod actions;
 mod advice;
 mod advised;
 mod after;
-mod awaited;
 mod barriers;
+mod counted;
 mod error;
 mod keys;
 mod names;
 mod of_one_file;
+mod of_thrash;
 mod placed;
 mod reads;
 mod record;
@@ -33,15 +34,16 @@ use crate::accesses::{Accesses, Reads};
 use crate::elf::Segment;
 use crate::flags::JobSpec;
 use crate::job::{EngineKind, File, Image, Machine, Mapping, Pattern, Phase};
+use crate::random::Rng;
 use crate::size::{format_duration, shorten};
 use crate::workload::Workload;
 
 use self::advice::shown_range;
 pub use self::advice::{Fadvise, Madvise};
 pub use self::after::StepOf;
-pub use self::awaited::Awaited;
 pub use self::error::ProgramError;
 pub use self::keys::{ExistingFile, ProgramSpec};
+pub use self::of_thrash::THRASH;
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
     ThreadRun,
@@ -50,6 +52,9 @@ pub use self::rounds::Rounds;
 pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
+
+/// An odd number that is far from every small one: neighbouring threads draw different numbers.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +92,22 @@ pub struct Program {
     pub barriers: Vec<Barrier>,
     /// Its threads: at least one.
     pub threads: Vec<ProgramThread>,
+    /// Which table of the job file each of them comes of.
+    pub tables: TableOf,
+}
+
+/// The tables of a job file that files, mappings and threads come of, as indexes: one table can
+/// stand for several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableOf {
+    /// Of each file.
+    pub files: Vec<usize>,
+    /// Of each open file.
+    pub opens: Vec<usize>,
+    /// Of each mapping.
+    pub mappings: Vec<usize>,
+    /// Of each thread.
+    pub threads: Vec<usize>,
 }
 
 /// Where threads wait for each other.
@@ -105,6 +126,8 @@ pub struct ProgramThread {
     pub name: String,
     /// Its process, as an index.
     pub process: usize,
+    /// It begins at some time within so many nanoseconds.
+    pub stagger_ns: u64,
     /// How often it takes its steps.
     pub rounds: Rounds,
     /// What it does in a round, in order: at least one step.
@@ -258,6 +281,23 @@ impl Program {
         self.machine.arch.page_size
     }
 
+    /// Whether a table of the job file stands for several files or threads.
+    pub fn is_counted(&self) -> bool {
+        self.spec.file.iter().any(|file| file.count.is_some())
+            || self.spec.thread.iter().any(|thread| thread.count.is_some())
+    }
+
+    /// When thread number `thread` begins, in nanoseconds: the seed decides it.
+    pub fn begins_ns(&self, thread: usize) -> u64 {
+        match self.threads[thread].stagger_ns {
+            0 => 0,
+            stagger_ns => {
+                let mut rng = Rng(self.seed ^ (thread as u64 + 1).wrapping_mul(SPREAD));
+                rng.below(stagger_ns)
+            }
+        }
+    }
+
     /// The steps of all threads, one thread behind the other.
     pub fn steps(&self) -> impl Iterator<Item = &ProgramStep> {
         self.threads.iter().flat_map(|thread| &thread.steps)
@@ -321,7 +361,9 @@ impl Program {
 
     /// What `step` does, in words.
     pub fn shown(&self, step: &ProgramStep) -> String {
-        let mapping = |number: &usize| &self.mappings[*number].name;
+        // That of its table: what one thread of a table does, all of them do.
+        let mapping = |number: &usize| &self.spec.mapping[self.tables.mappings[*number]].name;
+        let open = |number: &usize| &self.spec.open[self.tables.opens[*number]].name;
         match step {
             ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
             ProgramStep::Unmap { mapping: number } => format!("unmap {}", mapping(number)),
@@ -344,12 +386,12 @@ impl Program {
             ProgramStep::Fork => "fork".to_string(),
             ProgramStep::Barrier { barrier } => format!("barrier {}", self.barriers[*barrier].name),
             ProgramStep::Sleep { ns } => format!("sleep {}", format_duration(*ns)),
-            ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
+            ProgramStep::Fadvise { open: of, advice, offset_bytes, len_bytes } => {
                 let range = shown_range(*offset_bytes, *len_bytes);
-                format!("fadvise {}: {}{range}", self.opens[*open].name, advice.name())
+                format!("fadvise {}: {}{range}", open(of), advice.name())
             }
-            ProgramStep::Read { open, accesses, .. } => {
-                let name = &self.opens[*open].name;
+            ProgramStep::Read { open: of, accesses, .. } => {
+                let name = open(of);
                 match &accesses.pattern {
                     Pattern::Listed(list) => format!("read {name}: {} listed", list.pages.len()),
                     pattern => format!("read {name}: {pattern}"),

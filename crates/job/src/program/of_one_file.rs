@@ -3,7 +3,7 @@
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use super::{
     Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep, ProgramThread,
-    Rounds, threads,
+    Rounds, TableOf, threads,
 };
 use crate::flags::JobSpec;
 use crate::job::{Job, Pattern, Phase};
@@ -20,6 +20,7 @@ impl Job {
         let thread = ProgramThread {
             name: "1".to_string(),
             process: 0,
+            stagger_ns: 0,
             rounds: Rounds::Times(1),
             steps: self.phases.iter().map(|phase| self.step(phase)).collect(),
             after: Vec::new(),
@@ -42,6 +43,7 @@ impl Job {
             processes: vec![threads::MAIN.to_string()],
             barriers: Vec::new(),
             threads: vec![thread],
+            tables: TableOf { files: vec![0], opens: vec![0], mappings: vec![0], threads: vec![0] },
         }
     }
 
@@ -84,6 +86,7 @@ impl Job {
             size: spec.file_size.clone().filter(|_| self.file.path.is_none()),
             path: self.file.path.clone(),
             sparse: self.file.sparse && self.file.path.is_none(),
+            count: None,
             found: self.file.path.is_some().then(|| FoundFile {
                 size_bytes: self.file.size_bytes,
                 sparse: self.file.sparse,

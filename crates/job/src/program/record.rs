@@ -1,12 +1,14 @@
 //! What came out of a program.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Program, ProgramSpec};
+use super::{Program, ProgramSpec, TableOf};
 use crate::record::{Counters, PerCounter, SCHEMA};
 use crate::spread::Spread;
-use crate::thrash::Wait;
+use crate::waits::Wait;
 
 /// One program on one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,7 @@ impl ProgramRecord {
         environment: Map<String, Value>,
         runs: Vec<ProgramRun>,
     ) -> Self {
+        let runs: Vec<ProgramRun> = runs.into_iter().map(|run| run.by_table(program)).collect();
         let summary = ProgramSummary::of(&runs);
         let run = runs.first().expect("a record has a run").clone();
         let runs = if runs.len() > 1 { runs } else { Vec::new() };
@@ -140,10 +143,74 @@ pub struct ProgramRun {
     /// Each phase, in order, one thread behind the other. Of a thread that repeats its phases it is
     /// what all rounds did together.
     pub phases: Vec<PhaseRun>,
-    /// How long its threads waited for locks of their process, by lock: [`super::Awaited`]. Those
-    /// that nobody waited for, or of which nothing is known, are left out.
+    /// Where the time of several threads went, by [`crate::waits::Cause`]; those that took none, or
+    /// of which nothing is known, are left out. A kernel tells waits for `mmap_lock` only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
+    /// For how long a kernel told that, in nanoseconds, where it is not all of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced_ns: Option<u64>,
+}
+
+impl ProgramRun {
+    /// The same, where the files, mappings and threads of one table of the job file are one.
+    fn by_table(self, program: &Program) -> ProgramRun {
+        let TableOf { files, mappings, threads, .. } = &program.tables;
+        // A run that a guest has sent is told by table already.
+        let is_by_one = self.files.len() == files.len()
+            && self.mappings.len() == mappings.len()
+            && self.threads.len() == threads.len();
+        if !program.is_counted() || !is_by_one {
+            return self;
+        }
+        let steps: Vec<usize> = program.threads.iter().map(|thread| thread.steps.len()).collect();
+        let phases = threads
+            .iter()
+            .zip(steps)
+            .flat_map(|(table, steps)| (0..steps).map(move |step| (*table, step)));
+        let phases: Vec<(usize, usize)> = phases.collect();
+        let name = |table: &usize, names: &[Option<String>]| {
+            names[*table].clone().unwrap_or((table + 1).to_string())
+        };
+        let names: Vec<Option<String>> =
+            program.spec.thread.iter().map(|thread| thread.name.clone()).collect();
+        ProgramRun {
+            files: together(files, self.files, |table, all: &[FileRun]| FileRun {
+                name: program.spec.file[*table].name.clone(),
+                data_pages_read: all.iter().map(|file| file.data_pages_read).sum(),
+                major_faults: all.iter().map(|file| file.major_faults).sum(),
+                evicted_pages: all.iter().map(|file| file.evicted_pages).sum(),
+                cached: all.iter().map(|file| file.cached).sum(),
+            }),
+            mappings: together(mappings, self.mappings, |table, all: &[MappingRun]| MappingRun {
+                name: program.spec.mapping[*table].name.clone(),
+                counters: sum(all.iter().map(|mapping| &mapping.counters)),
+            }),
+            threads: together(threads, self.threads, |table, all: &[ThreadRun]| ThreadRun {
+                name: name(table, &names),
+                elapsed_ns: all.iter().map(|thread| thread.elapsed_ns).max().flatten(),
+                counters: sum(all.iter().map(|thread| &thread.counters)),
+            }),
+            phases: together(&phases, self.phases, |(table, _), all: &[PhaseRun]| PhaseRun {
+                thread: name(table, &names),
+                does: all[0].does.clone(),
+                elapsed_ns: all.iter().map(|phase| phase.elapsed_ns).sum(),
+                counters: sum(all.iter().map(|phase| &phase.counters)),
+            }),
+            ..self
+        }
+    }
+}
+
+/// What `make` makes of all of one key, in the order in which keys come first.
+fn together<K: Ord, T>(keys: &[K], all: Vec<T>, make: impl Fn(&K, &[T]) -> T) -> Vec<T> {
+    let mut by_key: BTreeMap<&K, Vec<T>> = BTreeMap::new();
+    keys.iter().zip(all).for_each(|(key, one)| by_key.entry(key).or_default().push(one));
+    by_key.iter().map(|(key, all)| make(key, all)).collect()
+}
+
+fn sum<'a>(counters: impl Iterator<Item = &'a Counters>) -> Counters {
+    counters.copied().reduce(|sum, other| sum.and(&other)).unwrap_or_default()
 }
 
 /// What became of one file. What the engine cannot see is `null`.

@@ -24,6 +24,10 @@ pub struct FileSpec {
     /// Without blocks on disk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
+    /// So many files of that size, each for one thread of a table with the same count. What is
+    /// opened and mapped of them is there as often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
     /// What was found at its path: job files do not say it.
     #[serde(skip)]
     pub found: Option<FoundFile>,
@@ -102,10 +106,17 @@ pub struct ThreadSpec {
     /// the first phase, with what it has open and mapped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
+    /// So many threads that do the same: with files that are there as often, each with one of its
+    /// own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Each of them begins at some time within this, such as `100ms`, which the seed decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stagger: Option<String>,
     /// How often it does all of its phases: once if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u64>,
-    /// For how long it begins them again, such as `10s`, instead of a number.
+    /// For how long it does them again and again, such as `10s`, instead of a number.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub lasts: Option<String>,
     /// What it does, in order.

@@ -33,18 +33,19 @@ pub(super) fn take(
         let before = there.mapped.clone();
         let valid = steps(number, &thread.phase, opens, mappings, program, &mut there);
         let valid = valid.and_then(|steps| {
-            let rounds = thread.rounds()?;
+            let (rounds, stagger_ns) = (thread.rounds()?, thread.valid_stagger_ns()?);
             if rounds != Rounds::Times(1) {
                 there.check_round(&before, program)?;
             }
-            Ok((rounds, steps))
+            Ok((rounds, stagger_ns, steps))
         });
-        let (rounds, steps) = valid.map_err(|error| match threads {
+        let (rounds, stagger_ns, steps) = valid.map_err(|error| match threads {
             [_] => error,
             _ => in_table("thread", name, error),
         })?;
         let (name, process) = (name.clone(), of_processes[number]);
-        program.threads.push(ProgramThread { name, process, rounds, steps, after: Vec::new() });
+        let after = Vec::new();
+        program.threads.push(ProgramThread { name, process, stagger_ns, rounds, steps, after });
     }
     barriers::check(program)?;
     after::take(threads, &named, program)

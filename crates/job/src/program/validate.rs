@@ -9,7 +9,7 @@ use super::error::ProgramError;
 use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::threads;
-use super::{Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
+use super::{Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep, TableOf};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
@@ -33,9 +33,11 @@ impl ProgramSpec {
     pub fn validate(&self, host_release: Option<&str>) -> Result<Program, Error> {
         let (rules, machine, seed) = self.of_machine(host_release)?;
         let page_size = machine.arch.page_size;
-        let files = Names::new("file", self.file.iter().map(|file| &file.name), MAX_FILES)?;
-        let opens = Names::new("open", self.open.iter().map(|open| &open.name), MAX_MAPPINGS)?;
-        let names = self.mapping.iter().map(|mapping| &mapping.name);
+        let counted = self.counted()?;
+        let tables = &*counted.spec;
+        let files = Names::new("file", tables.file.iter().map(|file| &file.name), MAX_FILES)?;
+        let opens = Names::new("open", tables.open.iter().map(|open| &open.name), MAX_MAPPINGS)?;
+        let names = tables.mapping.iter().map(|mapping| &mapping.name);
         let mappings = Names::new("mapping", names, MAX_MAPPINGS)?;
         let anonymous = pages("anonymous", &self.anonymous, 0, page_size).map_err(keyed)?;
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
@@ -57,23 +59,34 @@ impl ProgramSpec {
             machine,
             seed,
             anonymous: PageCount(anonymous.unwrap_or(0)),
-            files: self.file.iter().map(|file| file.validate(cold)).collect::<Result<_, _>>()?,
-            opens: self.open.iter().map(|open| open.validate(&files)).collect::<Result<_, _>>()?,
-            mappings: Vec::with_capacity(self.mapping.len()),
+            files: tables.file.iter().map(|file| file.validate(cold)).collect::<Result<_, _>>()?,
+            opens: tables
+                .open
+                .iter()
+                .map(|open| open.validate(&files))
+                .collect::<Result<_, _>>()?,
+            mappings: Vec::with_capacity(tables.mapping.len()),
             cpus,
             processes: Vec::new(),
             barriers: Vec::new(),
-            threads: Vec::with_capacity(self.thread.len()),
+            threads: Vec::with_capacity(tables.thread.len()),
+            tables: TableOf::default(),
         };
-        for mapping in &self.mapping {
+        for mapping in &tables.mapping {
             let valid = mapping
-                .validate(&opens, &program)
+                .validate(&opens, &program, tables)
                 .map_err(|error| in_table("mapping", &mapping.name, error))?;
             program.mappings.push(valid);
         }
         program.check_sizes()?;
-        threads::take(&self.thread, &opens, &mappings, &mut program)?;
+        threads::take(&tables.thread, &opens, &mappings, &mut program)?;
         let parts = program.steps().count() + program.files.len() + program.mappings.len();
+        program.tables = TableOf {
+            files: counted.files,
+            opens: counted.opens,
+            mappings: counted.mappings,
+            threads: counted.threads,
+        };
         let most_runs = (MAX_PHASE_RUNS / parts as u64).clamp(1, MAX_RUNS);
         within("runs", program.runs, 1, most_runs).map_err(keyed)?;
         Ok(program)
@@ -163,11 +176,16 @@ impl OpenSpec {
 }
 
 impl MappingSpec {
-    fn validate(&self, opens: &Names<'_>, program: &Program) -> Result<NamedMapping, Error> {
+    fn validate(
+        &self,
+        opens: &Names<'_>,
+        program: &Program,
+        tables: &ProgramSpec,
+    ) -> Result<NamedMapping, Error> {
         let open = opens.find(&self.open)?;
         let arch = &program.machine.arch;
         if self.elf {
-            return self.of_segments(open, program);
+            return self.of_segments(open, program, tables);
         }
         let file_pages = program.file_pages(program.opens[open].file);
         let offset = pages("offset", &self.offset, 0, arch.page_size)?.unwrap_or(0);
@@ -195,7 +213,12 @@ impl MappingSpec {
     }
 
     /// A mapping of the segments of a program or library.
-    fn of_segments(&self, open: usize, program: &Program) -> Result<NamedMapping, Error> {
+    fn of_segments(
+        &self,
+        open: usize,
+        program: &Program,
+        tables: &ProgramSpec,
+    ) -> Result<NamedMapping, Error> {
         let given = [
             ("offset", self.offset.is_some()),
             ("len", self.len.is_some()),
@@ -207,7 +230,7 @@ impl MappingSpec {
             let remedy = "remove it: the file's segments say what is mapped";
             return Err(Error::KeyConflict { key, other: "'elf'", remedy });
         }
-        let file = &program.spec.file[program.opens[open].file];
+        let file = &tables.file[program.opens[open].file];
         let Some(path) = &file.path else {
             let remedy = "that of a program or shared library, for mappings with elf = true";
             return Err(in_table(

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use filemap_job::program::Program;
-use filemap_job::{Engine, Job, Machine, Thrash};
+use filemap_job::{Engine, Job, Machine};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value};
 
@@ -54,11 +54,8 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     if let Some(job) = Job::received(sent, &release) {
         return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
     }
-    if let Some(program) = Program::received(sent, &release) {
-        return answer::<Program>(run(&program.map_err(|error| wrong(&error))?));
-    }
-    match Thrash::received(sent, &release) {
-        Some(thrash) => answer::<Thrash>(run(&thrash.map_err(|error| wrong(&error))?)),
+    match Program::received(sent, &release) {
+        Some(program) => answer::<Program>(run(&program.map_err(|error| wrong(&error))?)),
         None => Err(wrong("it is of no known form")),
     }
 }

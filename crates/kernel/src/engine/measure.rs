@@ -65,7 +65,6 @@ impl Runnable for Job {
             phases: phases::runs(self, steps, file.whole, major_faults),
             // Null before Linux 6.5.
             cached,
-            thrash: None,
             waits: Vec::new(),
             vmstat: vmstat.map(crate::procstat::VmStat::into_map),
         };

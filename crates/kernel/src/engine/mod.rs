@@ -17,7 +17,6 @@ mod sent;
 mod settings;
 mod stage;
 mod switches;
-mod thrash;
 mod tracer;
 
 use std::fmt::Debug;
@@ -117,7 +116,7 @@ impl<W: Runnable> Engine<W> for Kernel {
     }
 }
 
-/// A job of a form that runs here: of one file, shaped like a program, or a thrash.
+/// A job of a form that runs here: of one file, or shaped like a program.
 pub trait Runnable: Work {
     /// What a child does for it.
     type Process: Debug;

@@ -7,7 +7,7 @@ use filemap_job::program::{
     self, FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep,
     ProgramThread, Protection, Rounds, ThreadRun,
 };
-use filemap_job::thrash::Wait;
+use filemap_job::waits::Wait;
 
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
@@ -78,8 +78,9 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Process {
         segments: of.segments.clone(),
         at_start: of.at_start,
     };
-    let thread = |of: &ProgramThread| ThreadPlan {
+    let thread = |(number, of): (usize, &ProgramThread)| ThreadPlan {
         process: of.process,
+        begins_ns: program.begins_ns(number),
         rounds: of.rounds,
         steps: of.steps.iter().map(|of| step(program, of)).collect(),
         after: of.after.clone(),
@@ -89,7 +90,7 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Process {
         opens: program.opens.iter().map(|open| open.file).collect(),
         mappings: program.mappings.iter().map(area).collect(),
         anonymous: program.anonymous,
-        threads: program.threads.iter().map(thread).collect(),
+        threads: program.threads.iter().enumerate().map(thread).collect(),
         barriers: program.barriers.iter().map(|barrier| barrier.threads).collect(),
         cpus: program.cpus.map(u64::from),
         settle: false,
@@ -209,13 +210,11 @@ impl<'a> Told<'a> {
         // The process's own count leaves out what missed twice, and nobody says in which step.
         let counts_all = own == major_faults;
         let mut before = Some(Left::default());
-        let threads = program.threads.iter().zip(&ran.ended.threads);
-        let rounds = threads.flat_map(|(thread, ended)| vec![ended.rounds; thread.steps.len()]);
-        let steps = program.steps().zip(costs()).zip(rounds).map(|((step, cost), rounds)| {
+        let steps = program.steps().zip(costs()).map(|(step, cost)| {
             // What is about no file reads nothing of one.
             let is_whole = program.file_of(step).is_none_or(|file| whole[file]);
             let counters = Counters {
-                accesses: Some(step.accesses().saturating_mul(rounds)),
+                accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
                 ..phases::counters(cost, before, is_whole)
             };
@@ -290,10 +289,20 @@ impl<'a> Told<'a> {
                 counters: *counters,
             }));
         }
-        let rounds = threads.iter().filter_map(|thread: &ThreadRun| thread.counters.rounds);
+        let has_accesses = |of: &ProgramThread| of.steps.iter().any(|step| step.accesses() > 0);
+        let rounds = threads.iter().zip(&program.threads);
+        let rounds = rounds.filter(|(_, of)| has_accesses(of));
+        let rounds = rounds.filter_map(|(thread, _): (&ThreadRun, _)| thread.counters.rounds);
         let rounds = rounds.reduce(|one, other| one + other);
         let traced = ran.traced.as_ref();
         let causes = traced.into_iter().flat_map(TracedWaits::causes);
+        // What is known of a part of the run only is no count of it.
+        let whole = traced.filter(|traced| traced.until_full.is_none());
+        let kernels = |name: &str| {
+            let change = ran.vmstat.as_ref()?.get(name)?;
+            u64::try_from(change).ok()
+        };
+        let refused = kernels("vma_lock_abort").zip(kernels("vma_lock_miss"));
         ProgramRun {
             elapsed_ns: ran.ended.threads.iter().map(|thread| thread.elapsed_ns).max(),
             counters: Counters {
@@ -302,8 +311,13 @@ impl<'a> Told<'a> {
                 major_faults: self.major_faults,
                 bytes_read: ran.ended.read_bytes,
                 rounds,
-                mmap_lock_shared: traced.map(|traced| traced.shared),
-                mmap_lock_waits: traced.map(|traced| traced.read.count + traced.write.count),
+                retry_mmap_drop: kernels("retry_mmap_drop"),
+                retry_io_miss: kernels("retry_io_miss"),
+                retry_io_miss_tried: kernels("retry_io_miss_tried"),
+                retry_arrival: kernels("retry_arrival").or(whole.map(|of| of.tries.again())),
+                vma_lock_refused: refused.map(|(abort, miss)| abort + miss),
+                mmap_lock_shared: whole.map(|traced| traced.shared),
+                mmap_lock_waits: whole.map(|traced| traced.read.count + traced.write.count),
                 ..self.steps.iter().map(|(.., counted)| *counted).fold(nothing(), add)
             },
             files,
@@ -311,6 +325,7 @@ impl<'a> Told<'a> {
             threads,
             phases,
             waits: causes.filter_map(|(cause, spans)| Wait::of(cause, spans)).collect(),
+            traced_ns: traced.and_then(|traced| Some(traced.until_full?.as_nanos() as u64)),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use filemap_core::series::{Series, Switch};
 use filemap_job::program::{Program, ProgramRun, ProgramSpec, ProgramStep, ProgramThread, Rounds};
-use filemap_job::thrash::{Thrash, Until};
 use filemap_job::{EngineKind, Job, JobSpec, Pattern, Recorded, Run};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,9 +34,6 @@ const MOST_EMULATED_CPUS: u64 = 255;
 /// How many times as long an emulated machine may take, whose CPUs take turns.
 const EMULATED_FACTOR: u64 = 30;
 
-/// How long a job may take of which nobody knows it.
-const UNKNOWN_TIME_NS: u64 = 60_000_000_000;
-
 /// What a guest sent back.
 #[derive(Debug)]
 pub struct Returned<R> {
@@ -53,13 +49,13 @@ pub trait Bootable: Runnable<Record: Serialize + DeserializeOwned> {
     fn cpus(&self) -> u64;
 
     /// Most CPUs that a machine for it may have.
-    fn most_cpus() -> u64 {
-        cpus::allowed()
+    fn most_cpus(&self) -> u64 {
+        if self.takes_turns() { MOST_EMULATED_CPUS } else { cpus::allowed() }
     }
 
     /// Whether its CPUs take turns where the machine is emulated, each for as many instructions as
     /// the others. As threads of this machine, of which some may wait, they have no common time.
-    fn takes_turns() -> bool {
+    fn takes_turns(&self) -> bool {
         false
     }
 
@@ -130,15 +126,26 @@ impl Bootable for Program {
         self.cpus.map_or((self.threads.len() as u64).min(cpus::allowed()), u64::from)
     }
 
+    /// Where threads make rounds for a time: these are compared by how many they make.
+    fn takes_turns(&self) -> bool {
+        let has_time = |thread: &ProgramThread| matches!(thread.rounds, Rounds::For(_));
+        self.threads.len() > 1 && self.threads.iter().any(has_time)
+    }
+
     fn think_ns(&self) -> u64 {
-        self.threads.iter().fold(0, |sum, thread| sum.saturating_add(least_ns(thread)))
+        let each_ns =
+            self.threads.iter().map(|thread| thread.stagger_ns.saturating_add(least_ns(thread)));
+        match self.takes_turns() {
+            true => each_ns.max().unwrap_or(0).saturating_mul(EMULATED_FACTOR),
+            false => each_ns.fold(0, u64::saturating_add),
+        }
     }
 
     fn words(&self) -> String {
         if let Some(flags) = &self.of_flags {
             return words((**flags).clone());
         }
-        let names = self.files.iter().map(|named| named.name.as_str());
+        let names = self.spec.file.iter().map(|file| file.name.as_str());
         format!("files {}, --seed {}", names.collect::<Vec<_>>().join(", "), self.seed)
     }
 
@@ -161,6 +168,7 @@ impl Bootable for Program {
         run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
         run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
         run.waits.clear();
+        run.traced_ns = None;
     }
 }
 
@@ -178,53 +186,6 @@ fn least_ns(thread: &ProgramThread) -> u64 {
     match thread.rounds {
         Rounds::Times(times) => round_ns.saturating_mul(times),
         Rounds::For(ns) => ns.saturating_add(round_ns),
-    }
-}
-
-impl Bootable for Thrash {
-    /// As many as this machine has for its threads, where the job does not say.
-    fn cpus(&self) -> u64 {
-        self.cpus.unwrap_or(self.threads.min(cpus::allowed()))
-    }
-
-    fn most_cpus() -> u64 {
-        MOST_EMULATED_CPUS
-    }
-
-    fn takes_turns() -> bool {
-        true
-    }
-
-    fn think_ns(&self) -> u64 {
-        let time_ns = match self.until {
-            Until::Elapsed(ns) => self.warm_up_ns + ns,
-            Until::Rounds(_) => UNKNOWN_TIME_NS,
-        };
-        time_ns.saturating_mul(EMULATED_FACTOR)
-    }
-
-    fn words(&self) -> String {
-        words(self.to_spec())
-    }
-
-    fn sent(&self) -> Value {
-        let spec = inside(self.to_spec());
-        json!({ "thrash": spec })
-    }
-
-    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
-        let valid =
-            |spec: JobSpec| spec.validate_thrash(Some(release)).map_err(|error| error.to_string());
-        Some(spec(sent.get("thrash")?).and_then(valid))
-    }
-
-    fn forget_times(run: &mut Run) {
-        run.elapsed_ns = None;
-        if let Some(thrash) = &mut run.thrash {
-            thrash.rounds_per_second = None;
-            thrash.waits.clear();
-            thrash.course = None;
-        }
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Ran {
     pub(super) vmstat: Option<VmStat>,
     /// The events that the cgroup counted, if there is one that does.
     pub(super) major_events: Option<u64>,
-    /// What its threads waited for, where there are several and all of it was recorded.
+    /// What its threads waited for, where there are several and this was recorded.
     pub(super) traced: Option<TracedWaits>,
     /// See [`Measured::flushes`].
     pub(super) flushes: Option<Vec<u64>>,
@@ -134,7 +134,6 @@ impl Stage {
         })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let traced = tracer.map(|tracer| tracer.ended(ended.ended_ns)).transpose()?;
-        let traced = traced.filter(|traced| traced.until_full.is_none());
         let major_events = cgroup.as_ref().and_then(major_events);
         let are_known = begins_with_flush && process.is_alone();
         let flushes = are_known.then(|| ended.begun_at_flushes.clone());

@@ -33,20 +33,10 @@ impl Tracer {
         self.trace.start()
     }
 
-    /// Up to now.
-    pub(super) fn stop(&self) -> Result<(), Error> {
-        self.trace.stop()
-    }
-
-    /// What was recorded until it was stopped.
-    pub(super) fn read(&self) -> Result<TracedWaits, Error> {
-        self.trace.read(u64::MAX)
-    }
-
     /// What was recorded up to `ended_ns` by `CLOCK_MONOTONIC`, which is over: threads that end
     /// wait for locks as well.
     pub(super) fn ended(&self, ended_ns: u64) -> Result<TracedWaits, Error> {
-        self.stop()?;
+        self.trace.stop()?;
         self.trace.read(ended_ns)
     }
 }

@@ -5,6 +5,7 @@ use std::mem::size_of;
 use super::barriers::{Barriers, Gate};
 use super::cpus;
 use super::order::Order;
+use super::outcome::COST_WORDS;
 use super::process::Process;
 use super::results::Results;
 use super::shared::{Count, SharedMemory};
@@ -27,7 +28,7 @@ impl Meeting {
     /// For `process`, before it forks the others.
     pub(super) fn of(process: &Process) -> Result<Meeting, Error> {
         let (threads, processes) = (process.threads.len(), process.processes());
-        let words = 2 + 2 * threads + 8 * process.steps().count();
+        let words = 2 + 2 * threads + COST_WORDS * process.steps().count();
         let counts = 2 * threads + processes + 3;
         // Between two kinds a word may be left out.
         let bytes = (words + 8) * size_of::<u64>()

@@ -33,6 +33,7 @@ impl Meter {
         let faults = Faults::of_thread() - faults_before;
         let read_bytes = self.read_bytes().zip(bytes_before).map(|(after, before)| after - before);
         Ok(PhaseCost {
+            accesses: 0,
             minor: faults.minor,
             major: faults.major,
             read_bytes,

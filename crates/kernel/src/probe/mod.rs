@@ -10,6 +10,7 @@ mod bus;
 mod busy;
 mod child;
 pub mod cpus;
+mod deadline;
 mod files;
 mod flushes;
 mod folio_ops;
@@ -31,7 +32,6 @@ mod settle;
 mod shared;
 mod start;
 mod step;
-mod thrash;
 mod thread;
 mod wire;
 
@@ -50,7 +50,6 @@ pub use piped::STARVED_EXIT_CODE;
 pub use plan::{Mapping, Plan};
 pub use process::{Area, Process};
 pub use step::{Step, ThreadPlan};
-pub use thrash::{Progress, Thrash, Thrashing};
 
 pub(crate) use files::raise_limit;
 pub(crate) use piped::killed_by;
@@ -68,7 +67,6 @@ pub fn main_if_child() {
     let first = std::env::args_os().nth(1);
     let main = match first.as_ref().and_then(|argument| argument.to_str()) {
         Some(CHILD_ARGUMENT) => child::main,
-        Some(thrash::ARGUMENT) => thrash::threads::main,
         Some(folio_ops::ARGUMENT) => folio_ops::child::main,
         _ => return,
     };
@@ -77,7 +75,7 @@ pub fn main_if_child() {
 
 /// Whether this process was started as a probe's child.
 pub fn is_child() -> bool {
-    let arguments = [CHILD_ARGUMENT, thrash::ARGUMENT, folio_ops::ARGUMENT];
+    let arguments = [CHILD_ARGUMENT, folio_ops::ARGUMENT];
     std::env::args_os().nth(1).is_some_and(|first| arguments.iter().any(|&own| first == own))
 }
 

@@ -5,9 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::governor::Governor;
 use crate::residency::PageSet;
 
+/// How many words a cost takes.
+pub(super) const COST_WORDS: usize = 9;
+
 /// What one phase cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseCost {
+    /// Accesses that it made.
+    pub accesses: u64,
     /// Minor faults.
     pub minor: u64,
     /// Major faults.
@@ -28,9 +33,10 @@ pub struct PhaseCost {
 
 impl PhaseCost {
     /// As words, in which all ones are what is not known.
-    pub(super) fn to_words(self) -> [u64; 8] {
+    pub(super) fn to_words(self) -> [u64; COST_WORDS] {
         let left = self.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
         [
+            self.accesses,
             self.minor,
             self.major,
             self.read_bytes.unwrap_or(u64::MAX),
@@ -42,10 +48,21 @@ impl PhaseCost {
         ]
     }
 
-    pub(super) fn from_words(words: [u64; 8]) -> PhaseCost {
-        let [minor, major, read_bytes, elapsed_ns, cached, evicted, dropped, counts_waits] = words;
+    pub(super) fn from_words(words: [u64; COST_WORDS]) -> PhaseCost {
+        let [
+            accesses,
+            minor,
+            major,
+            read_bytes,
+            elapsed_ns,
+            cached,
+            evicted,
+            dropped,
+            counts_waits,
+        ] = words;
         let known = |word: u64| Some(word).filter(|&word| word != u64::MAX);
         PhaseCost {
+            accesses,
             minor,
             major,
             read_bytes: known(read_bytes),
@@ -61,6 +78,7 @@ impl PhaseCost {
         let both =
             |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
         PhaseCost {
+            accesses: self.accesses + again.accesses,
             minor: self.minor + again.minor,
             major: self.major + again.major,
             read_bytes: both(self.read_bytes, again.read_bytes),

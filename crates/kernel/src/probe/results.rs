@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::outcome::COST_WORDS;
 use super::process::Process;
 use super::shared::{Count, SharedMemory};
 use super::{EndedThread, PhaseCost};
@@ -12,7 +13,7 @@ pub(super) struct Results {
     /// Rounds of each thread, and when it ended.
     threads: &'static [AtomicU64],
     /// Each step, one thread behind the other.
-    costs: &'static [[AtomicU64; 8]],
+    costs: &'static [[AtomicU64; COST_WORDS]],
     /// Where the steps of each thread begin, and where those of the last end.
     firsts: Vec<usize>,
     ended: &'static Count,
@@ -53,7 +54,7 @@ impl Results {
         let word = |at: usize| self.threads[at].load(Ordering::Relaxed);
         let threads = self.firsts.windows(2).enumerate().map(|(number, steps)| {
             let costs = self.costs[steps[0]..steps[1]].iter();
-            let cost = |words: &[AtomicU64; 8]| {
+            let cost = |words: &[AtomicU64; COST_WORDS]| {
                 PhaseCost::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
             };
             EndedThread {

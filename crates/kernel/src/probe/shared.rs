@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::thread::futex::{Flags, wait, wake};
 
+use super::outcome::COST_WORDS;
 use crate::Error;
 
 /// What may lie in memory that processes share.
@@ -19,7 +20,7 @@ pub(super) unsafe trait Shareable: Sync {}
 // SAFETY: a number, which any bits are.
 unsafe impl Shareable for AtomicU64 {}
 // SAFETY: as above.
-unsafe impl Shareable for [AtomicU64; 8] {}
+unsafe impl Shareable for [AtomicU64; COST_WORDS] {}
 // SAFETY: as above.
 unsafe impl Shareable for Count {}
 

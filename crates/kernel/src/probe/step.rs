@@ -11,6 +11,8 @@ use super::access::Access;
 pub struct ThreadPlan {
     /// Its process: the first is the one that makes the mappings and forks the others.
     pub process: usize,
+    /// When it begins, in nanoseconds.
+    pub begins_ns: u64,
     /// How often it takes its steps.
     pub rounds: Rounds,
     /// Its steps, in order.
@@ -22,7 +24,8 @@ pub struct ThreadPlan {
 impl ThreadPlan {
     /// A thread of the first process that takes `steps` once, and waits for nobody.
     pub fn once(steps: Vec<Step>) -> ThreadPlan {
-        ThreadPlan { process: 0, rounds: Rounds::Times(1), steps, after: Vec::new() }
+        let (rounds, after) = (Rounds::Times(1), Vec::new());
+        ThreadPlan { process: 0, begins_ns: 0, rounds, steps, after }
     }
 }
 

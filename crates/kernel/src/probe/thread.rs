@@ -7,12 +7,13 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use filemap_job::program::{Fadvise, Madvise, Rounds, StepOf};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::busy::Busy;
+use super::deadline::Deadline;
 use super::files::Files;
 use super::flushes::begin_access;
 use super::fork_step::ForkStack;
@@ -45,6 +46,7 @@ pub(super) struct Thread<'a> {
     /// The steps that wait for other threads, as far as they are to come.
     after: &'a [(usize, Vec<StepOf>)],
     fork_stack: Option<ForkStack>,
+    deadline: Deadline,
     meter: Meter,
     busy: Busy,
     buffer: Vec<u8>,
@@ -79,6 +81,7 @@ impl<'a> Thread<'a> {
             plan,
             after: &plan.after,
             fork_stack,
+            deadline: Deadline::NEVER,
             meter,
             busy: Busy::new(steps.iter().any(Step::thinks)),
             buffer,
@@ -108,23 +111,30 @@ impl<'a> Thread<'a> {
 
     /// Takes its steps, as often as it is to. Returns how often that was, and what each cost.
     pub(super) fn run(mut self, shared: &Shared) -> Result<(u64, Vec<PhaseCost>), Error> {
-        let begin = Instant::now();
+        sleep(Duration::from_nanos(self.plan.begins_ns));
+        if let Rounds::For(ns) = self.plan.rounds {
+            self.deadline = Deadline::after(Duration::from_nanos(ns));
+        }
         let mut rounds = 0;
-        while self.plan.rounds.begins(rounds, begin.elapsed().as_nanos() as u64) {
-            self.round(shared)?;
-            rounds += 1;
+        while self.plan.rounds.begins(rounds) && !self.deadline.is_over() {
+            rounds += u64::from(self.round(shared)?);
         }
         Ok((rounds, self.costs))
     }
 
-    fn round(&mut self, shared: &Shared) -> Result<(), Error> {
+    /// Takes each step once. Whether all were done before its time was over.
+    fn round(&mut self, shared: &Shared) -> Result<bool, Error> {
         let order = &shared.meeting.order;
         for (at, step) in self.plan.steps.iter().enumerate() {
+            if self.deadline.is_over() {
+                return Ok(false);
+            }
             if let Some(((_, first), rest)) = self.after.split_first().filter(|(of, _)| of.0 == at)
             {
                 order.wait(first);
                 self.after = rest;
             }
+            let sleep_is_cut = self.cuts_sleep(step);
             let mut cost = self.step(step, shared)?;
             order.done(self.number);
             if self.counts_left {
@@ -132,12 +142,24 @@ impl<'a> Thread<'a> {
                 cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
             }
             self.costs[at] = self.costs[at].and(cost);
+            let asked = if let Step::Accesses { accesses, .. } = step { accesses.len() } else { 0 };
+            if sleep_is_cut || cost.accesses < asked as u64 {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether `step` sleeps for longer than the thread's time lasts.
+    fn cuts_sleep(&self, step: &Step) -> bool {
+        let Step::Sleep(ns) = step else { return false };
+        let asked = Duration::from_nanos(*ns);
+        self.deadline.within(asked) < asked
     }
 
     fn step(&mut self, step: &Step, shared: &Shared) -> Result<PhaseCost, Error> {
         let Shared { process, files, mapped, meeting } = shared;
+        let deadline = self.deadline;
         match step {
             Step::Map(number) => {
                 let open = process.mappings[*number].open;
@@ -156,7 +178,7 @@ impl<'a> Thread<'a> {
                 Ok(())
             }),
             Step::Sleep(ns) => self.meter.phase(|| {
-                sleep(Duration::from_nanos(*ns));
+                sleep(deadline.within(Duration::from_nanos(*ns)));
                 Ok(())
             }),
             Step::Madvise { mapping, advice, first, pages } => {
@@ -204,29 +226,41 @@ impl<'a> Thread<'a> {
         accesses: &[Access],
         think: Duration,
     ) -> Result<PhaseCost, Error> {
-        let Thread { meter, busy, buffer, asked, settles, is_alone, .. } = self;
+        let Thread { meter, busy, buffer, asked, settles, is_alone, deadline, .. } = self;
         let Some(settle) = settles.get_mut(&number) else {
-            return meter.phase(|| {
+            let mut made = 0;
+            let cost = meter.phase(|| {
                 for &access in accesses {
+                    if deadline.is_over() {
+                        break;
+                    }
                     if *is_alone {
                         begin_access();
                     }
                     perform(mapping, file, access, buffer)?;
-                    busy.be(think);
+                    made += 1;
+                    busy.be(deadline.within(think));
                 }
                 Ok(())
             });
+            return cost.map(|cost| PhaseCost { accesses: made, ..cost });
         };
         let mut own = Meter::open();
-        meter.phase(|| {
+        let mut made = 0;
+        let cost = meter.phase(|| {
             for &access in accesses {
+                if deadline.is_over() {
+                    break;
+                }
+                made += 1;
                 perform(mapping, file, access, buffer)?;
                 if asked.anything(&mut own) {
                     settle.after(page_of(mapping, access))?;
                 }
             }
             Ok(())
-        })
+        });
+        cost.map(|cost| PhaseCost { accesses: made, ..cost })
     }
 
     /// Waits until nothing of `pages` pages of a file is being read, where that is wanted.

@@ -12,6 +12,7 @@ mod recording;
 mod runs;
 mod subject;
 mod tracefs;
+mod tries;
 mod waits;
 
 pub use event::{Event, Inode, Tracepoint, parse};

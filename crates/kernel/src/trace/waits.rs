@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use filemap_core::units::PageIndex;
-use filemap_job::program::Awaited;
-use filemap_job::thrash::{Course, Histogram, Tries, WaitCourse};
+use filemap_job::waits::{Cause, Histogram};
 
 use super::event::{Fields, Inode, origin};
 use super::tracefs::{TraceFs, lost_events};
+use super::tries::Tries;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::cpus;
 use crate::{Error, ending};
@@ -31,7 +31,7 @@ const EVENTS: [&str; 3] = [
 const CONTENDS: &str = "lock/contention_begin";
 
 /// What is waited for: the lock shared, and exclusive.
-const CAUSES: [&str; 2] = [Awaited::MmapRead.name(), Awaited::MmapWrite.name()];
+const CAUSES: [&str; 2] = [Cause::MmapRead.name(), Cause::MmapWrite.name()];
 
 /// Room for the events of all CPUs together, in KiB: about a million.
 const BUFFER_KIB: u64 = 96 << 10;
@@ -57,8 +57,6 @@ pub struct TracedWaits {
     pub read: Histogram,
     /// Waits for it exclusive.
     pub write: Histogram,
-    /// Both in the course of what was recorded, by the names of [`TracedWaits::causes`].
-    pub course: Option<WaitCourse>,
     /// Tries of faults.
     pub tries: Tries,
     /// How often `mmap_lock` was taken to share it.
@@ -258,15 +256,13 @@ impl<'a> Reading<'a> {
         };
         let from_ns = first_ns.unwrap_or(0);
         let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
-        let mut course = Course::new(from_ns, last_ns);
         // Since when each thread asks, and for which; `None` while it does not.
         let mut asks: BTreeMap<u32, Option<Asks>> = BTreeMap::new();
         // What each thread looked up last, until it did something that no fault does.
         let mut looked_up: BTreeMap<u32, (usize, PageIndex)> = BTreeMap::new();
-        let mut waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
+        let waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
             let spans = if write { &mut traced.write } else { &mut traced.read };
             spans.add(until_ns - since_ns);
-            course.add(usize::from(write), since_ns, until_ns);
         };
         for (at_ns, pid, said) in self.events {
             if end_ns.is_some_and(|end_ns| at_ns > end_ns) {
@@ -305,7 +301,6 @@ impl<'a> Reading<'a> {
         for Asks { since_ns, write, .. } in asks.into_values().flatten().filter(|of| of.waits) {
             waited(&mut traced, write, since_ns, last_ns);
         }
-        traced.course = course.until(last_ns, CAUSES);
         traced
     }
 }
@@ -364,12 +359,6 @@ mod tests {
         assert_eq!((traced.read.count, traced.read.sum_ns), (1, 1_000_000));
         assert_eq!((traced.tries.faults, traced.tries.tries), (1, 2));
         assert_eq!(traced.until_full, None);
-        let course = traced.course.unwrap();
-        let spent: Vec<u64> = course.causes.iter().map(|of| of.spent_ns.iter().sum()).collect();
-        assert_eq!(spent, [1_000_000, 4_000]);
-        // All of it in 60 intervals: the lock is waited for shared from the second microsecond on.
-        let shared = &course.causes[0].spent_ns;
-        assert_eq!((course.interval_ns, shared.len(), shared[0]), (16_684, 60, 15_684));
     }
 
     #[test]

@@ -12,7 +12,6 @@ mod probing;
 mod processes;
 #[path = "../support/skip.rs"]
 mod skip;
-mod thrashing;
 mod tracing;
 
 use std::fs;
@@ -35,7 +34,7 @@ const FOLIOS: &str = "__folios";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 38] = [
+const TESTS: [Test; 34] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -53,10 +52,6 @@ const TESTS: [Test; 38] = [
     ("a thread begins rounds for so long", processes::lasting),
     ("threads that fork wait for each other", processes::waits),
     ("pages that others map stay", probing::still_cached),
-    ("threads map, read and unmap", thrashing::rounds),
-    ("threads end under a limit", thrashing::limited),
-    ("threads that are killed are an error", thrashing::killed),
-    ("threads that cannot run are refused", thrashing::refusals),
     ("decisions are traced", tracing::traced),
     ("a job is observed in the form that is compared", observing::observed),
     ("a trace that overflows is an error", tracing::overflow),

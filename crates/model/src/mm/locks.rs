@@ -2,7 +2,7 @@
 
 use filemap_core::decision::Lock;
 
-use super::mmap_lock::{Manner, MmapLock, TaskId, Woken};
+use super::mmap_lock::{MmapLock, TaskId, Woken};
 use super::vma_lock::VmaLocks;
 
 /// What became of the wish for a lock.
@@ -39,7 +39,7 @@ impl Locks {
     /// None of them is taken.
     pub fn new() -> Locks {
         Locks {
-            mmap_lock: MmapLock::new(Manner::KERNEL),
+            mmap_lock: MmapLock::default(),
             vmas: VmaLocks::new(),
             vma_writer: None,
             granted: Vec::new(),

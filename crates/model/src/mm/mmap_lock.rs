@@ -30,20 +30,6 @@ pub struct Woken {
     pub has_lock: bool,
 }
 
-/// How the lock departs from the kernel's: for experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manner {
-    /// A reader never waits for a writer that only waits.
-    pub prefers_readers: bool,
-    /// Most readers that one release wakes.
-    pub readers_woken: usize,
-}
-
-impl Manner {
-    /// As the kernel's.
-    pub const KERNEL: Manner = Manner { prefers_readers: false, readers_woken: READERS_WOKEN };
-}
-
 /// A fair reader-writer semaphore.
 ///
 /// Who comes while another waits queues behind it, but for one: a lock that is free while the
@@ -54,9 +40,8 @@ impl Manner {
 ///
 /// Mirrors `rwsem_down_read_slowpath`, `rwsem_down_write_slowpath` and `rwsem_mark_wake`, 6.12 and
 /// 6.18, without the spinning of writers. Test: `tests/mmap_lock.rs`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MmapLock {
-    manner: Manner,
     readers: u32,
     writer: Option<TaskId>,
     queue: VecDeque<Waiter>,
@@ -74,18 +59,11 @@ struct Waiter {
 }
 
 impl MmapLock {
-    /// Free.
-    pub fn new(manner: Manner) -> MmapLock {
-        MmapLock { manner, readers: 0, writer: None, queue: VecDeque::new(), is_handed_off: false }
-    }
-
     /// Asks for the lock to read. `false`: the task waits, and will be woken with the lock.
     pub fn read(&mut self, task: TaskId, now_ns: u64, woken: &mut Vec<Woken>) -> bool {
         let is_free = self.writer.is_none() && self.readers == 0;
-        let passes = self.writer.is_none()
-            && (self.queue.is_empty()
-                || self.manner.prefers_readers
-                || is_free && !self.is_handed_off);
+        let passes =
+            self.writer.is_none() && (self.queue.is_empty() || is_free && !self.is_handed_off);
         if !passes {
             self.queue.push_back(Waiter {
                 task,
@@ -159,7 +137,7 @@ impl MmapLock {
     pub fn downgrade(&mut self, task: TaskId, woken: &mut Vec<Woken>) {
         assert_eq!(self.writer.take(), Some(task), "the writer has the lock");
         self.readers = 1;
-        if self.head() == Some(Want::Read) || self.manner.prefers_readers {
+        if self.head() == Some(Want::Read) {
             self.grant_readers(woken);
         }
     }
@@ -207,11 +185,6 @@ impl MmapLock {
     }
 
     fn wake(&mut self, woken: &mut Vec<Woken>) {
-        if self.manner.prefers_readers && self.queue.iter().any(|waiter| waiter.want == Want::Read)
-        {
-            self.grant_readers(woken);
-            return;
-        }
         match self.queue.front_mut() {
             Some(head) if head.want == Want::Read => self.grant_readers(woken),
             Some(head) if !head.is_woken => {
@@ -225,7 +198,7 @@ impl MmapLock {
     /// The readers of the queue have the lock, as many as one release wakes.
     fn grant_readers(&mut self, woken: &mut Vec<Woken>) {
         let before = woken.len();
-        let most = before + self.manner.readers_woken;
+        let most = before + READERS_WOKEN;
         self.queue.retain(|waiter| {
             let stays = waiter.want == Want::Write || woken.len() >= most;
             if !stays {

@@ -7,7 +7,8 @@ use filemap_core::cache::by_word;
 use filemap_core::decision::{Lock, Log};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageIndex;
-use filemap_job::program::{Awaited, Madvise, ProgramStep};
+use filemap_job::program::{Madvise, ProgramStep};
+use filemap_job::waits::Cause;
 
 use super::cursor::At;
 use super::running::{Running, Space};
@@ -20,6 +21,9 @@ use crate::waiting::Pause;
 pub(super) struct Call<'p> {
     step: &'p ProgramStep,
     stage: Stage,
+    /// How long it is busy with entries before it comes to that, in nanoseconds. The kernel lets
+    /// others run meanwhile.
+    busy_ns: u64,
 }
 
 /// Where a call is.
@@ -43,7 +47,7 @@ enum Stage {
 
 impl<'p> Call<'p> {
     pub(super) fn new(step: &'p ProgramStep) -> Call<'p> {
-        Call { step, stage: Stage::Asks }
+        Call { step, stage: Stage::Asks, busy_ns: 0 }
     }
 
     /// Goes on until it is done, or the thread has to pause.
@@ -53,6 +57,15 @@ impl<'p> Call<'p> {
         running: &mut Running<'_, '_, C, L>,
     ) -> Option<Pause> {
         loop {
+            if self.busy_ns > 0 {
+                self.busy_ns = running.world.think(self.busy_ns);
+                if self.busy_ns > 0 {
+                    return Some(Pause::Turn);
+                }
+                if running.world.profile.cpus_in_turn {
+                    return Some(Pause::Answers);
+                }
+            }
             if self.stage != Stage::Asks && running.world.turn_is_over() {
                 return Some(Pause::InKernel);
             }
@@ -64,7 +77,7 @@ impl<'p> Call<'p> {
                 Stage::Has => {
                     self.stage = Stage::Changes;
                     if self.mark(at, running) == Taken::Waits {
-                        return Some(Pause::Lock(Awaited::VmaFaults));
+                        return Some(Pause::Lock(Cause::VmaFaults));
                     }
                     continue;
                 }
@@ -115,7 +128,7 @@ impl<'p> Call<'p> {
         }
         world.tally.waits += u64::from(!was_woken);
         self.stage = Stage::Again;
-        let lock = if writes { Awaited::MmapWrite } else { Awaited::MmapRead };
+        let lock = if writes { Cause::MmapWrite } else { Cause::MmapRead };
         Err(if was_woken { Pause::StillLock(lock) } else { Pause::Lock(lock) })
     }
 
@@ -155,7 +168,7 @@ impl<'p> Call<'p> {
     }
 
     /// Changes what is mapped, which takes its time.
-    fn change<C: PageCache, L: Log>(&self, at: At, running: &mut Running<'_, '_, C, L>) {
+    fn change<C: PageCache, L: Log>(&mut self, at: At, running: &mut Running<'_, '_, C, L>) {
         let cost = running.world.profile.cost;
         match *self.step {
             ProgramStep::Map { mapping } => {
@@ -179,8 +192,8 @@ impl<'p> Call<'p> {
                 let (row, open, mut task) = running.through(at.process, mapping);
                 let change = Change::Protection(protection);
                 task.change(row.only(), (from, from + pages), change, open);
-                let entries_ns = cost.entry_ns.saturating_mul(entries);
-                running.world.pass(cost.call_ns.saturating_add(entries_ns));
+                running.world.pass(cost.call_ns);
+                self.busy_ns = cost.entry_ns.saturating_mul(entries);
             }
             ProgramStep::Fork => {
                 running.forks(at.process);
@@ -193,7 +206,7 @@ impl<'p> Call<'p> {
 
     /// Drops the lock, as far as the call is done with it. What comes next, if anything does.
     fn drop_lock<C: PageCache, L: Log>(
-        &self,
+        &mut self,
         at: At,
         running: &mut Running<'_, '_, C, L>,
     ) -> Option<Stage> {
@@ -215,7 +228,7 @@ impl<'p> Call<'p> {
                 let part = (whole.pgoff, whole.end());
                 let entries = entries(at.process, mapping, part, running);
                 running.unmap(at.process, mapping);
-                running.world.pass(cost.entry_ns.saturating_mul(entries));
+                self.busy_ns = cost.entry_ns.saturating_mul(entries);
                 Some(Stage::Zaps)
             }
             ProgramStep::Fork => {
@@ -235,7 +248,7 @@ fn all_vmas(row: &Row) -> Vec<u64> {
     row.areas().iter().flat_map(of_area).collect()
 }
 
-/// Entries that map the pages `from..end` of a mapping.
+/// Entries that map the pages `from..end` of a mapping, or private copies of them.
 fn entries<C: PageCache, L: Log>(
     process: usize,
     mapping: usize,
@@ -250,7 +263,8 @@ fn entries<C: PageCache, L: Log>(
     for word in words {
         while masks.next_if(|(at, _)| *at < word).is_some() {}
         let mask = masks.peek().filter(|(at, _)| *at == word).map_or(0, |(_, mask)| *mask);
-        entries += u64::from((file.pages(word, mask).mapped & mask).count_ones());
+        let pages = file.pages(word, mask);
+        entries += u64::from(((pages.mapped | pages.copied) & mask).count_ones());
     }
     entries
 }

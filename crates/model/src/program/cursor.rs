@@ -34,6 +34,10 @@ pub struct Cursor<'p> {
     /// The step that has begun.
     doing: Option<Doing<'p>>,
     began_ns: u64,
+    /// When its first step begins, at the earliest.
+    begins_ns: u64,
+    /// When its time is over, where it has one.
+    ends_ns: u64,
     /// What the step had counted when the thread paused.
     tally: Tally,
 }
@@ -100,8 +104,8 @@ struct Thinking {
 }
 
 impl<'p> Cursor<'p> {
-    /// The thread numbered `thread`, before its first step.
-    pub fn new(thread: usize, of: &'p ProgramThread) -> Cursor<'p> {
+    /// The thread numbered `thread`, before its first step, which begins at `begins_ns`.
+    pub fn new(thread: usize, of: &'p ProgramThread, begins_ns: u64) -> Cursor<'p> {
         Cursor {
             at: At { thread, process: of.process, step: 0 },
             of,
@@ -110,6 +114,8 @@ impl<'p> Cursor<'p> {
             spans_ns: None,
             doing: None,
             began_ns: 0,
+            begins_ns,
+            ends_ns: u64::MAX,
             tally: Tally::default(),
         }
     }
@@ -134,6 +140,7 @@ impl<'p> Cursor<'p> {
         running: &mut Running<'p, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         running.world.tally = self.tally;
+        running.world.ends_ns = self.ends_ns;
         let pause = self.take_steps(running)?;
         self.tally = running.world.tally;
         Ok(pause)
@@ -148,11 +155,19 @@ impl<'p> Cursor<'p> {
                 if running.world.turn_is_over() {
                     return Ok(Some(Pause::Turn));
                 }
+                if running.world.now_ns() < self.begins_ns {
+                    return Ok(Some(Pause::Sleep(self.begins_ns)));
+                }
                 let Some(step) = self.next(running.world.now_ns()) else { return Ok(None) };
                 if !running.order.begins(self.at.thread) {
                     return Ok(Some(Pause::Step));
                 }
                 self.began_ns = running.world.now_ns();
+                if self.spans_ns.is_none() {
+                    self.ends_ns = self.of.rounds.end_ns(self.began_ns);
+                    running.world.ends_ns = self.ends_ns;
+                    self.spans_ns = Some((self.began_ns, self.began_ns));
+                }
                 self.doing = Some(begin(self.at, step, running));
                 continue;
             };
@@ -171,9 +186,11 @@ impl<'p> Cursor<'p> {
 
     /// The next step, of the next round where that begins; `None` where all is done.
     fn next(&mut self, now_ns: u64) -> Option<&'p ProgramStep> {
+        if now_ns >= self.ends_ns {
+            return None;
+        }
         if self.at.step == self.of.steps.len() {
-            let elapsed_ns = self.spans_ns.map_or(0, |(began_ns, _)| now_ns - began_ns);
-            if !self.of.rounds.begins(self.rounds, elapsed_ns) {
+            if !self.of.rounds.begins(self.rounds) {
                 return None;
             }
             self.at.step = 0;
@@ -191,7 +208,8 @@ impl<'p> Cursor<'p> {
         self.spans_ns = Some((first_ns, ended_ns));
         self.doing = None;
         self.at.step += 1;
-        self.rounds += u64::from(self.at.step == self.of.steps.len());
+        let is_complete = self.at.step == self.of.steps.len() && ended_ns < self.ends_ns;
+        self.rounds += u64::from(is_complete);
         let free = running.order.done(self.at.thread);
         free.iter().for_each(|thread| running.world.waiting.wake(*thread, ended_ns));
         !free.is_empty()
@@ -242,7 +260,10 @@ fn begin<'p, C: PageCache, L: Log>(
             })
         }
         ProgramStep::Barrier { barrier } => Doing::Barrier { barrier, has_come: false },
-        ProgramStep::Sleep { ns } => Doing::Sleeps(running.world.now_ns().saturating_add(ns)),
+        ProgramStep::Sleep { ns } => {
+            let until_ns = running.world.now_ns().saturating_add(ns);
+            Doing::Sleeps(until_ns.min(running.world.ends_ns))
+        }
     }
 }
 
@@ -353,6 +374,9 @@ impl Touches<'_> {
             if !self.thinking.is_over(task.world) {
                 return Came::Turn;
             }
+            if task.world.time_is_over() {
+                return Came::End;
+            }
             let Some(page) = self.next.take().or_else(|| self.pages.next()) else {
                 return Came::End;
             };
@@ -429,6 +453,9 @@ impl ReadCalls {
             if !self.thinking.is_over(task.world) {
                 return Ok(Some(Pause::Turn));
             }
+            if task.world.time_is_over() {
+                return Ok(None);
+            }
             let block = self.next.take().or_else(|| self.blocks.next());
             let Some(block) = block else { return Ok(None) };
             if task.world.turn_is_over() {
@@ -456,7 +483,8 @@ impl Thinking {
     /// slice ends first.
     fn is_over<C: PageCache, L: Log>(&mut self, world: &mut World<'_, C, L>) -> bool {
         if self.left_ns > 0 {
-            self.left_ns = world.think(self.left_ns);
+            let until_ns = world.ends_ns.saturating_sub(world.now_ns());
+            self.left_ns = world.think(self.left_ns.min(until_ns));
             if self.left_ns > 0 {
                 return false;
             }

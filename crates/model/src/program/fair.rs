@@ -8,8 +8,18 @@
 
 use std::collections::BTreeSet;
 
-/// The slice that a thread asks for: 0.7 ms times 1 + log2 of the CPUs, here of 2.
-const SLICE_NS: i64 = 1_400_000;
+/// The slice that a thread asks for on one CPU.
+const BASE_SLICE_NS: i64 = 700_000;
+
+/// With more CPUs than these it does not grow any more.
+const MOST_CPUS: usize = 8;
+
+/// The slice that a thread asks for on one of so many CPUs.
+///
+/// Mirrors `get_update_sysctl_factor`, 6.18. Test: `tests/threads.rs`.
+fn slice_ns(cpus: usize) -> i64 {
+    BASE_SLICE_NS * (1 + i64::from(cpus.clamp(1, MOST_CPUS).ilog2()))
+}
 
 /// Period of the timer tick with HZ=250.
 pub const TICK_NS: u64 = 4_000_000;
@@ -31,8 +41,9 @@ pub struct Entity {
 }
 
 /// A CPU's run queue (`cfs_rq`).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Queue {
+    slice_ns: i64,
     current: Option<usize>,
     /// Since when the current thread's time is not counted yet.
     since_ns: u64,
@@ -47,6 +58,20 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// Nobody waits for one of so many CPUs.
+    pub fn new(cpus: usize) -> Queue {
+        Queue {
+            slice_ns: slice_ns(cpus),
+            current: None,
+            since_ns: 0,
+            protected_ns: 0,
+            waiting: BTreeSet::new(),
+            waiting_ran_ns: 0,
+            mean_ns: 0,
+            came: 0,
+        }
+    }
+
     /// Whether the CPU has nothing to do.
     pub fn is_idle(&self) -> bool {
         self.current.is_none()
@@ -100,7 +125,7 @@ impl Queue {
         if let Some(current) = self.current {
             let entity = &mut entities[current];
             if entity.ran_ns >= entity.deadline_ns {
-                entity.deadline_ns = entity.ran_ns + SLICE_NS;
+                entity.deadline_ns = entity.ran_ns + self.slice_ns;
             }
         }
         is_over
@@ -152,12 +177,12 @@ impl Queue {
         }
     }
 
-    /// Takes a thread that waits, for a CPU that has nothing to do.
+    /// Takes a thread that waits, for a CPU that has less to do.
     pub fn give_away(&mut self, now_ns: u64, entities: &mut [Entity]) -> Option<usize> {
         self.advance(now_ns, entities);
         let awake = |(_, _, thread): &&(i64, u64, usize)| !entities[*thread].is_delayed;
         let thread = self.waiting.iter().find(awake)?.2;
-        // In an empty queue it is neither ahead nor behind.
+        // In its new queue it is neither ahead nor behind.
         self.remove(thread, entities);
         Some(thread)
     }
@@ -219,7 +244,7 @@ impl Queue {
         let lag_ns = self.members().map_or(0, |members| lag_ns * (members + 1) / members);
         self.came += 1;
         let ran_ns = self.mean_ns - lag_ns;
-        let deadline_ns = ran_ns + SLICE_NS;
+        let deadline_ns = ran_ns + self.slice_ns;
         entities[thread] =
             Entity { ran_ns, deadline_ns, came: self.came, lag_ns: 0, is_delayed: false };
         self.insert(thread, entities);
@@ -249,7 +274,7 @@ mod tests {
     /// A queue with a thread for each of `ran_ms`, of which the first has the CPU.
     fn queue(ran_ms: &[i64]) -> (Queue, Vec<Entity>) {
         let mut entities = vec![Entity::default(); ran_ms.len()];
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(2);
         for (thread, ran_ms) in ran_ms.iter().enumerate() {
             queue.wake(thread, false, 0, &mut entities);
             if thread == 0 {
@@ -257,7 +282,7 @@ mod tests {
             } else {
                 queue.remove(thread, &entities);
                 entities[thread].ran_ns = ran_ms * MS as i64;
-                entities[thread].deadline_ns = entities[thread].ran_ns + SLICE_NS;
+                entities[thread].deadline_ns = entities[thread].ran_ns + queue.slice_ns;
                 queue.insert(thread, &entities);
             }
         }

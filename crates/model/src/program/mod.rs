@@ -9,6 +9,8 @@ mod populate;
 mod record;
 mod running;
 mod schedule;
+mod spent;
+mod stream;
 
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;

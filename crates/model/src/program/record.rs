@@ -6,12 +6,12 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageIndex};
 use filemap_job::Counters;
 use filemap_job::program::{
-    Awaited, FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, Rounds, ThreadRun,
+    FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, Rounds, ThreadRun,
 };
-use filemap_job::thrash::Wait;
 
 use super::cursor::Cursor;
 use super::running::Running;
+use super::spent::Spent;
 use crate::tally::Tally;
 use crate::world::Timing;
 
@@ -66,7 +66,8 @@ pub fn of<C: PageCache, L: Log>(
                 counters: sum.counters(),
             });
         }
-        in_all.add(&by_thread);
+        let has_accesses = thread.steps.iter().any(|step| step.accesses() > 0);
+        in_all.add(&Sum { rounds: rounds.filter(|_| has_accesses), ..by_thread });
         threads.push(ThreadRun {
             name: thread.name.clone(),
             elapsed_ns: done.spans_ns.map(|(_, ended_ns)| ended_ns).filter(|_| timed),
@@ -92,16 +93,17 @@ pub fn of<C: PageCache, L: Log>(
         .iter()
         .zip(&by_mapping)
         .map(|(mapping, sum)| MappingRun { name: mapping.name.clone(), counters: sum.counters() });
-    let waits = Awaited::ALL.iter().zip(&running.waits);
-    let waits = waits.filter_map(|(awaited, spans)| Wait::of(awaited.name(), spans));
+    let spent = running.spent.as_ref();
+    let elapsed_ns = threads.iter().filter_map(|thread| thread.elapsed_ns).max();
     ProgramRun {
-        elapsed_ns: threads.iter().filter_map(|thread| thread.elapsed_ns).max(),
+        elapsed_ns,
         counters: in_all.counters(),
         files,
         mappings: mappings.collect(),
         threads,
         phases,
-        waits: waits.collect(),
+        waits: spent.map_or(Vec::new(), Spent::waits),
+        traced_ns: None,
     }
 }
 

@@ -9,10 +9,10 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
-use filemap_job::program::{Awaited, Fadvise, Madvise, Program, ProgramStep};
-use filemap_job::thrash::Histogram;
+use filemap_job::program::{Fadvise, Madvise, Program, ProgramStep};
 
 use super::order::{Barriers, Order};
+use super::spent::Spent;
 use crate::Error;
 use crate::device::Device;
 use crate::flushes::Flushes;
@@ -42,8 +42,8 @@ pub(super) struct Running<'p, 'a, C, L> {
     pub(super) starts: Vec<Vpn>,
     pub(super) order: Order<'p>,
     pub(super) barriers: Barriers,
-    /// How long tasks waited for locks, in the order of [`Awaited::ALL`].
-    pub(super) waits: [Histogram; Awaited::ALL.len()],
+    /// Where the time of several threads goes.
+    pub(super) spent: Option<Spent>,
 }
 
 /// An error, and the step that it ended: the indexes of the thread and of the step in it.
@@ -72,10 +72,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         cache: C,
         log: &'a mut L,
     ) -> Running<'p, 'a, C, L> {
-        let files = program.files.len();
+        let (files, threads) = (program.files.len(), program.threads.len());
         let device = |sparse| Device::new(setup::device(sparse, profile), program.page_size());
         let mut memory = Memory::new(&program.machine, program.rules, files, cache, flushes);
-        if program.threads.len() > 1 {
+        if threads > 1 {
             memory = memory.owing(&program.machine);
         }
         memory.hold(program.anonymous);
@@ -102,7 +102,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             starts: starts(program),
             order: Order::new(&program.threads),
             barriers: Barriers::new(program),
-            waits: Default::default(),
+            spent: (threads > 1).then(|| Spent::new(threads)),
         };
         for (process, number) in mapped_at_start(program) {
             running.map(process, number);

@@ -5,12 +5,13 @@ use std::collections::BinaryHeap;
 
 use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
-use filemap_job::program::Awaited;
+use filemap_job::waits::Cause;
 
 use super::cursor::Cursor;
 use super::fair::{Entity, Queue, TICK_NS};
 use super::running::{Running, Stopped};
-use crate::profile::Cost;
+use super::stream::Stream;
+use crate::profile::Profile;
 use crate::waiting::{Pause, Woken};
 
 /// Runs the threads of a program. Returns what the steps of each did.
@@ -20,28 +21,28 @@ use crate::waiting::{Pause, Woken};
 pub fn run<'p, C: PageCache, L: Log>(
     running: &mut Running<'p, '_, C, L>,
 ) -> Result<Vec<Cursor<'p>>, Stopped> {
-    let threads = running.program.threads.iter().enumerate();
-    let mut cursors: Vec<_> = threads.map(|(number, thread)| Cursor::new(number, thread)).collect();
-    let cpus = running.program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
-    let cost = &running.world.profile.cost;
-    let mut schedule = Schedule::new(cursors.len(), cpus, cost);
+    let program = running.program;
+    let threads = program.threads.iter().enumerate();
+    let threads =
+        threads.map(|(number, thread)| Cursor::new(number, thread, program.begins_ns(number)));
+    let mut cursors: Vec<_> = threads.collect();
+    let cpus = program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
+    let mut schedule = Schedule::new(cursors.len(), cpus, running.world.profile);
     let mut left = cursors.len();
-    let mut idle = vec![Idle { since_ns: 0, wait: Some(Wait::Cpu) }; left];
-    // The last wait of each thread for a lock, until it is known to have ended.
-    let mut of_lock: Vec<Option<LockWait>> = vec![None; left];
+    let waits_for_cpu = (Cause::RunQueue, Some(Wait::Cpu));
+    let mut idle = vec![Idle { since_ns: 0, waits: waits_for_cpu }; left];
     running.world.is_alone = left == 1;
     loop {
         for woken in running.world.waiting.take_woken() {
-            let Idle { since_ns, wait } = idle[woken.task];
-            let waited_ns = woken.at_ns.saturating_sub(since_ns);
+            let Idle { since_ns, waits: (cause, wait) } = idle[woken.task];
             if let Some(wait) = wait {
+                let waited_ns = woken.at_ns.saturating_sub(since_ns);
                 running.world.log.waited(woken.task, wait, waited_ns);
             }
-            if let Some(lock) = wait.and_then(awaited) {
-                let so_far = of_lock[woken.task].map_or(0, |wait| wait.ns);
-                of_lock[woken.task] = Some(LockWait { lock, ns: so_far + waited_ns });
+            if let Some(spent) = &mut running.spent {
+                spent.add(woken.task, cause, since_ns, woken.at_ns);
             }
-            idle[woken.task] = Idle { since_ns: woken.at_ns, wait: Some(Wait::Cpu) };
+            idle[woken.task] = Idle { since_ns: woken.at_ns, waits: waits_for_cpu };
             schedule.wake(&woken);
         }
         let is_first = |arrives_ns: &u64| schedule.next_ns().is_none_or(|ns| *arrives_ns <= ns);
@@ -53,37 +54,38 @@ pub fn run<'p, C: PageCache, L: Log>(
             running.world.waiting.wake(woken.task, woken.at_ns);
             continue;
         }
-        let Some((thread, now_ns)) = schedule.take() else { break };
-        let waited_ns = now_ns.saturating_sub(idle[thread].since_ns);
+        let Some((thread, from_ns)) = schedule.take() else { break };
+        let waited_ns = from_ns.saturating_sub(idle[thread].since_ns);
         if waited_ns > 0 {
             running.world.log.waited(thread, Wait::Cpu, waited_ns);
         }
-        let turn_ns = schedule.turn_ns(thread, now_ns);
-        let until_ns = schedule.next_ns().map_or(turn_ns, |next_ns| next_ns.min(turn_ns));
-        running.world.begin_turn(thread, now_ns, until_ns, turn_ns);
+        let turn_ns = schedule.turn_ns(thread, from_ns);
+        let until_ns = schedule.until_ns().map_or(turn_ns, |next_ns| next_ns.min(turn_ns));
+        running.world.begin_turn(thread, from_ns, until_ns, turn_ns);
         let cursor = &mut cursors[thread];
         running.enter(cursor.process());
         let pause = cursor.go_on(running);
         let pause = pause.map_err(|error| Stopped { error, thread, step: cursor.step() })?;
         let now_ns = running.world.now_ns();
-        if !matches!(pause, Some(Pause::StillLock(_)))
-            && let Some(LockWait { lock, ns }) = of_lock[thread].take()
-        {
-            running.waits[lock as usize].add(ns);
+        schedule.went_on(now_ns);
+        if let Some(spent) = &mut running.spent {
+            spent.add(thread, idle[thread].waits.0, idle[thread].since_ns, from_ns);
+            if !matches!(pause, Some(Pause::StillLock(_))) {
+                spent.has_lock(thread);
+            }
+            let reclaims_ns = now_ns.saturating_sub(running.world.reclaimed_ns).max(from_ns);
+            spent.add(thread, Cause::Running, from_ns, reclaims_ns);
+            spent.add(thread, Cause::Reclaim, reclaims_ns, now_ns);
         }
-        let wait = match pause {
-            Some(Pause::Folio(file, index)) => Some(Wait::Page(file, index)),
-            Some(Pause::Room) => Some(Wait::Room),
-            Some(Pause::Step) => Some(Wait::Step),
-            Some(Pause::Lock(lock) | Pause::StillLock(lock)) => Some(wait_for(lock)),
-            Some(Pause::Sleep(_)) => None,
-            Some(Pause::Turn | Pause::InKernel) | None => Some(Wait::Cpu),
-        };
-        idle[thread] = Idle { since_ns: now_ns, wait };
+        idle[thread] = Idle { since_ns: now_ns, waits: pause.map_or(waits_for_cpu, waits) };
         match pause {
             Some(Pause::Turn) => schedule.push(thread, now_ns),
+            Some(Pause::Answers) => {
+                schedule.stream.iter_mut().for_each(Stream::spins);
+                schedule.push(thread, now_ns);
+            }
             Some(Pause::InKernel) => {
-                schedule.keeps[thread] = true;
+                schedule.keeps[thread] = !running.world.profile.voluntary_preemption;
                 schedule.push(thread, now_ns);
             }
             Some(Pause::Folio(file, index)) => {
@@ -97,7 +99,7 @@ pub fn run<'p, C: PageCache, L: Log>(
             Some(Pause::Step | Pause::Lock(_) | Pause::StillLock(_)) => {
                 schedule.sleep(thread, now_ns)
             }
-            Some(Pause::Sleep(until_ns)) => {
+            Some(Pause::Sleep(until_ns) | Pause::Throttled(until_ns)) => {
                 schedule.sleep(thread, now_ns);
                 schedule.timers.push(Reverse((until_ns, thread)));
             }
@@ -112,32 +114,35 @@ pub fn run<'p, C: PageCache, L: Log>(
     Ok(cursors)
 }
 
-/// The wait for `lock`.
-fn wait_for(lock: Awaited) -> Wait {
-    match lock {
-        Awaited::MmapRead => Wait::MmapRead,
-        Awaited::MmapWrite => Wait::MmapWrite,
-        Awaited::VmaFaults => Wait::VmaFaults,
+/// What a thread waits for that has paused, and what a log calls that.
+fn waits(pause: Pause) -> (Cause, Option<Wait>) {
+    match pause {
+        Pause::Turn | Pause::InKernel => (Cause::RunQueue, Some(Wait::Cpu)),
+        // It spins.
+        Pause::Answers => (Cause::Running, Some(Wait::Cpu)),
+        Pause::Folio(file, index) => (Cause::Device, Some(Wait::Page(file, index))),
+        Pause::Room => (Cause::Room, Some(Wait::Room)),
+        Pause::Step => (Cause::Threads, Some(Wait::Step)),
+        Pause::Lock(lock) | Pause::StillLock(lock) => (lock, Some(wait_for(lock))),
+        Pause::Sleep(_) => (Cause::Asleep, None),
+        Pause::Throttled(_) => (Cause::Throttled, None),
     }
 }
 
-/// The lock that a task waited for, if it was one.
-fn awaited(wait: Wait) -> Option<Awaited> {
-    Awaited::ALL.into_iter().find(|lock| wait_for(*lock) == wait)
+/// What a log calls the wait for `lock`.
+fn wait_for(lock: Cause) -> Wait {
+    match lock {
+        Cause::MmapWrite => Wait::MmapWrite,
+        Cause::VmaFaults => Wait::VmaFaults,
+        _ => Wait::MmapRead,
+    }
 }
 
-/// A wait for a lock, which a thread may be woken from more than once.
-#[derive(Clone, Copy, Debug)]
-struct LockWait {
-    lock: Awaited,
-    ns: u64,
-}
-
-/// Since when a thread has not gone on, and what it waits for, where it does not sleep.
+/// Since when a thread has not gone on, and what it waits for.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     since_ns: u64,
-    wait: Option<Wait>,
+    waits: (Cause, Option<Wait>),
 }
 
 /// The CPUs, and the threads that have one: which goes on first is decided by time, and at the
@@ -160,6 +165,8 @@ struct Schedule {
     /// What it takes a CPU to change to another thread, and one that was idle to run one.
     switch_ns: u64,
     wake_latency_ns: u64,
+    /// The instructions of all CPUs, where these run in turn.
+    stream: Option<Stream>,
 }
 
 #[derive(Debug)]
@@ -168,13 +175,19 @@ struct Cpu {
     /// The thread that has the CPU has to let the scheduler choose.
     chooses: bool,
     ticks_ns: u64,
+    /// When it looks next whether others have more to do.
+    balances_ns: u64,
 }
+
+/// A CPU that is busy looks so often, times the number of CPUs.
+const BALANCE_NS: u64 = 16_000_000;
 
 impl Schedule {
     /// All threads begin at time 0, in order: those for which there is no CPU each behind the one
     /// before it, when that begins.
-    fn new(threads: usize, cpus: usize, cost: &Cost) -> Schedule {
-        let cpu = |_| Cpu { queue: Queue::default(), chooses: false, ticks_ns: TICK_NS };
+    fn new(threads: usize, cpus: usize, profile: &Profile) -> Schedule {
+        let cpu =
+            |_| Cpu { queue: Queue::new(cpus), chooses: false, ticks_ns: TICK_NS, balances_ns: 0 };
         let mut schedule = Schedule {
             with_cpu: BinaryHeap::with_capacity(cpus.min(threads)),
             came: 0,
@@ -184,8 +197,9 @@ impl Schedule {
             cpu_of: (0..threads).map(|thread| thread % cpus).collect(),
             begun: 0,
             keeps: vec![false; threads],
-            switch_ns: cost.switch_ns,
-            wake_latency_ns: cost.wake_latency_ns,
+            switch_ns: profile.cost.switch_ns,
+            wake_latency_ns: profile.cost.wake_latency_ns,
+            stream: profile.cpus_in_turn.then(|| Stream::new(cpus, profile.cost.switch_ns)),
         };
         while schedule.begun < threads.min(cpus) {
             schedule.begin_next(0);
@@ -195,15 +209,40 @@ impl Schedule {
 
     /// When the next thread goes on, or wakes up.
     fn next_ns(&self) -> Option<u64> {
-        let goes_on = self.with_cpu.peek().map(|Reverse((now_ns, ..))| *now_ns);
-        let wakes_up = self.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
-        goes_on.into_iter().chain(wakes_up).min()
+        self.goes_on_ns().into_iter().chain(self.wakes_up_ns()).min()
+    }
+
+    /// When something comes before what the thread does that was taken. Where CPUs run in turn, no
+    /// other thread does.
+    fn until_ns(&self) -> Option<u64> {
+        match self.stream {
+            Some(_) => self.wakes_up_ns(),
+            None => self.next_ns(),
+        }
+    }
+
+    fn goes_on_ns(&self) -> Option<u64> {
+        match &self.stream {
+            None => self.with_cpu.peek().map(|Reverse((now_ns, ..))| *now_ns),
+            Some(stream) => stream.next_ns(),
+        }
+    }
+
+    fn wakes_up_ns(&self) -> Option<u64> {
+        self.timers.peek().map(|Reverse((at_ns, _))| *at_ns)
+    }
+
+    /// The thread that was taken has done something until `now_ns`.
+    fn went_on(&mut self, now_ns: u64) {
+        if let Some(stream) = &mut self.stream {
+            stream.went_on(now_ns);
+        }
     }
 
     /// The thread that wakes up before another one goes on.
     fn wakes_up(&mut self) -> Option<Woken> {
         let Reverse((at_ns, task)) = *self.timers.peek()?;
-        if self.with_cpu.peek().is_some_and(|Reverse((now_ns, ..))| *now_ns < at_ns) {
+        if self.goes_on_ns().is_some_and(|now_ns| now_ns < at_ns) {
             return None;
         }
         self.timers.pop();
@@ -213,12 +252,19 @@ impl Schedule {
     /// The next thread, and its time. One whose turn on its CPU is over waits for the next.
     fn take(&mut self) -> Option<(usize, u64)> {
         loop {
-            let Reverse((now_ns, _, thread)) = self.with_cpu.pop()?;
-            let cpu = &mut self.cpus[self.cpu_of[thread]];
+            let next = match &mut self.stream {
+                None => self.with_cpu.pop().map(|Reverse((now_ns, _, thread))| (now_ns, thread)),
+                Some(stream) => stream.take(),
+            };
+            let (now_ns, thread) = next?;
+            let number = self.cpu_of[thread];
+            let cpu = &mut self.cpus[number];
             if now_ns >= cpu.ticks_ns {
                 cpu.ticks_ns = now_ns - now_ns % TICK_NS + TICK_NS;
                 cpu.chooses |= cpu.queue.tick(now_ns, &mut self.entities);
+                self.balance_if_due(number, now_ns);
             }
+            let cpu = &mut self.cpus[number];
             let keeps = std::mem::take(&mut self.keeps[thread]);
             if !keeps && std::mem::take(&mut cpu.chooses) {
                 let next = cpu.queue.schedule(now_ns, &mut self.entities);
@@ -238,7 +284,8 @@ impl Schedule {
         if cpu.chooses {
             return now_ns;
         }
-        if cpu.queue.waiting() > 0 { cpu.ticks_ns } else { u64::MAX }
+        let turn_ns = if cpu.queue.waiting() > 0 { cpu.ticks_ns } else { u64::MAX };
+        self.stream.as_ref().map_or(turn_ns, |stream| turn_ns.min(stream.until_ns()))
     }
 
     /// A thread can go on that waited. One that waited for room would take it from those whose
@@ -306,6 +353,29 @@ impl Schedule {
         }
     }
 
+    /// From time to time a CPU takes a thread from the one for which most wait, where those are
+    /// more than its own.
+    ///
+    /// Stands for `sched_balance_rq`, 6.12 and 6.18, in the interval of a CPU that is busy. Test:
+    /// `tests/threads.rs`.
+    fn balance_if_due(&mut self, cpu: usize, now_ns: u64) {
+        let interval_ns = BALANCE_NS.saturating_mul(self.cpus.len() as u64);
+        let due_ns = self.cpus[cpu].balances_ns;
+        if now_ns < due_ns {
+            return;
+        }
+        self.cpus[cpu].balances_ns = now_ns.saturating_add(interval_ns);
+        let awake = |of: usize| self.cpus[of].queue.awake(&self.entities);
+        let longest = (0..self.cpus.len()).max_by_key(|other| awake(*other));
+        let longest = longest.filter(|longest| awake(*longest) > awake(cpu) + 1);
+        let given =
+            longest.and_then(|of| self.cpus[of].queue.give_away(now_ns, &mut self.entities));
+        if let Some(given) = given {
+            self.cpu_of[given] = cpu;
+            self.cpus[cpu].queue.wake(given, false, now_ns, &mut self.entities);
+        }
+    }
+
     /// The CPU of `thread` is its own from `now_ns` on.
     fn gets_cpu(&mut self, thread: usize, now_ns: u64) {
         self.push(thread, now_ns);
@@ -315,7 +385,10 @@ impl Schedule {
     }
 
     fn push(&mut self, thread: usize, now_ns: u64) {
-        self.with_cpu.push(Reverse((now_ns, self.came, thread)));
+        match &mut self.stream {
+            Some(stream) => stream.add(self.cpu_of[thread], now_ns, thread),
+            None => self.with_cpu.push(Reverse((now_ns, self.came, thread))),
+        }
         self.came += 1;
     }
 }

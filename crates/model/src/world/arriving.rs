@@ -16,7 +16,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     pub fn wait(&mut self, open: &OpenFile, index: PageIndex) -> Option<Pause> {
         let file = open.file;
         let arrival_ns = self.devices[open.device].arrival_ns(file, index);
-        let is_added = || self.windows.values().any(|window| window.has_added(file, index));
+        let is_added = || self.windows.iter().any(|window| window.has_added(file, index));
         // Who has filled a hole sleeps for nothing.
         let sleeps = match arrival_ns {
             Some(at_ns) => {

@@ -4,9 +4,8 @@ mod arriving;
 mod owing;
 mod pins;
 mod reading;
+mod reclaiming;
 mod room;
-
-use std::collections::BTreeMap;
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::decision::Log;
@@ -15,11 +14,13 @@ use filemap_core::page_cache::PageCache;
 use self::owing::Debt;
 use self::pins::{Pin, Why};
 use self::reading::WindowUnderWay;
+use self::reclaiming::Reclaiming;
 use crate::Error;
 use crate::device::Device;
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::open::OpenFile;
+use crate::per_task::PerTask;
 use crate::profile::Profile;
 use crate::tally::Tally;
 use crate::waiting::Waiting;
@@ -60,12 +61,18 @@ pub struct World<'a, C, L> {
     pins: Vec<Pin>,
     /// What each task owes above `memory.high`.
     debts: Vec<Debt>,
-    /// Windows whose tasks have paused, by task.
-    windows: BTreeMap<usize, WindowUnderWay>,
+    /// Windows whose tasks have paused.
+    windows: PerTask<WindowUnderWay>,
+    /// Reclaim in which tasks have paused.
+    reclaims: PerTask<Reclaiming>,
     /// Whether only one task is left, which then waits by letting the time pass.
     pub is_alone: bool,
     /// The task at work.
     pub task: usize,
+    /// When its time is over: it ends with the access that it is at then.
+    pub ends_ns: u64,
+    /// How long the task at work has reclaimed in its turn.
+    pub reclaimed_ns: u64,
     /// The time of the task at work.
     now_ns: u64,
     /// Up to when it may go on before something else comes first.
@@ -100,9 +107,12 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             waiting: Waiting::default(),
             pins: Vec::new(),
             debts: Vec::new(),
-            windows: BTreeMap::new(),
+            windows: PerTask::default(),
+            reclaims: PerTask::default(),
             is_alone: true,
             task: 0,
+            ends_ns: u64::MAX,
+            reclaimed_ns: 0,
             now_ns: 0,
             turn_ns: u64::MAX,
             slice_ends_ns: u64::MAX,
@@ -124,7 +134,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
     /// Its CPU is its own until `slice_ends_ns`.
     pub fn begin_turn(&mut self, task: usize, now_ns: u64, until_ns: u64, slice_ends_ns: u64) {
         self.task = task;
+        self.reclaimed_ns = 0;
         self.now_ns = now_ns;
+        self.waiting.goes_on(task);
         self.slice_ends_ns = slice_ends_ns;
         let arrives_ns = self.awaited_ns().map_or(u64::MAX, |done_ns| done_ns.saturating_sub(1));
         self.turn_ns = until_ns.min(arrives_ns);
@@ -138,10 +150,20 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.now_ns > self.turn_ns
     }
 
+    /// Whether the time of the task at work is over.
+    pub fn time_is_over(&self) -> bool {
+        self.now_ns >= self.ends_ns
+    }
+
     /// Whether the task at work is as far ahead of its turn as accesses that take no fault may run:
     /// these change nothing that another task could see but that a page was accessed.
     pub fn is_far_ahead(&self) -> bool {
-        self.now_ns > self.turn_ns.saturating_add(AHEAD_NS)
+        self.is_ahead_by(AHEAD_NS)
+    }
+
+    /// Whether the task at work is more than `ns` ahead of its turn.
+    pub fn is_ahead_by(&self, ns: u64) -> bool {
+        self.now_ns > self.turn_ns.saturating_add(ns)
     }
 
     /// When something arrives that a task waits for, or may wait for.

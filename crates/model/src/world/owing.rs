@@ -30,10 +30,10 @@ struct Repay {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// It reclaims so many pages.
-    Reclaims(PageCount),
-    /// It has evicted some or none, of which so many are free when it goes on.
-    Reclaimed { some: bool, freeing: PageCount },
+    /// It is to reclaim so many pages.
+    Begins(PageCount),
+    /// It reclaims.
+    Reclaims,
     /// It has slept.
     Slept,
 }
@@ -80,43 +80,38 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         loop {
             let debt = &mut self.debts[self.task];
             let owed = std::mem::take(&mut debt.owed);
-            let first = Stage::Reclaims(owed.max(BATCH));
+            let first = Stage::Begins(owed.max(BATCH));
             let mut repay =
                 debt.repay.take().unwrap_or(Repay { pages: owed, retries: RETRIES, stage: first });
-            match repay.stage {
+            let goal = match repay.stage {
                 Stage::Slept => return None,
-                Stage::Reclaims(goal) => {
-                    if !self.memory.is_over_high(tables) {
-                        return None;
-                    }
+                Stage::Begins(_) if !self.memory.is_over_high(tables) => return None,
+                Stage::Begins(goal) => {
                     self.memory.flush_if_due(self.now_ns, self.begun);
-                    let shrunk = self.memory.reclaim(goal, &mut self.log);
-                    self.tally.evicted_pages += shrunk.evicted.0;
-                    let took_ns = self.pass_reclaim(&shrunk);
-                    let pauses = took_ns > 0 && self.turn_is_over();
-                    let freeing = if pauses { shrunk.evicted } else { PageCount(0) };
-                    self.memory.free_later(freeing);
-                    repay.stage = Stage::Reclaimed { some: shrunk.evicted.0 > 0, freeing };
-                    self.debts[self.task].repay = Some(repay);
-                    if pauses {
-                        return Some(Pause::Turn);
-                    }
+                    goal
                 }
-                Stage::Reclaimed { some, freeing } => {
-                    self.memory.free(freeing);
-                    let delay_ns = self.memory.delay_ns(repay.pages, tables);
-                    if delay_ns <= LEAST_DELAY_NS {
-                        return None;
-                    }
-                    let sleeps = !some && repay.retries == 0;
-                    repay.retries -= u32::from(!some && !sleeps);
-                    repay.stage = if sleeps { Stage::Slept } else { Stage::Reclaims(BATCH) };
+                Stage::Reclaims => BATCH,
+            };
+            let evicted = match self.reclaim(goal) {
+                Ok(evicted) => evicted,
+                Err(pause) => {
+                    repay.stage = Stage::Reclaims;
                     self.debts[self.task].repay = Some(repay);
-                    if sleeps {
-                        self.tally.throttled += 1;
-                        return Some(Pause::Sleep(self.now_ns.saturating_add(delay_ns)));
-                    }
+                    return Some(pause);
                 }
+            };
+            let delay_ns = self.memory.delay_ns(repay.pages, tables);
+            if delay_ns <= LEAST_DELAY_NS {
+                return None;
+            }
+            let is_vain = evicted == PageCount(0);
+            let sleeps = is_vain && repay.retries == 0;
+            repay.retries -= u32::from(is_vain && !sleeps);
+            repay.stage = if sleeps { Stage::Slept } else { Stage::Begins(BATCH) };
+            self.debts[self.task].repay = Some(repay);
+            if sleeps {
+                self.tally.throttled += 1;
+                return Some(Pause::Throttled(self.now_ns.saturating_add(delay_ns)));
             }
         }
     }

@@ -8,6 +8,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::World;
+use crate::open::OpenFile;
 
 /// A task refers to a folio. It is locked for that, so that reclaim passes it: whoever else uses it
 /// lets it go first.
@@ -22,7 +23,7 @@ pub struct Pin {
 /// Why a task refers to a folio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It waited for it, and has not run since.
+    /// It waited for it, or has read it, and has not run since.
     Waited,
     /// It hit its mark, and reads the window behind it.
     Marked,
@@ -43,6 +44,18 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             self.memory.cache.lock(file, folio.head, PageCount(folio.order.pages()));
         }
         self.pins.push(Pin { task, why, file, pages });
+    }
+
+    /// The task at work refers to the folio of `open` that holds page `index`, which it has read,
+    /// and does not go on with it at once: reclaim passes it once it has arrived.
+    pub fn refer(&mut self, open: &OpenFile, index: PageIndex) {
+        if !self.memory.is_limited() {
+            return;
+        }
+        match self.devices[open.device].arrival_ns(open.file, index) {
+            Some(_) => self.waiting.refer(self.task, open.file, index),
+            None => self.pin(self.task, Why::Waited, open.file, index),
+        }
     }
 
     /// The task at work does not refer to a folio for this reason any more.

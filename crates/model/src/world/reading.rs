@@ -13,6 +13,7 @@ use filemap_core::readahead::layout::Layout;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::pins::Why;
+use super::room::Room;
 use super::{HOLES, Timing, World};
 use crate::Error;
 use crate::device::{self, Device};
@@ -28,8 +29,6 @@ pub struct WindowUnderWay {
     filled: Option<PageIndex>,
     /// What was added and is not being read yet.
     asked: Vec<device::Asked>,
-    /// Pages that the task has evicted, and that are free when it goes on.
-    freeing: PageCount,
 }
 
 impl WindowUnderWay {
@@ -46,7 +45,6 @@ struct PausedAt {
     /// The page that is added next.
     next: PageIndex,
     filled: Option<PageIndex>,
-    freeing: PageCount,
     pause: Pause,
 }
 
@@ -57,11 +55,8 @@ enum AddedFolios {
     NoRoom,
     /// The task has to repay before it adds this page.
     Owes(PageIndex),
-    /// The task pauses before page `next`, until so many evicted pages are free.
-    Paused {
-        next: PageIndex,
-        freeing: PageCount,
-    },
+    /// The task pauses before it adds this page.
+    Paused(PageIndex, Pause),
 }
 
 impl<C: PageCache, L: Log> World<'_, C, L> {
@@ -76,9 +71,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         open: &mut OpenFile,
         tables: &PageTables,
     ) -> Option<Pause> {
-        if !self.windows.is_empty()
-            && let Some(under_way) = self.windows.remove(&self.task)
-        {
+        if let Some(under_way) = self.windows.take(self.task) {
             return self.resume_window(under_way, open, tables);
         }
         self.tally.readahead_calls += 1;
@@ -108,12 +101,13 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         open: &OpenFile,
         tables: &PageTables,
     ) -> Option<Pause> {
-        let WindowUnderWay { mut layout, filled, asked, freeing, .. } = under_way;
-        self.memory.free(freeing);
+        let WindowUnderWay { mut layout, filled, asked, .. } = under_way;
         self.devices[open.device].ask_again(asked);
         if let Some(paused) = self.add_window(&mut layout, filled, open, tables) {
             return Some(self.pause_window(layout, paused, open));
         }
+        // Others may have added what it made room for.
+        self.end_reclaim();
         self.submit(open);
         self.unpin(Why::Marked);
         None
@@ -125,12 +119,11 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         paused: PausedAt,
         open: &OpenFile,
     ) -> Pause {
-        let PausedAt { next, filled, freeing, pause } = paused;
+        let PausedAt { next, filled, pause } = paused;
         layout.rewind(next);
-        self.memory.free_later(freeing);
         let asked = self.devices[open.device].take_asked();
         let file = open.file;
-        let under_way = WindowUnderWay { layout, file, filled, asked, freeing };
+        let under_way = WindowUnderWay { layout, file, filled, asked };
         self.windows.insert(self.task, under_way);
         pause
     }
@@ -148,8 +141,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         loop {
             if self.must_repay() {
                 if let Some(pause) = self.repay(tables) {
-                    let (next, freeing) = (layout.position(), PageCount(0));
-                    return Some(PausedAt { next, filled, freeing, pause });
+                    let next = layout.position();
+                    return Some(PausedAt { next, filled, pause });
                 }
                 self.log.about(open.file);
             }
@@ -172,9 +165,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                     filled = Some(next);
                     layout.rewind(next);
                 }
-                AddedFolios::Paused { next, freeing } => {
-                    let (filled, pause) = (Some(next), Pause::Turn);
-                    return Some(PausedAt { next, filled, freeing, pause });
+                AddedFolios::Paused(next, pause) => {
+                    return Some(PausedAt { next, filled: Some(next), pause });
                 }
             }
         }
@@ -244,12 +236,12 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         loop {
             let together = self.folios_together(&left, tables);
             let pages = PageCount(together << run.order.0);
-            let room = self.make_room(pages, run.order.pages(), open.file, tables);
+            let room = match self.make_room(pages, run.order.pages(), open.file, tables) {
+                Room::For(room) => room,
+                Room::Paused(pause) => return AddedFolios::Paused(left.start, pause),
+            };
             // Who reclaims in vain gives up.
-            if room.evicted > PageCount(0) && room.took_ns > 0 && self.turn_is_over() {
-                return AddedFolios::Paused { next: left.start, freeing: room.evicted };
-            }
-            let folios = together.min(room.fits.0 >> run.order.0);
+            let folios = together.min(room.0 >> run.order.0);
             if folios > 0 {
                 let added = left.first(folios);
                 self.add(open, added);
@@ -268,6 +260,9 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             if self.must_repay() {
                 return AddedFolios::Owes(left.start);
             }
+            if self.profile.voluntary_preemption && self.turn_is_over() {
+                return AddedFolios::Paused(left.start, Pause::Turn);
+            }
             self.arrivals();
         }
     }
@@ -276,6 +271,14 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     /// for at a time. That is one large folio, or as many whole batches of small ones as are added
     /// by the time the next request is complete.
     fn folios_together(&self, run: &FolioRun, tables: &PageTables) -> u64 {
+        let fit = self.folios_that_fit(run, tables);
+        match self.profile.voluntary_preemption {
+            true => fit.min((CHARGE_BATCH.0 >> run.order.0).max(1)),
+            false => fit,
+        }
+    }
+
+    fn folios_that_fit(&self, run: &FolioRun, tables: &PageTables) -> u64 {
         let room = self.memory.room(tables);
         let fit = room.0 >> run.order.0;
         if self.memory.high().is_some() {

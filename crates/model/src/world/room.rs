@@ -2,7 +2,6 @@
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::decision::{Log, Wait};
-use filemap_core::lru::lists::Shrunk;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
@@ -39,12 +38,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
         loop {
-            let room = self.make_room(PageCount(1), 1, file, tables);
-            if room.evicted > PageCount(0) && room.took_ns > 0 && self.turn_is_over() {
-                return Ok(Some(Pause::Turn));
-            }
-            if room.fits > PageCount(0) {
-                return Ok(None);
+            match self.make_room(PageCount(1), 1, file, tables) {
+                Room::Paused(pause) => return Ok(Some(pause)),
+                Room::For(PageCount(0)) => {}
+                Room::For(_) => return Ok(None),
             }
             if self.next_done_ns.is_none() {
                 if self.windows.is_empty() && self.pins.is_empty() && !self.memory.is_freeing() {
@@ -63,7 +60,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
     }
 
-    /// Reclaims for `pages` more pages while a task is at `file`, which takes its time.
+    /// Reclaims for `pages` more pages in folios of `unit` while a task is at `file`, which takes
+    /// its time. Where the task has to pause, it is to be called again.
     // One call a run of pages, of which windows add millions.
     #[inline(always)]
     pub(super) fn make_room(
@@ -74,32 +72,44 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         tables: &PageTables,
     ) -> Room {
         self.memory.flush_if_due(self.now_ns, self.begun);
-        let unit = PageCount(unit);
-        let (fits, shrunk) = self.memory.make_room(pages, unit, tables, &mut self.log);
-        self.tally.evicted_pages += shrunk.evicted.0;
+        if self.memory.room(tables) >= pages && self.reclaims.is_empty() {
+            return Room::For(pages);
+        }
+        let room = self.reclaim_for(pages, PageCount(unit), tables);
         self.log.about(file);
-        let took_ns = self.pass_reclaim(&shrunk);
-        Room { fits, evicted: shrunk.evicted, took_ns }
+        room
     }
 
-    /// Lets the time for what reclaim did pass. Returns how long that is.
-    #[inline(always)]
-    pub(super) fn pass_reclaim(&mut self, shrunk: &Shrunk) -> u64 {
-        let cost = &self.profile.cost;
-        let evict_ns = cost.evict_page_ns.saturating_mul(shrunk.evicted.0);
-        let took_ns = cost.keep_page_ns.saturating_mul(shrunk.kept.0).saturating_add(evict_ns);
-        self.pass(took_ns);
-        took_ns
+    // Within its caller it would take the registers of those who need no room.
+    #[inline(never)]
+    fn reclaim_for(&mut self, pages: PageCount, unit: PageCount, tables: &PageTables) -> Room {
+        loop {
+            let fits = self.memory.room(tables);
+            if fits >= pages && !self.reclaims.has(self.task) {
+                return Room::For(pages);
+            }
+            // Each folio that finds no room in a cgroup reclaims for itself.
+            let goal = match self.memory.is_cgroups() {
+                true => unit,
+                false => self.memory.missing(pages, tables),
+            };
+            let evicted = match self.reclaim(goal) {
+                Ok(evicted) => evicted,
+                Err(pause) => return Room::Paused(pause),
+            };
+            let fits = self.memory.room(tables).min(pages);
+            if fits == pages || evicted == PageCount(0) || !self.memory.is_cgroups() {
+                return Room::For(fits);
+            }
+        }
     }
 }
 
 /// What there is room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
-    /// How many of the pages fit that were asked for.
-    pub(super) fits: PageCount,
-    /// How many others were evicted for that.
-    pub(super) evicted: PageCount,
-    /// How long that took.
-    pub(super) took_ns: u64,
+pub(super) enum Room {
+    /// So many of the pages that were asked for.
+    For(PageCount),
+    /// The task pauses before that is known.
+    Paused(Pause),
 }

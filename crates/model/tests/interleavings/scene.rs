@@ -16,7 +16,7 @@ use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::Series;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
-use filemap_model::mm::mmap_lock::{Manner, MmapLock, Woken};
+use filemap_model::mm::mmap_lock::{MmapLock, Woken};
 use filemap_model::mm::vma_lock::VmaLocks;
 
 use self::Part::{Evict, Fault as At, Protect};
@@ -103,7 +103,7 @@ impl Scene {
                 max_folio: None,
                 file_pages: PageCount(FILE_PAGES),
             },
-            lock: MmapLock::new(Manner::KERNEL),
+            lock: MmapLock::default(),
             vmas: VmaLocks::new(),
             vma_writer: None,
             cache: PlainCache::new(None),

@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod program;
-pub mod thrash;
 pub mod wide;
 pub mod work;
 

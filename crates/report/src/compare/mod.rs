@@ -31,7 +31,6 @@ use crate::significance::{LEVEL, least_p_value, p_value};
 use crate::spread;
 use crate::stats::{Sample, percent};
 use crate::table::{Column, Table};
-use crate::thrash;
 use crate::units::{bytes, bytes_range};
 
 /// The report on `cells`, all against the first, with `warnings` under its table; `command`
@@ -83,7 +82,7 @@ fn body(
     parts
 }
 
-/// What got worse in `cells`, where a job ended early, which times differ, and `warnings`.
+/// What got worse in `cells`, which times differ, and `warnings`.
 fn findings(cells: &[Cell], worse: &[Vec<Regression>], warnings: &[String]) -> Vec<Part> {
     let mut parts = Vec::new();
     let lines = cells.iter().zip(worse);
@@ -94,14 +93,6 @@ fn findings(cells: &[Cell], worse: &[Vec<Regression>], warnings: &[String]) -> V
         let plural = if lines.len() == 1 { "Regression" } else { "Regressions" };
         let against = format!("{plural} against {}:", cells[0].variant);
         parts.extend([Part::Paragraph(against), Part::List(lines)]);
-    }
-    let runs: Vec<_> = cells.iter().flat_map(|cell| &cell.record.runs).collect();
-    let runs: Vec<_> = runs.into_iter().filter_map(|run| run.thrash.as_ref()).collect();
-    parts.extend(thrash::pressure_note(&runs).map(Part::Paragraph));
-    for cell in cells {
-        let runs = cell.record.runs.iter().filter_map(|run| run.thrash.as_ref());
-        let runs: Vec<_> = runs.collect();
-        parts.extend(thrash::ended_early(&name(cell, cells), &runs).map(Part::Paragraph));
     }
     parts.extend(times(cells).map(Part::Paragraph));
     parts.extend(Part::warnings(warnings));

@@ -2,9 +2,10 @@
 
 #[cfg(feature = "schema")]
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use filemap_job::program::{ProgramRecord, ProgramRun, ProgramSummary};
-use filemap_job::{Cached, ProgramSpec, Record, Run, Spread, Summary};
+use filemap_job::program::{FileSummary, ProgramRecord, ProgramRun, ProgramSummary};
+use filemap_job::{Cached, JobSpec, ProgramSpec, Record, Run, Spread, Summary};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -74,7 +75,7 @@ pub(crate) fn in_all(cell: &ProgramCell) -> Cell {
     let ProgramRecord { schema, program, engine, environment, .. } = cell.record.clone();
     let record = Record {
         schema,
-        job: program.shared(),
+        job: JobSpec { duration: lasts(&program), ..program.shared() },
         engine,
         environment,
         summary: Summary::of(&runs),
@@ -84,25 +85,45 @@ pub(crate) fn in_all(cell: &ProgramCell) -> Cell {
     Cell { variant: cell.variant.clone(), job: None, record }
 }
 
+/// For how long its threads make rounds, where they do.
+fn lasts(program: &ProgramSpec) -> Option<String> {
+    program.thread.iter().find_map(|thread| thread.lasts.clone())
+}
+
 /// A figure of a file: its name, and its spread over the runs of a record.
-type Figure = (&'static str, fn(&ProgramSummary, usize) -> Option<Spread>);
+type Figure = (&'static str, fn(&FileSummary) -> Option<Spread>);
 
 const FIGURES: [Figure; 3] = [
-    ("pages read", |summary, file| summary.files[file].data_pages_read),
-    ("major faults", |summary, file| summary.files[file].major_faults),
-    ("pages cached at the end", |summary, file| summary.files[file].cached),
+    ("pages read", |file| file.data_pages_read),
+    ("major faults", |file| file.major_faults),
+    ("pages cached at the end", |file| file.cached),
 ];
+
+/// The file of a cell that is called so, which most cells have in the place `at`.
+fn file_of<'a>(cell: &'a ProgramCell, at: usize, name: &str) -> Option<&'a FileSummary> {
+    let files = &cell.record.summary.files;
+    let is_it = |file: &&FileSummary| file.name == name;
+    files.get(at).filter(is_it).or_else(|| files.iter().find(is_it))
+}
+
+/// The files of all cells by name, each with its place in the first that has it.
+fn all_files(cells: &[ProgramCell]) -> Vec<(usize, &str)> {
+    let mut known = BTreeSet::new();
+    let files = cells.iter().flat_map(|cell| cell.record.summary.files.iter().enumerate());
+    let files = files.map(|(at, file)| (at, file.name.as_str()));
+    files.filter(|(_, name)| known.insert(*name)).collect()
+}
 
 /// A table for each figure: a row for each file, a column for each cell.
 fn by_file(cells: &[ProgramCell], in_all: &[Cell]) -> Vec<Table> {
-    let names = &cells[0].record.summary.files;
+    let names = all_files(cells);
     let table = |(title, figure): &Figure| {
         let headings = in_all.iter().map(|cell| Column::right(tables::heading(cell, in_all)));
-        let row = |(file, named): (usize, &filemap_job::program::FileSummary)| {
-            let texts = cells.iter().map(|cell| of_runs(figure(&cell.record.summary, file)));
-            [named.name.clone()].into_iter().chain(texts).collect()
+        let row = |&(at, name): &(usize, &str)| {
+            let texts = cells.iter().map(|cell| of_runs(file_of(cell, at, name).and_then(figure)));
+            [name.to_string()].into_iter().chain(texts).collect()
         };
-        let mut rows: Vec<Vec<String>> = names.iter().enumerate().take(MAX_ROWS).map(row).collect();
+        let mut rows: Vec<Vec<String>> = names.iter().take(MAX_ROWS).map(row).collect();
         if names.len() > MAX_ROWS {
             let mut last = vec![String::new(); cells.len() + 1];
             last[0] = format!("and {} more (in JSON)", names.len() - MAX_ROWS);
@@ -118,10 +139,10 @@ fn by_file(cells: &[ProgramCell], in_all: &[Cell]) -> Vec<Table> {
 fn rows_by_file(cells: &[ProgramCell]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for cell in cells {
-        for (number, file) in cell.record.summary.files.iter().enumerate() {
+        for (at, file) in cell.record.summary.files.iter().enumerate() {
             for (figure, of) in FIGURES {
-                let Some(spread) = of(&cell.record.summary, number) else { continue };
-                let first = of(&cells[0].record.summary, number);
+                let Some(spread) = of(file) else { continue };
+                let first = file_of(&cells[0], at, &file.name).and_then(of);
                 let name = format!("{figure} of {}", file.name);
                 rows.push(data::row([&cell.record.engine, &cell.variant, &name], spread, first));
             }

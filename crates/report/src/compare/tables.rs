@@ -6,7 +6,7 @@
 use filemap_job::Spread;
 
 use super::cell::{Cell, has_several_engines, name};
-use crate::figures::{self, ELAPSED, FIGURES, Figure, MISSES_PER_DROP, PRESSURE, ROUNDS_A_SECOND};
+use crate::figures::{self, ELAPSED, FIGURES, Figure, MISSES_PER_DROP, ROUNDS_A_SECOND};
 use crate::record::spreads;
 use crate::report::TEXT_COLUMNS;
 use crate::stats::Sample;
@@ -14,8 +14,7 @@ use crate::table::{Column, Table};
 use crate::units::{change, number};
 
 /// Figures that stand beside each other where variants are rows, those first that matter most.
-const OF_ROWS: [&str; 9] = [
-    PRESSURE,
+const OF_ROWS: [&str; 8] = [
     ROUNDS_A_SECOND,
     MISSES_PER_DROP,
     "read from device",

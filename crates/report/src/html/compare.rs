@@ -15,7 +15,7 @@ use crate::units::change;
 
 use super::bars::{Bar, bars};
 use super::spread::{self, Outcomes};
-use super::{Shown, parts, read, run, waits};
+use super::{Shown, parts, read, run};
 
 /// Figures that are drawn, where a job has them.
 const DRAWN: [&str; 6] = [
@@ -105,14 +105,9 @@ fn of_jobs(compared: &Compared) -> Result<Shown, Error> {
     let report = compare::report(&cells, &compared.warnings, false, String::new());
     let outcomes: Vec<Outcomes> =
         cells.iter().map(|cell| run::outcomes(&name(cell, &cells), &cell.record)).collect();
-    let is_timed = |cell: &Cell| cell.record.runs.iter().any(|run| run.thrash.is_some());
-    let timed = cells.iter().filter(|cell| is_timed(cell));
-    let timed: Vec<(String, &Record)> =
-        timed.map(|cell| (name(cell, &cells), &cell.record)).collect();
     let runs_are = run::runs_are(&cells[0].record);
     let more = html! {
         @if let Some(spread) = spread::picture(&outcomes, runs_are) { (spread) }
-        @if !timed.is_empty() { (waits::pictures(&timed)) }
     };
     Ok(shown(report, &drawn(&cells), &more))
 }
@@ -134,10 +129,8 @@ fn of_programs(compared: &Compared) -> Result<Shown, Error> {
         Ok(ProgramCell { variant: cell.variant, record })
     });
     let cells = cells.collect::<Result<Vec<ProgramCell>, Error>>()?;
-    let first = cells.first().ok_or_else(without_runs)?;
-    let files = first.record.summary.files.len();
-    if cells.iter().any(|cell| cell.record.summary.files.len() != files) {
-        return Err(Error::NoRecord { reason: "its cells have different files".to_string() });
+    if cells.is_empty() {
+        return Err(without_runs());
     }
     let report = compare::of_program(&cells, &compared.warnings, false, String::new());
     let in_all: Vec<Cell> = cells.iter().map(compare::in_all).collect();

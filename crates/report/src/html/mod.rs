@@ -18,7 +18,6 @@ mod published;
 mod run;
 mod spread;
 mod waited;
-mod waits;
 mod windows;
 
 use filemap_job::record::SCHEMA;

@@ -15,7 +15,7 @@ use crate::units::{bytes, factor, number};
 
 use super::bars::{Bar, bars};
 use super::spread::{self, Outcomes};
-use super::{Shown, course, history, parts, read, waits, windows};
+use super::{Shown, course, history, parts, read, windows};
 
 /// Figures that are shown first, where a job has them.
 const CARDS: [&str; 7] = [
@@ -46,7 +46,6 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
     let report = record::report(&record, None, None, false, String::new());
     let (facts, below) = split(report.parts);
     let (warnings, below) = warnings_first(below);
-    let is_timed = record.runs.iter().any(|run| run.thrash.is_some());
     let body = html! {
         (parts::cards(&cards(&record, used_pages)))
         (parts::all(&warnings))
@@ -62,8 +61,7 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
         }
         @let outcomes = [outcomes("this job", &record)];
         @if let Some(spread) = spread::picture(&outcomes, runs_are(&record)) { (spread) }
-        @if is_timed { (waits::pictures(&[(record::title(&record), &record)])) }
-        @if history.is_none() && record.engine == EngineKind::Kernel.name() && !is_timed {
+        @if history.is_none() && record.engine == EngineKind::Kernel.name() {
             p {
                 "A run on a kernel keeps no log of decisions, so that its windows are not shown. "
                 "filemap explain --on kernel has them, and so has the same job in the model."

@@ -1,15 +1,14 @@
 //! One job in all its variants.
 
 use filemap_core::rules::Kernel;
-use filemap_job::{EngineKind, JobSpec, Record, Run, shell_word};
-use filemap_model::{Digest, Profile};
+use filemap_job::{EngineKind, Job, JobSpec, Record, shell_word};
+use filemap_model::{Digest, Profile, trace};
 use filemap_report::compare::Cell;
 
 use super::asked::{engines, variants};
 use super::booted::{self, Booted};
 use super::unseen::{OfModel, named, unseen};
 use crate::args::CompareArgs;
-use crate::commands::flag_job::FlagJob;
 use crate::commands::{GivenJob, needs_said, with_seeds};
 use crate::error::Error;
 use crate::host::{self, Found};
@@ -20,11 +19,11 @@ use crate::seeds;
 use crate::variants::{self, Variant};
 
 /// One job in all its variants, yet to be run.
-pub struct Comparison<J> {
+pub struct Comparison {
     /// What the variants are called.
     pub names: Vec<String>,
     /// The job of each.
-    pub jobs: Vec<J>,
+    pub jobs: Vec<Job>,
     /// What the model has for each.
     pub profiles: Vec<Profile>,
     /// The command that compares the same again.
@@ -54,7 +53,7 @@ pub fn with_variants(
     Ok(((asked, spec), variants))
 }
 
-impl<J: FlagJob> Comparison<J> {
+impl Comparison {
     /// The job that was `asked` for in `variants`.
     pub fn of(
         (asked, mut spec): (GivenJob, JobSpec),
@@ -72,14 +71,14 @@ impl<J: FlagJob> Comparison<J> {
         let found = host::resolve(&mut spec)?;
         let profile = machine_profile::of(&mut spec)?;
         let engines = spec.on.clone().unwrap_or("model".to_string());
-        let cells = cells::<J>(&spec, &engines, &variants, &images, &found)?;
+        let cells = cells(&spec, &engines, &variants, &images, &found)?;
         if cells.len() < 2 {
             let message = "there is one variant only; give --variants baseline,mmap-miss";
             return Err(Error::Usage(message.to_string()));
         }
         check(&cells, args.apply)?;
-        let command = command::<J>(&asked, &spec, &variants, &images, &modules);
-        let of_cell = |cell: &Planned<J>| match cell.job.machine().profile.as_deref() {
+        let command = command(&asked, &spec, &variants, &images, &modules);
+        let of_cell = |cell: &Planned| match cell.job.machine.profile.as_deref() {
             name if name == spec.machine.as_deref() => Ok(cell.found.on_device(profile)),
             name => Ok(cell.found.on_device(machine_profile::named(name)?)),
         };
@@ -101,27 +100,25 @@ impl<J: FlagJob> Comparison<J> {
         let Comparison { names, jobs, profiles, .. } = self;
         let mut warnings = self.warnings.clone();
         warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
-        let runs: Vec<&Run> = records.iter().flat_map(|record| &record.runs).collect();
-        let told =
-            names.iter().zip(jobs).map(|(name, job)| (name.as_str(), job.without_effect(&runs)));
+        let told = names.iter().zip(jobs).map(|(name, job)| (name.as_str(), job.without_effect()));
         warnings.extend(named(&told.collect::<Vec<_>>()));
         let judged: Vec<Judged> = jobs.iter().map(Judged::from).collect();
         warnings.extend(judged::warnings(self.kernel.as_deref(), &judged)?);
         let cells = names.iter().zip(jobs).zip(records);
         let cells = cells.map(|((variant, job), record)| {
-            let job = job.of_one_file().cloned();
+            let job = Some(job.clone());
             Cell { variant: variant.clone(), job, record }
         });
         let cells: Vec<Cell> = cells.collect();
-        let ran: Vec<Ran<J>> = cells.iter().zip(jobs).zip(profiles).collect();
-        let of_model = ran.iter().filter(|((_, job), _)| job.engine() == EngineKind::Model);
+        let ran: Vec<Ran> = cells.iter().zip(jobs).zip(profiles).collect();
+        let of_model = ran.iter().filter(|((_, job), _)| job.engine == EngineKind::Model);
         warnings.extend(unseen(of_model.map(|((cell, job), profile)| OfModel {
             variant: &cell.variant,
-            series: job.rules().series,
+            series: job.rules.series,
             ran: &cell.record.runs,
             digest: Box::new(|| {
                 let mut digest = Digest::default();
-                job.decide(profile, &mut digest)?;
+                trace(job, profile, &mut digest)?;
                 Ok(digest)
             }),
         }))?);
@@ -133,34 +130,35 @@ impl<J: FlagJob> Comparison<J> {
 }
 
 /// A cell with its job and the profile that the model had for it.
-type Ran<'a, J> = ((&'a Cell, &'a J), &'a Profile);
+type Ran<'a> = ((&'a Cell, &'a Job), &'a Profile);
 
 /// What one seed does not show of `cells`.
-fn one_seed<J: FlagJob>(cells: &[Ran<J>]) -> Result<Vec<String>, Error> {
-    fn cell<'a, J: FlagJob>(&((cell, job), profile): &Ran<'a, J>) -> Option<seeds::Cell<'a>> {
-        let job = job.of_one_file()?;
-        Some(seeds::Cell { name: &cell.variant, job, profile, record: &cell.record })
-    }
-    let cells: Vec<seeds::Cell> = cells.iter().filter_map(cell).collect();
-    seeds::warnings(&cells)
+fn one_seed(cells: &[Ran]) -> Result<Vec<String>, Error> {
+    let cells = cells.iter().map(|((cell, job), profile)| seeds::Cell {
+        name: &cell.variant,
+        job,
+        profile,
+        record: &cell.record,
+    });
+    seeds::warnings(&cells.collect::<Vec<_>>())
 }
 
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
-fn check<J: FlagJob>(cells: &[Planned<J>], apply: bool) -> Result<(), Error> {
-    let is_here = |job: &J| job.engine() == EngineKind::Kernel && job.image().is_none();
+fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
+    let is_here = |job: &Job| job.engine == EngineKind::Kernel && job.image.is_none();
     let cells = cells.iter().map(|cell| (&cell.variant, &cell.job));
     let mut here = cells.filter(|(_, job)| is_here(job));
     let release = input::host_release();
     let nearest = release.as_deref().and_then(Kernel::nearest);
-    let other = |job: &J| nearest.is_some_and(|nearest| nearest.kernel != job.rules().kernel);
+    let other = |job: &Job| nearest.is_some_and(|nearest| nearest.kernel != job.rules.kernel);
     if let Some((name, _)) = here.clone().find(|(_, job)| other(job)) {
         return Err(Error::CannotRun(format!(
             "--variants {name}: the running kernel has rules of its own; leave kernel out, or give \
              --on model"
         )));
     }
-    let fault_around = here.next().map(|(_, job)| job.machine().fault_around);
-    if let Some((name, _)) = here.find(|(_, job)| Some(job.machine().fault_around) != fault_around)
+    let fault_around = here.next().map(|(_, job)| job.machine.fault_around);
+    if let Some((name, _)) = here.find(|(_, job)| Some(job.machine.fault_around) != fault_around)
         && apply
     {
         return Err(Error::CannotRun(format!(
@@ -172,27 +170,27 @@ fn check<J: FlagJob>(cells: &[Planned<J>], apply: bool) -> Result<(), Error> {
 }
 
 /// A cell that is yet to be run.
-struct Planned<J> {
+struct Planned {
     variant: String,
-    job: J,
+    job: Job,
     found: Found,
 }
 
 /// The jobs, and what each is called: every variant on every engine. `found` is what was found for
 /// `spec` itself. A kernel that is booted contains the series that it was built with. Beside the
 /// model, whose series are then meant, an image has the settings of the variants only.
-fn cells<J: FlagJob>(
+fn cells(
     spec: &JobSpec,
     engines: &str,
     variants: &[Variant],
     images: &[Booted],
     found: &Found,
-) -> Result<Vec<Planned<J>>, Error> {
+) -> Result<Vec<Planned>, Error> {
     let names = booted::names(images)?;
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let of_images = booted::on_kernel(variants, beside_model);
     let mut cells = Vec::new();
-    let mut add = |variant: String, (job, own): (J, Found)| {
+    let mut add = |variant: String, (job, own): (Job, Found)| {
         cells.push(Planned { variant, job, found: own.or(found) });
     };
     for engine in engines.split(',') {
@@ -214,11 +212,7 @@ fn cells<J: FlagJob>(
 }
 
 /// The job of one cell, on the kernel of `image` or none, and what was found for its settings.
-fn cell<J: FlagJob>(
-    spec: &JobSpec,
-    variant: &Variant,
-    image: Option<&Booted>,
-) -> Result<(J, Found), Error> {
+fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Job, Found), Error> {
     let mut spec = variant.applied(spec);
     spec.image = image.map(|image| image.path.clone());
     spec.modules = image.and_then(|image| image.modules.clone());
@@ -238,14 +232,14 @@ fn cell<J: FlagJob>(
             true => host::resolve(&mut spec)?,
             false => Found::default(),
         };
-        Ok((J::of_spec(spec)?, found))
+        Ok((spec.validate(input::host_release().as_deref())?, found))
     };
     job(spec).map_err(|error| variant.error(error))
 }
 
 /// The command that compares the same again. What variants may change is said as it was asked for:
 /// a number of accesses that follows from the size of the file follows from that of each variant.
-fn command<J: FlagJob>(
+fn command(
     asked: &GivenJob,
     spec: &JobSpec,
     variants: &[Variant],
@@ -257,12 +251,12 @@ fn command<J: FlagJob>(
         _ => spec.clone(),
     };
     let of_model = JobSpec { on: None, image: None, modules: None, ..spec.clone() };
-    let kernel = J::of_spec(of_model);
+    let kernel = of_model.validate(input::host_release().as_deref());
     if let (Ok(job), true) = (kernel, spec.phase.is_empty()) {
         shown.kernel = Some(match asked.kernel.as_deref() {
             // More than the rules is this machine's.
             Some("host") => "host".to_string(),
-            _ => job.rules().kernel.name().to_string(),
+            _ => job.rules.kernel.name().to_string(),
         });
     }
     // Where no flag says otherwise, the machine is the same again.

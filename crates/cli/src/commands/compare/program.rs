@@ -12,11 +12,10 @@ use super::unseen::{OfModel, unseen};
 use super::{job_file, letter_command};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{GivenProgram, foreign, not_of_programs, profile, workload_of};
+use crate::commands::program::{GivenProgram, not_of_programs, profile, workload_of};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
-use crate::input::GivenFile;
 use crate::judged::{self, Judged};
 use crate::variants::Variant;
 
@@ -27,35 +26,33 @@ struct Planned {
     profile: Profile,
 }
 
-/// Runs the program of the job file at `path` in several variants and prints what changes.
+/// Runs the program that was `asked` for in several variants and prints what changes.
 pub fn run(
-    given: GivenFile,
-    path: &str,
+    mut asked: GivenProgram,
     args: CompareArgs,
     on: &impl Engines<Program>,
 ) -> Result<Outcome, Error> {
+    let path = asked.path.clone();
     if args.seeds.is_some() {
-        return Err(not_of_programs("--seeds", path));
-    }
-    if args.svg.is_some() {
-        return Err(foreign("--svg", path));
+        return Err(not_of_programs("--seeds", &path));
     }
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let mut asked = GivenProgram::new(given, path, args.job)?;
     let variants = variants(&asked.spec.shared(), &args.variants)?;
     let foreign_to = |variant: &Variant| {
         let flag = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default()))?;
         let key = flag.trim_start_matches("--").replace('-', "_");
         Some(variant.error(Error::Usage(match workload_of(&flag) {
             Some(name) => {
-                format!("{key} is for --workload {name}, which no program has; leave it out")
+                format!("{key} is for the flags of --workload {name}; change the job file instead")
             }
             None => format!(
                 "{key} belongs to a file, a mapping or a phase of a program; compare two job files"
             ),
         })))
     };
-    if let Some(error) = variants.iter().find_map(foreign_to) {
+    // What flags say, variants can say otherwise.
+    let foreign = variants.iter().filter(|_| asked.of_flags.is_none()).find_map(foreign_to);
+    if let Some(error) = foreign {
         return Err(error);
     }
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
@@ -99,12 +96,12 @@ pub fn run(
             Ok(digest)
         }),
     }))?);
-    let is_recording = asked.of_recording.is_some();
-    let command = command(asked, &variants, &images);
-    let job_file = match is_recording {
-        true => JobFile { path: path.to_string(), text: Err("it is a recording".to_string()) },
-        false => job_file(path),
+    let job_file = match (&asked.of_recording, &asked.of_flags) {
+        (Some(_), _) => JobFile { path, text: Err("it is a recording".to_string()) },
+        (_, Some(_)) => JobFile { path, text: Ok(asked.text()) },
+        _ => job_file(&path),
     };
+    let command = command(asked, &variants, &images);
     let of_letter = letter_command(&command, args.apply);
     let letter = compare::letter_of_program(&compared, &warnings, of_letter, &job_file);
     let report = compare::of_program(&compared, &warnings, args.verbose, command);
@@ -131,7 +128,9 @@ fn booted(
 
 /// The command that compares the same again.
 fn command(mut asked: GivenProgram, variants: &[Variant], images: &[Booted]) -> String {
-    (asked.flags.image, asked.flags.modules) = (None, None);
+    for flags in [Some(&mut asked.flags), asked.of_flags.as_mut()].into_iter().flatten() {
+        (flags.image, flags.modules) = (None, None);
+    }
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
     let mut words =
         vec![format!("{} --variants {}", asked.command("compare"), shell_word(&names.join(",")))];
@@ -190,7 +189,15 @@ fn cell(
     variant: &Variant,
     image: Option<&Booted>,
 ) -> Result<Planned, Error> {
-    let mut spec = spec.clone().overlay_advised(&variant.applied(&JobSpec::default()))?;
+    let mut spec = match &asked.of_flags {
+        Some(flags) => {
+            // What was found for them holds where no variant says otherwise.
+            let resolved = spec.shared().overlay(flags.clone());
+            let of_variant = variant.applied(&resolved).thrash()?;
+            ProgramSpec { on: spec.on.clone(), ..of_variant }
+        }
+        None => spec.clone().overlay_advised(&variant.applied(&JobSpec::default()))?,
+    };
     for (name, advice) in variant.advice_at() {
         spec.advise(Some(name), &advice)?;
     }

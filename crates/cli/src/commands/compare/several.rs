@@ -1,14 +1,12 @@
 //! Several jobs, each in the same variants.
 
-use filemap_job::program::Program;
-use filemap_job::{Job, JobSpec, Thrash, shell_word};
+use filemap_job::{Job, JobSpec, shell_word};
 use filemap_report::Report;
 use filemap_report::compare::{self, OfFile};
 
 use super::comparison::{Compared, Comparison, with_variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::flag_job::FlagJob;
 use crate::commands::{GivenJob, with_seeds};
 use crate::engine::{self, Engines};
 use crate::error::Error;
@@ -16,42 +14,33 @@ use crate::input;
 use crate::output::{Inputs, Output};
 
 /// Runs the jobs of all job files of `args` in their variants and prints what changes in each.
-pub fn run(
-    args: CompareArgs,
-    on: &(impl Engines<Job> + Engines<Thrash> + Engines<Program>),
-) -> Result<Outcome, Error> {
+pub fn run(args: CompareArgs, on: &impl Engines<Job>) -> Result<Outcome, Error> {
     let paths = &args.job_files;
     if let Some(at) = (1..paths.len()).find(|&at| paths[..at].contains(&paths[at])) {
         let message = format!("{} is given twice; give each job file once", paths[at]);
         return Err(Error::Usage(message));
     }
-    let of_one = [
-        ("--html", args.output.html().is_some()),
-        ("--svg", args.svg.is_some()),
-        ("--format kernel", args.output.is_letter()),
-    ];
+    let of_one =
+        [("--html", args.output.html().is_some()), ("--format kernel", args.output.is_letter())];
     if let Some((flag, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
         let message = format!("{flag} shows one job; give one job file, or leave it out");
         return Err(Error::Usage(message));
     }
     if let Some(path) = some_program(paths)? {
-        let message = format!("{path} is a program, which is compared by itself; give it alone");
-        return Err(Error::Usage(message));
+        return Err(by_itself(path));
     }
     let jobs = paths.iter().map(|path| GivenJob::new(Some(path.clone()), args.job.clone()));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-    let thrashes = jobs.iter().filter(|(_, spec)| spec.is_thrash()).count();
-    let (output, report) = match thrashes {
-        0 => reported::<Job>(jobs, &args, on)?,
-        all if all == jobs.len() => reported::<Thrash>(jobs, &args, on)?,
-        _ => {
-            let message = "some of the job files are of --workload thrash and some are not; \
-                           compare them apart";
-            return Err(Error::Usage(message.to_string()));
-        }
-    };
+    if let Some(at) = jobs.iter().position(|(_, spec)| spec.is_thrash()) {
+        return Err(by_itself(&paths[at]));
+    }
+    let (output, report) = reported(jobs, &args, on)?;
     output.write(&report)?;
     Ok(Outcome::Done)
+}
+
+fn by_itself(path: &str) -> Error {
+    Error::Usage(format!("{path} is a program, which is compared by itself; give it alone"))
 }
 
 /// The first of `paths` that is a program's.
@@ -64,10 +53,10 @@ fn some_program(paths: &[String]) -> Result<Option<&String>, Error> {
     Ok(None)
 }
 
-fn reported<J: FlagJob>(
+fn reported(
     jobs: Vec<(GivenJob, JobSpec)>,
     args: &CompareArgs,
-    on: &impl Engines<J>,
+    on: &impl Engines<Job>,
 ) -> Result<(Output, Report), Error> {
     let of_file =
         |path: &str, error: Error| Error::InFile { path: path.to_string(), error: Box::new(error) };
@@ -81,7 +70,7 @@ fn reported<J: FlagJob>(
     }
     let output = args.output.open(&inputs, &[])?;
     let comparison = |(path, job, variants): (&String, _, _)| {
-        Comparison::<J>::of(job, variants, args).map_err(|error| of_file(path, error))
+        Comparison::of(job, variants, args).map_err(|error| of_file(path, error))
     };
     let mut comparisons = asked.into_iter().map(comparison).collect::<Result<Vec<_>, _>>()?;
     let lists = comparisons.iter_mut().map(|of| (of.jobs.as_slice(), of.profiles.as_mut_slice()));

@@ -30,7 +30,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
             RANDOM.join(" and ")
         )));
     }
-    let simulation = trials::simulation();
+    let simulation = trials::simulation()?;
     let counting = counting::counted()?;
     let mut options =
         Options { seeds: args.seeds, full: args.full, here: None, simulation, counting };
@@ -102,7 +102,7 @@ mod tests {
     /// One repeat of the brief form: the command itself takes longer than a test may.
     #[test]
     fn mm_owner_is_said_as_it_was_counted() {
-        let simulation = trials::simulation();
+        let simulation = trials::simulation().unwrap();
         let counting = counting::counted().unwrap();
         let options = Options { seeds: None, full: false, here: None, simulation, counting };
         let studies = published::studies(&[], &options).unwrap();

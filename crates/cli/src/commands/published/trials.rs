@@ -1,16 +1,20 @@
 //! Runs of threads that wait, for the published series that has them.
 
-use filemap_core::rules::{Arch, Family, Kernel, Rules};
-use filemap_core::series::{Series, Switch};
-use filemap_core::units::PageCount;
-use filemap_model::Profile;
-use filemap_model::thrash::costs::Costs;
-use filemap_model::thrash::mechanisms::Mechanisms;
-use filemap_model::thrash::{Cause, Ending, Outcome, Thrash, Until, run};
+use std::sync::Arc;
+
+use filemap_core::rules::Kernel;
+use filemap_core::series::Switch;
+use filemap_job::program::{
+    FileSpec, MappingSpec, OpenSpec, ProgramRun, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
+};
+use filemap_job::waits::Cause;
+use filemap_job::{JobSpec, SizeText};
+use filemap_model::{Profile, trace_program};
 use filemap_report::published::{Change, Simulation, Span, Trial, TrialRun, Trials};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
+use crate::machine_profile;
 use crate::parallel;
 use crate::progress::Progress;
 use crate::provenance;
@@ -18,125 +22,187 @@ use crate::provenance;
 /// The newest modelled kernel that the series was not published before.
 const KERNEL: Kernel = Kernel::V6_18;
 
-/// The costs of all trials, which are changed one at a time.
-const COSTS: Costs = Costs::SERVER;
+/// The machine of all trials, whose costs are changed one at a time.
+const MACHINE: &str = "server";
 
-/// Time in which the threads begin, one after the other.
-const STAGGER_NS: u64 = 100_000_000;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// Time in which the threads begin.
+const STAGGER: &str = "100ms";
+
+/// What the file and the mapping are called that all threads share.
+const ALL: &str = "all";
+
+/// How long a writer sleeps after each change.
+const WRITER_SLEEPS_NS: u64 = 1_000_000;
+
+/// What threads are called that read, and those that change protections.
+const READER: &str = "reader";
+const WRITER: &str = "writer";
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What can be left out and changed, and what the model says of itself.
-pub fn simulation() -> Simulation {
-    let costs = costs();
+/// What can be changed, and what the model says of itself.
+///
+/// # Errors
+/// A machine profile that is not to be had.
+pub fn simulation() -> Result<Simulation, Error> {
+    let costs = costs(&mut machine_profile::named(Some(MACHINE))?);
     let named: Map<String, Value> =
         costs.iter().map(|(name, ns)| ((*name).to_string(), Value::from(*ns))).collect();
     let environment = json!({
-        "scope": "classic LRU; threads that wait: one run queue, base pages; no NUMA, writeback, \
-                  truncation or swap",
+        "scope": "classic LRU; threads that wait: base pages; no NUMA, writeback, truncation or \
+                  swap",
         "elapsed": "predicted from assumed costs",
         "costs_ns": named,
     });
     let Value::Object(mut environment) = environment else { unreachable!("an object literal") };
     provenance::stamp(&mut environment, "model");
-    Simulation {
-        mechanisms: Mechanisms::ablations().map(|(name, _)| name).to_vec(),
-        costs,
-        kernel: KERNEL.name().to_string(),
-        environment,
-    }
+    Ok(Simulation { costs, kernel: KERNEL.name().to_string(), environment })
 }
 
 /// Runs `trials` beside each other, and adds them to `known` in their order.
 pub fn run_all(trials: Vec<Trial>, known: &mut Trials) -> Result<(), Error> {
     let progress = Progress::new(trials.len());
     let done = parallel::map(trials, |trial| {
-        let outcome = run(&job(&trial), &mut ());
+        let run = run(&trial)?;
         progress.advance();
-        let outcome = outcome.map_err(|error| Error::CannotRun(error.to_string()))?;
-        Ok::<_, Error>((trial, told(&outcome)))
+        Ok::<_, Error>((trial, run))
     })?;
     done.into_iter().for_each(|(trial, run)| known.add(trial, run));
     Ok(())
 }
 
 /// The costs that are not 0, by name.
-fn costs() -> Vec<(&'static str, u64)> {
-    let mut costs = COSTS;
-    let named = costs.named().into_iter().map(|(name, ns)| (name, *ns));
+fn costs(profile: &mut Profile) -> Vec<(&'static str, u64)> {
+    let named = profile.cost.named().into_iter().map(|(name, ns)| (name, *ns));
     named.filter(|(_, ns)| *ns > 0).collect()
 }
 
-fn job(trial: &Trial) -> Thrash {
-    let series = Series::BASELINE;
-    let series = if trial.with_series { series.with(Switch::VmaRetry) } else { series };
-    let (mut mechanisms, mut costs) = (Mechanisms::ALL, COSTS);
-    match trial.change {
-        Change::None => {}
-        Change::Without(name) => {
-            let found = Mechanisms::ablations().into_iter().find(|(known, _)| *known == name);
-            mechanisms = found.expect("only mechanisms that there are are left out").1;
-        }
-        Change::Cost(name, percent) => {
-            let found = costs.named().into_iter().find(|(known, _)| *known == name);
-            let ns = found.expect("only costs that there are are changed").1;
-            *ns = *ns * percent / 100;
-        }
+fn run(trial: &Trial) -> Result<TrialRun, Error> {
+    let mut profile = machine_profile::named(Some(MACHINE))?;
+    if let Change::Cost(name, percent) = trial.change {
+        let mut costs = profile.cost.named();
+        let found = costs.iter_mut().find(|(known, _)| *known == name);
+        let ns = &mut *found.expect("only costs that there are are changed").1;
+        *ns = *ns * percent / 100;
     }
-    let (seconds, warm_up) = trial.seconds;
-    Thrash {
-        rules: Rules::new(KERNEL, series),
-        arch: Arch::new(Family::X86_64, 4096).expect("x86-64 has pages of 4 KiB"),
-        threads: trial.threads as usize,
-        cpus: trial.cpus as usize,
-        file_pages: PageCount(trial.file_pages),
-        sparse: true,
-        read_ahead: PageCount(trial.read_ahead_pages),
-        fault_around: PageCount(16),
-        max_folio: None,
-        high: Some(PageCount(trial.high_pages)),
-        max: Some(PageCount(trial.max_pages)),
-        writers: trial.writers as usize,
-        one_vma: trial.one_vma,
-        noise_threads: 0,
-        until: Until::Elapsed(seconds * SECOND_NS),
-        warm_up_ns: warm_up * SECOND_NS,
-        stagger_ns: STAGGER_NS,
-        seed: trial.seed,
-        mechanisms,
-        costs,
-        device: Profile::DEFAULT.device,
+    let program = spec(trial)?.validate(None)?;
+    match trace_program(&program, &profile, &mut ()) {
+        Ok(run) => Ok(told(trial, &run)),
+        // It jams: nothing was completed.
+        Err(error @ filemap_model::Error::ProgramOutOfMemory { .. }) => Ok(TrialRun {
+            elapsed_ns: trial.seconds * SECOND_NS,
+            ended_early: Some(error.to_string()),
+            ..TrialRun::default()
+        }),
+        Err(error) => Err(error.into()),
     }
 }
 
-fn told(outcome: &Outcome) -> TrialRun {
-    let counts = &outcome.counts;
-    let span = |cause: Cause| {
-        let of = outcome.waits.of(cause);
-        Span {
-            cause: cause.name(),
-            sum_ns: of.sum_ns,
-            count: of.count,
-            p50_ns: of.percentile_ns(50),
-            p99_ns: of.percentile_ns(99),
-            max_ns: of.max_ns,
+/// The program of a trial.
+fn spec(trial: &Trial) -> Result<ProgramSpec, Error> {
+    let size = |pages: u64| Some(SizeText::of(pages * PAGE));
+    let flags = JobSpec {
+        workload: Some(THRASH.to_string()),
+        kernel: Some(KERNEL.name().to_string()),
+        with: trial.with_series.then(|| Switch::VmaRetry.name().to_string()),
+        seed: Some(trial.seed),
+        threads: Some(trial.threads),
+        writers: Some(trial.writers),
+        cpus: Some(trial.cpus),
+        file_size: size(trial.file_pages),
+        sparse: Some(true),
+        read_ahead_kb: Some(trial.read_ahead_pages * PAGE / 1024),
+        memory_high: size(trial.high_pages),
+        memory_max: size(trial.max_pages),
+        fs: Some("base-pages".to_string()),
+        duration: Some(format!("{}s", trial.seconds)),
+        stagger: Some(STAGGER.to_string()),
+        ..JobSpec::default()
+    };
+    let spec = flags.thrash()?;
+    Ok(if trial.one_vma { in_one_vma(trial, spec) } else { spec })
+}
+
+/// The same where all threads read parts of one mapping, which the writers write to. Each drops its
+/// part from the mapping instead of unmapping it.
+fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
+    let none = ThreadPhaseSpec::default;
+    let of_all = || ThreadPhaseSpec { mapping: Some(ALL.to_string()), ..none() };
+    let lasts = spec.thread[0].lasts.clone();
+    let part_bytes = trial.file_pages * PAGE;
+    let reader = |number: u64| {
+        let first = number * trial.file_pages;
+        let pages = Some(Arc::new((first..first + trial.file_pages).collect()));
+        let drop = ThreadPhaseSpec {
+            madvise: Some("dontneed".to_string()),
+            offset: Some(SizeText::of(number * part_bytes)),
+            len: Some(SizeText::of(part_bytes)),
+            ..of_all()
+        };
+        ThreadSpec {
+            name: Some(format!("{READER}-{number}")),
+            lasts: lasts.clone(),
+            stagger: Some(STAGGER.to_string()),
+            phase: vec![ThreadPhaseSpec { pages, ..of_all() }, drop],
+            ..ThreadSpec::default()
         }
     };
-    let is_shown = |cause: &Cause| *cause != Cause::Idle;
+    let protect = |what: &str| ThreadPhaseSpec { mprotect: Some(what.to_string()), ..of_all() };
+    let sleep = || ThreadPhaseSpec { sleep_ns: Some(WRITER_SLEEPS_NS), ..none() };
+    let writer = |number: u64| ThreadSpec {
+        name: Some(format!("{WRITER}-{number}")),
+        lasts: lasts.clone(),
+        phase: vec![protect("exec"), sleep(), protect("as-mapped"), sleep()],
+        ..ThreadSpec::default()
+    };
+    let file = FileSpec {
+        name: ALL.to_string(),
+        size: Some(SizeText::of(trial.threads * part_bytes)),
+        sparse: true,
+        ..FileSpec::default()
+    };
+    let (name, open) = (ALL.to_string(), ALL.to_string());
+    ProgramSpec {
+        file: vec![file],
+        open: vec![OpenSpec { name: name.clone(), file: name.clone() }],
+        mapping: vec![MappingSpec { name, open, ..MappingSpec::default() }],
+        thread: (0..trial.threads).map(reader).chain((0..trial.writers).map(writer)).collect(),
+        ..spec
+    }
+}
+
+fn told(trial: &Trial, run: &ProgramRun) -> TrialRun {
+    let counters = &run.counters;
+    let span = |cause: Cause| {
+        let of = run.waits.iter().find(|wait| wait.cause == cause.name());
+        Span {
+            cause: cause.name(),
+            sum_ns: of.map_or(0, |of| of.sum_ns),
+            count: of.map_or(0, |of| of.count),
+            p50_ns: of.map_or(0, |of| of.p50_ns),
+            p99_ns: of.map_or(0, |of| of.p99_ns),
+            max_ns: of.map_or(0, |of| of.max_ns),
+        }
+    };
+    let is_shown = |cause: &Cause| *cause != Cause::Asleep;
+    let rounds = |of: &str| -> u64 {
+        let threads = run.threads.iter().filter(|thread| thread.name.starts_with(of));
+        threads.filter_map(|thread| thread.counters.rounds).sum()
+    };
     TrialRun {
-        elapsed_ns: outcome.elapsed_ns,
-        rounds: counts.rounds,
-        drops: counts.lock_drops,
-        retries: counts.retries,
-        misses: counts.retry_misses,
-        refused: counts.refused,
-        protections: counts.protections,
-        throttled: counts.throttled,
+        elapsed_ns: trial.seconds * SECOND_NS,
+        rounds: rounds(READER),
+        drops: counters.retry_mmap_drop.unwrap_or(0),
+        retries: counters.retry_arrival.unwrap_or(0),
+        misses: counters.retry_io_miss.unwrap_or(0),
+        refused: counters.vma_lock_refused.unwrap_or(0),
+        protections: 2 * rounds(WRITER),
+        throttled: counters.throttled.unwrap_or(0),
         spans: Cause::ALL.into_iter().filter(is_shown).map(span).collect(),
-        ended_early: match &outcome.ending {
-            Ending::Complete => None,
-            ending => Some(ending.to_string()),
-        },
+        ended_early: None,
     }
 }
 
@@ -148,8 +214,12 @@ mod tests {
     use super::*;
 
     fn study(full: bool, seeds: u64) -> Box<dyn Study> {
-        let options =
-            Options { seeds: Some(seeds), full, simulation: simulation(), ..Options::default() };
+        let options = Options {
+            seeds: Some(seeds),
+            full,
+            simulation: simulation().unwrap(),
+            ..Options::default()
+        };
         published::studies(&["vma-retry".to_string()], &options).unwrap().remove(0)
     }
 
@@ -163,7 +233,7 @@ mod tests {
             read_ahead_pages: trial.read_ahead_pages / 4,
             high_pages: trial.high_pages / 50 + 200,
             max_pages: trial.max_pages / 50 + 300,
-            seconds: (1, 0),
+            seconds: 1,
             ..trial.clone()
         }
     }
@@ -204,7 +274,7 @@ mod tests {
             for line in text.lines().filter(|line| !line.starts_with("Command:")) {
                 assert!(line.chars().count() <= 75, "{line}");
             }
-            for words in ["series A", "model, vma-retry", "run queue", "left out", "* is"] {
+            for words in ["series A", "model, vma-retry", "run queue", "* is"] {
                 assert!(text.contains(words), "{words}: {text}");
             }
             assert_eq!(text.contains("Each assumed cost at half"), full);
@@ -215,11 +285,9 @@ mod tests {
             let cells = json["cells"].as_array().unwrap();
             let decided = cells.iter().filter(|cell| cell["ok"].is_boolean());
             assert_eq!(decided.count(), judged, "with {seeds} seeds");
-            let costs = simulation().costs.len();
+            let costs = simulation().unwrap().costs.len();
             let of_costs = cells.iter().filter(|cell| cell["experiment"] == "sensitivity");
             assert_eq!(of_costs.count(), if full { costs * 2 * 2 } else { 0 });
-            let ablated = cells.iter().filter(|cell| cell["experiment"] == "ablation");
-            assert_eq!(ablated.count(), 1 + Mechanisms::ablations().len());
         }
     }
 
@@ -231,20 +299,21 @@ mod tests {
         assert_eq!(one.json, report(&*study).json);
         let text = one.render(Format::Table).replace('\n', " ");
         assert!(text.contains("with one seed") && !text.contains("1 seeds"), "{text}");
-        assert!(text.contains("evicting a page (14 us) are assumed"), "{text}");
+        assert!(text.contains("evicting a page (8 us) are assumed"), "{text}");
     }
 
     #[test]
     fn the_published_job_is_what_was_published() {
         let study = study(true, 5);
         let first = study.trials(&Trials::default()).remove(0);
-        let job = job(&first);
-        assert_eq!((job.threads, job.file_pages), (500, PageCount(4096)));
-        assert_eq!(job.cpus, 50, "these are assumed: the machine has 256");
-        assert_eq!(job.high, Some(PageCount((1 << 30) / 4096)));
-        assert_eq!(job.max.unwrap().0, (1.2 * f64::from(1 << 30) / 4096.0) as u64);
+        let program = spec(&first).unwrap().validate(None).unwrap();
+        assert_eq!((program.threads.len(), program.file_pages(499).0), (500, 4096));
+        assert_eq!(program.cpus, Some(160), "these are assumed: the machine has 256");
+        let (high, max) = (program.machine.memory_high_bytes, program.machine.memory_max_bytes);
+        assert_eq!(high, Some(1 << 30));
+        assert_eq!(max.unwrap() / PAGE, (1.2 * f64::from(1 << 30) / 4096.0) as u64);
         let known = played(&*study);
-        let longest = Trial { seconds: (600, 0), ..first };
+        let longest = Trial { seconds: 600, ..first };
         let pages = [32, 128, 256, 384, 512, 576, 640, 704, 768, 896, 1024];
         let run = pages.iter().filter(|&&read_ahead_pages| {
             known.find(&Trial { read_ahead_pages, ..longest.clone() }).is_some()
@@ -252,23 +321,15 @@ mod tests {
         assert_eq!(run.count(), 1, "600 s at the size that is inferred");
     }
 
-    /// A change is of what it names, and of nothing else.
     #[test]
-    fn changes_change_one_thing() {
+    fn threads_of_one_vma_read_parts_of_one_file() {
         let study = study(true, 1);
-        let base = study.trials(&Trials::default()).remove(0);
-        let plain = job(&base);
-        for (name, ns) in costs() {
-            let mut changed = job(&Trial { change: Change::Cost(name, 200), ..base.clone() });
-            let mut own = changed.costs.named();
-            let found = own.iter_mut().find(|(known, _)| *known == name).unwrap();
-            assert_eq!(*found.1, ns * 2, "{name}");
-            *found.1 = ns;
-            assert_eq!(changed, plain, "{name}");
-        }
-        for (name, mechanisms) in Mechanisms::ablations() {
-            let changed = job(&Trial { change: Change::Without(name), ..base.clone() });
-            assert_eq!(changed, Thrash { mechanisms, ..plain.clone() }, "{name}");
-        }
+        let base = small(&study.trials(&Trials::default()).remove(0));
+        let trial = Trial { one_vma: true, writers: 2, ..base };
+        let program = spec(&trial).unwrap().validate(None).unwrap();
+        assert_eq!((program.files.len(), program.mappings.len()), (1, 1));
+        assert_eq!(program.threads.len() as u64, trial.threads + 2);
+        let run = run(&trial).unwrap();
+        assert!(run.rounds > 0 && run.protections > 0, "{run:?}");
     }
 }

@@ -72,7 +72,7 @@ impl Boot {
     /// `job`, to be run on the kernel of `named`.
     fn entry<W: Bootable>(&self, job: &W, named: &JobImage) -> Result<Entry, Error> {
         let needs = job.needs();
-        check::<W>(&needs)?;
+        check(job, &needs)?;
         let mut image = machine(job, &needs, named)?;
         image.tell = self.tell;
         let held = self.machines.borrow().held_bytes();
@@ -212,7 +212,7 @@ impl<W: Bootable> Ready for Booted<W> {
 }
 
 /// Refuses what the machine to be booted cannot be.
-fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
+fn check<W: Bootable>(job: &W, needs: &Needs) -> Result<(), Error> {
     if needs.machine.governor {
         return Err(Error::unavailable(
             "a governor in a booted image",
@@ -221,7 +221,7 @@ fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
     }
     refusals::check_architecture(&needs.machine)?;
     refusals::check_accesses(needs)?;
-    refusals::check_cpus(needs, W::most_cpus())?;
+    refusals::check_cpus(needs, job.most_cpus())?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));
@@ -276,7 +276,7 @@ fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Imag
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
     image.cpus = u32::try_from(job.cpus()).unwrap_or(u32::MAX);
-    image.takes_turns = W::takes_turns();
+    image.takes_turns = job.takes_turns();
     image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match needs.machine.fs {
         Filesystem::Xfs => image::Filesystem::Xfs,

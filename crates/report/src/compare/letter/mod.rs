@@ -68,7 +68,8 @@ pub fn letter_of_program(
 ) -> Letter {
     let first = &cells[0];
     let files = files_of(&first.record);
-    let threads = match first.record.program.thread.len() {
+    let threads = first.record.program.thread.iter();
+    let threads = match threads.map(|thread| thread.count.unwrap_or(1)).sum::<u64>() {
         1 => "1 thread".to_string(),
         threads => format!("{threads} threads"),
     };

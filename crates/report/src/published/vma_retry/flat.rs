@@ -90,8 +90,7 @@ fn conditions(trial: &Trial) -> Value {
         "pressure": trial.pressure(),
         "writers": trial.writers,
         "one_vma": trial.one_vma,
-        "seconds": trial.seconds.0,
-        "warm_up_seconds": trial.seconds.1,
+        "seconds": trial.seconds,
     })
 }
 

@@ -133,14 +133,10 @@ impl VmaRetry {
         parts
     }
 
-    /// What was left out, and what else the job may have.
+    /// What else the job may have.
     fn experiments_parts(&self, tried: &[Tried], pages: u64) -> Vec<Part> {
         let of = |kind: Kind| of_kind(tried, kind);
-        let ablation = of(Kind::Ablation);
-        let mut parts = vec![
-            Part::Table(tables::ablation(&ablation)),
-            Part::Paragraph(notes::ablation(&ablation)),
-        ];
+        let mut parts = Vec::new();
         for kind in [Kind::Cpus, Kind::Threads] {
             parts.push(Part::Table(tables::pairs(kind, &of(kind), pages)));
         }

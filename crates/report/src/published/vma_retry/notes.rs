@@ -11,9 +11,6 @@ use crate::units::time;
 /// From so many misses of 100 drops on there is an effect.
 const EFFECT_PERCENT: f64 = 1.0;
 
-/// A mechanism is needed where without it fewer than this share of the misses is left.
-const NEEDED: f64 = 0.5;
-
 /// Rounds with the series for each without it, below which the job hardly goes on.
 const STALLS: f64 = 0.1;
 
@@ -22,9 +19,8 @@ const DEFAULT_PAGES: u64 = 32;
 
 /// What the runs are.
 pub(super) fn form(form: &Form, seeds: usize) -> String {
-    let (seconds, warm_up) = form.job_seconds();
-    let (short, warm_up_short) = form.experiment_seconds();
-    let (sweep, warm_up_sweep) = form.sweep_seconds();
+    let (seconds, short) = (form.job_seconds(), form.experiment_seconds());
+    let sweep = form.sweep_seconds();
     let length = match (form.has_sensitivity, form.has_experiments) {
         (true, _) => "This is the published length.",
         (false, true) => {
@@ -36,18 +32,14 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
              longer runs, and experiments with the job."
         }
     };
-    let mut experiments = format!(
-        " The sweep over readahead sizes has one seed and {sweep} s, of which {warm_up_sweep} are not \
-         counted."
-    );
+    let mut experiments = format!(" The sweep over readahead sizes has one seed and {sweep} s.");
     if form.has_experiments {
-        experiments +=
-            &format!(" Other experiments have one seed, {short} s and {warm_up_short} s.");
+        experiments += &format!(" Other experiments have one seed and {short} s.");
     }
     let seeds = over_seeds(seeds);
     format!(
-        "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
-         are not counted, {seeds}.{experiments} {length} Files are cached in base pages, and all \
+        "Each run of the published job is {seconds} s of virtual time, {seeds}.{experiments} \
+         {length} Files are cached in base pages, and all \
          costs are assumed. A drop is a try that gave up its lock for I/O, as the published \
          counter counts them; a fault can drop its lock more than once."
     )
@@ -169,9 +161,8 @@ pub(super) fn ratio(job: &Job, cpus: &[Tried]) -> String {
 
 /// How the causes are to be read.
 pub(super) fn causes() -> String {
-    "mmap_lock is waited for by its holder: a writer; a reader that reads a window under it, behind \
-     which a writer waits; or other readers, behind whom one waits. p99 and max are of one span, \
-     the largest of the seeds."
+    "The time of all threads, of whatever kind. p99 and max are of one span, the largest of the \
+     seeds."
         .to_string()
 }
 
@@ -228,31 +219,6 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
 fn pressures(tried: &[&Tried]) -> String {
     let all = tried.iter().map(|tried| format!("{:.2}", tried.experiment.trials[0].pressure()));
     all.collect::<Vec<_>>().join(", ")
-}
-
-/// Which mechanisms the misses need.
-pub(super) fn ablation(ablation: &[Tried]) -> String {
-    let [all, rest @ ..] = ablation else { return String::new() };
-    let misses = all.before.miss_percent();
-    if misses < EFFECT_PERCENT {
-        return "With all of them hardly any drop misses, so that none can be said to matter."
-            .into();
-    }
-    let is_needed = |tried: &&Tried| tried.before.miss_percent() < misses * NEEDED;
-    let (needed, not): (Vec<&Tried>, Vec<&Tried>) = rest.iter().partition(is_needed);
-    let names = |tried: &[&Tried]| {
-        let names: Vec<_> = tried.iter().map(|tried| tried.experiment.name.as_str()).collect();
-        names.join("; ")
-    };
-    let needed = match needed.is_empty() {
-        true => "None of these alone takes half of the misses away.".to_string(),
-        false => format!("More than half of the misses go with: {}.", names(&needed)),
-    };
-    let not = match not.is_empty() {
-        true => String::new(),
-        false => format!(" At least half of them stay with: {}.", names(&not)),
-    };
-    format!("{needed}{not}")
 }
 
 /// The objection that was raised.

@@ -16,17 +16,16 @@ pub(super) const PUBLISHED_CPUS: u64 = 256;
 /// costs to evict a page so that the published figures come out. That it is smaller is likely: the
 /// CPUs of the published machine wait for much that the model does not have, such as the lock of
 /// the reclaim lists and each other's TLB flushes, so that fewer of them get on at a time.
-pub(super) const CPUS: u64 = 50;
+pub(super) const CPUS: u64 = 160;
 
 /// How long trials run, and which there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Virtual seconds of the published job and of the sweep over readahead sizes, and how many
-    /// of them at the beginning are not counted.
-    job: (u64, u64),
-    sweep: (u64, u64),
-    /// And of the experiments.
-    experiments: (u64, u64),
+    /// Virtual seconds of the published job, of the sweep over readahead sizes, and of the
+    /// experiments.
+    job: u64,
+    sweep: u64,
+    experiments: u64,
     /// Readahead sizes in pages.
     read_ahead: &'static [u64],
     cpus: &'static [u64],
@@ -41,22 +40,22 @@ pub struct Form {
 
 /// As long as the published runs.
 const FULL: Form = Form {
-    job: (600, 0),
-    sweep: (120, 20),
-    experiments: (60, 20),
+    job: 600,
+    sweep: 120,
+    experiments: 60,
     read_ahead: &[32, 128, 256, 384, 512, 576, 640, 704, 768, 896, 1024],
-    cpus: &[4, 8, 16, 32, 50, 64, 128, 256, 512],
+    cpus: &[4, 8, 16, 32, 64, 96, 128, 160, 256, 512],
     threads: &[64, 125, 250, 500, 750, 1000],
     writers: &[0, 1, 2, 4, 8],
     has_experiments: true,
     has_sensitivity: true,
 };
 
-/// About a minute on two processors.
+/// About four minutes on two processors.
 const SHORT: Form = Form {
-    job: (40, 16),
-    sweep: (30, 12),
-    experiments: (20, 8),
+    job: 12,
+    sweep: 8,
+    experiments: 8,
     read_ahead: &[32, 256, 512, 640, 1024],
     cpus: &[8, 32, 128, 256],
     threads: &[64, 1000],
@@ -66,13 +65,7 @@ const SHORT: Form = Form {
 };
 
 /// The published job, and what the readahead size is inferred from.
-const BRIEF: Form = Form {
-    job: (24, 8),
-    sweep: (24, 8),
-    read_ahead: &[256, 512, 1024],
-    has_experiments: false,
-    ..SHORT
-};
+const BRIEF: Form = Form { read_ahead: &[256, 512, 1024], has_experiments: false, ..SHORT };
 
 /// The experiment with one large VMA is a smaller job: so many times fewer threads, CPUs and pages.
 pub(super) const SMALLER: u64 = 8;
@@ -95,7 +88,6 @@ pub(super) struct Experiment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     ReadAhead,
-    Ablation,
     Cpus,
     Threads,
     OneVma,
@@ -107,7 +99,6 @@ impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::ReadAhead => "readahead",
-            Kind::Ablation => "ablation",
             Kind::Cpus => "cpus",
             Kind::Threads => "threads",
             Kind::OneVma => "one vma",
@@ -127,18 +118,18 @@ impl Form {
         }
     }
 
-    /// Seconds of the runs of the published job, and those not counted.
-    pub(super) fn job_seconds(&self) -> (u64, u64) {
+    /// Seconds of the runs of the published job.
+    pub(super) fn job_seconds(&self) -> u64 {
         self.job
     }
 
-    /// Seconds of the sweep over readahead sizes, and those not counted.
-    pub(super) fn sweep_seconds(&self) -> (u64, u64) {
+    /// Seconds of the sweep over readahead sizes.
+    pub(super) fn sweep_seconds(&self) -> u64 {
         self.sweep
     }
 
-    /// Seconds of experiments, and those not counted.
-    pub(super) fn experiment_seconds(&self) -> (u64, u64) {
+    /// Seconds of experiments.
+    pub(super) fn experiment_seconds(&self) -> u64 {
         self.experiments
     }
 
@@ -182,11 +173,6 @@ impl Form {
         let mut add = |kind: Kind, name: String, trials: &[Trial]| {
             all.push(Experiment { kind, name, trials: trials.to_vec() });
         };
-        add(Kind::Ablation, "nothing".to_string(), &pair(&base)[..1]);
-        for &name in &of.mechanisms {
-            let trial = Trial { change: Change::Without(name), ..base.clone() };
-            add(Kind::Ablation, name.to_string(), &[trial]);
-        }
         for &cpus in self.cpus {
             add(Kind::Cpus, cpus.to_string(), &pair(&Trial { cpus, ..base.clone() }));
         }
@@ -217,7 +203,7 @@ pub(super) fn published_drops_per_round() -> f64 {
     drops as f64 / rounds as f64
 }
 
-fn base(read_ahead_pages: u64, seed: u64, seconds: (u64, u64)) -> Trial {
+fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {
     Trial {
         with_series: false,
         seed,

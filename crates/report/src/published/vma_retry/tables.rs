@@ -6,7 +6,6 @@ use super::trial::{TrialRun, Trials};
 use crate::published::data::PUBLISHED;
 use crate::stats::Sample;
 use crate::table::{Column, Table};
-use crate::units::number;
 
 /// An experiment with what its trials came to.
 #[derive(Clone, Copy)]
@@ -181,26 +180,6 @@ pub(super) fn one_vma(tried: &[Tried]) -> Table {
     Table {
         title: format!("One large VMA under writers, a job {SMALLER} times smaller"),
         columns: names.into_iter().map(Column::right).collect(),
-        rows: tried.iter().map(row).collect(),
-    }
-}
-
-/// What leaving out each mechanism does to the job without the series.
-pub(super) fn ablation(tried: &[Tried]) -> Table {
-    let row = |tried: &Tried| {
-        let run = tried.before;
-        vec![
-            tried.experiment.name.clone(),
-            misses(run),
-            drops(run),
-            rounds(run),
-            number(run.throttled as f64),
-        ]
-    };
-    let columns = ["misses\n%", "drops\na round", "rounds/s", "times\nasleep"].map(Column::right);
-    Table {
-        title: "Without the series, one mechanism left out".to_string(),
-        columns: [Column::left("left out")].into_iter().chain(columns).collect(),
         rows: tried.iter().map(row).collect(),
     }
 }

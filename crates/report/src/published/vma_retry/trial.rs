@@ -5,8 +5,6 @@ use serde_json::{Map, Value};
 /// What an engine has that runs threads that wait.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
-    /// Mechanisms that can be left out, by name.
-    pub mechanisms: Vec<&'static str>,
     /// What it assumes that things cost: names, and nanoseconds.
     pub costs: Vec<(&'static str, u64)>,
     /// By which rules of Linux it runs.
@@ -20,8 +18,6 @@ pub struct Simulation {
 pub enum Change {
     /// Nothing.
     None,
-    /// The mechanism of this name is left out.
-    Without(&'static str),
     /// The cost of this name is at so many percent.
     Cost(&'static str, u64),
 }
@@ -52,8 +48,8 @@ pub struct Trial {
     pub one_vma: bool,
     /// What differs.
     pub change: Change,
-    /// Virtual seconds, and how many of them at the beginning are not counted.
-    pub seconds: (u64, u64),
+    /// Virtual seconds.
+    pub seconds: u64,
 }
 
 impl Trial {
@@ -69,7 +65,7 @@ impl Trial {
 }
 
 /// What a trial came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrialRun {
     /// Virtual nanoseconds that were counted.
     pub elapsed_ns: u64,

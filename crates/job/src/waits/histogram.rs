@@ -30,17 +30,6 @@ impl Histogram {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Adds spans of which the classes are known, as [`Histogram::classes`] has them, with all of
-    /// them together and the longest.
-    pub(super) fn merge(&mut self, classes: &[(u64, u64)], sum_ns: u64, max_ns: u64) {
-        for &(from_ns, count) in classes {
-            self.classes[from_ns.max(1).ilog2() as usize] += count;
-            self.count += count;
-        }
-        self.sum_ns += sum_ns;
-        self.max_ns = self.max_ns.max(max_ns);
-    }
-
     /// The span that `percent` of a hundred do not exceed: the end of its class, or the longest.
     pub fn percentile_ns(&self, percent: u64) -> u64 {
         let wanted = (self.count * percent).div_ceil(100);

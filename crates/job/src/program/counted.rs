@@ -1,0 +1,205 @@
+//! Tables that stand for several files or threads of the same kind.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::ProgramSpec;
+use super::error::ProgramError;
+use super::names::{in_table, keyed};
+use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
+use crate::Error;
+use crate::bounds::{MAX_FILES, MAX_THREAD_PHASES, MAX_THREADS};
+use crate::limits::{out_of_range, within};
+use crate::size::shorten;
+
+/// A program without counts, and which table of the job file each of its own comes of, as indexes.
+pub(super) struct Counted<'a> {
+    pub(super) spec: Cow<'a, ProgramSpec>,
+    pub(super) files: Vec<usize>,
+    pub(super) opens: Vec<usize>,
+    pub(super) mappings: Vec<usize>,
+    pub(super) threads: Vec<usize>,
+}
+
+/// How often each of the tables of one kind is there that is there several times, by name.
+type Counts<'a> = BTreeMap<&'a str, u64>;
+
+impl ProgramSpec {
+    /// The same, in which a table that has a count is there so often: `x` with a count of 2 is
+    /// `x-1` and `x-2`.
+    pub(super) fn counted(&self) -> Result<Counted<'_>, Error> {
+        if self.file.iter().all(|file| file.count.is_none())
+            && self.thread.iter().all(|thread| thread.count.is_none())
+        {
+            return Ok(Counted {
+                spec: Cow::Borrowed(self),
+                files: (0..self.file.len()).collect(),
+                opens: (0..self.open.len()).collect(),
+                mappings: (0..self.mapping.len()).collect(),
+                threads: (0..self.thread.len()).collect(),
+            });
+        }
+        self.check_counts()?;
+        let (mut files, mut opens, mut mappings) = (Counts::new(), Counts::new(), Counts::new());
+        for file in &self.file {
+            if let Some(count) = file.valid_count()? {
+                files.insert(&file.name, count);
+            }
+        }
+        for open in &self.open {
+            files.get(open.file.as_str()).map(|count| opens.insert(&open.name, *count));
+        }
+        for mapping in &self.mapping {
+            opens.get(mapping.open.as_str()).map(|count| mappings.insert(&mapping.name, *count));
+        }
+        let file = |of: &FileSpec, name| FileSpec { name, count: None, ..of.clone() };
+        let open = |of: &OpenSpec, name, number| {
+            let file = one(&files, &of.file, Some(number));
+            OpenSpec { name, file }
+        };
+        let mapping = |of: &MappingSpec, name, number| {
+            let open = one(&opens, &of.open, Some(number));
+            MappingSpec { name, open, ..of.clone() }
+        };
+        let (files_of, all_files) = repeated(
+            &self.file,
+            |of| files.get(of.name.as_str()),
+            |of, number| file(of, numbered(&of.name, number)),
+        );
+        let (opens_of, all_opens) = repeated(
+            &self.open,
+            |of| opens.get(of.name.as_str()),
+            |of, number| open(of, numbered(&of.name, number), number.unwrap_or(0)),
+        );
+        let (mappings_of, all_mappings) = repeated(
+            &self.mapping,
+            |of| mappings.get(of.name.as_str()),
+            |of, number| mapping(of, numbered(&of.name, number), number.unwrap_or(0)),
+        );
+        let (mut threads_of, mut threads) = (Vec::new(), Vec::new());
+        for (at, thread) in self.thread.iter().enumerate() {
+            let name = thread.name.clone().unwrap_or((at + 1).to_string());
+            let of = |number| thread.one(&name, number, (&opens, &mappings));
+            let numbers: Vec<Option<u64>> = match thread.valid_count(&name)? {
+                None => vec![None],
+                Some(count) => (1..=count).map(Some).collect(),
+            };
+            for number in numbers {
+                threads.push(of(number).map_err(|error| in_table("thread", &name, error))?);
+                threads_of.push(at);
+            }
+        }
+        let spec = ProgramSpec {
+            file: all_files,
+            open: all_opens,
+            mapping: all_mappings,
+            thread: threads,
+            ..self.clone()
+        };
+        let (files, opens, mappings) = (files_of, opens_of, mappings_of);
+        Ok(Counted { spec: Cow::Owned(spec), files, opens, mappings, threads: threads_of })
+    }
+}
+
+impl ProgramSpec {
+    /// Refuses more files and threads in all than a program has, and more phases of a table.
+    fn check_counts(&self) -> Result<(), Error> {
+        let files = self.file.iter().map(|file| file.count.unwrap_or(1));
+        let threads = self.thread.iter().map(|thread| thread.count.unwrap_or(1));
+        let phases = self
+            .thread
+            .iter()
+            .filter_map(|thread| Some(thread.count?.saturating_mul(thread.phase.len() as u64)));
+        for (what, count, most) in [
+            ("files", files.fold(0, u64::saturating_add), MAX_FILES),
+            ("threads", threads.fold(0, u64::saturating_add), MAX_THREADS),
+            ("phases of one table", phases.max().unwrap_or(0), MAX_THREAD_PHASES),
+        ] {
+            if count > most as u64 {
+                let value = format!("a number of {count} {what} by their 'count'");
+                return Err(out_of_range(value, 1, most));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FileSpec {
+    fn valid_count(&self) -> Result<Option<u64>, Error> {
+        let Some(count) = self.count else { return Ok(None) };
+        let of_this = |error| in_table("file", &self.name, error);
+        if self.path.is_some() {
+            let remedy = "give a size for files that are there several times";
+            let error = Error::KeyConflict { key: "count", other: "'path'", remedy };
+            return Err(of_this(error));
+        }
+        within("count", count, 1, MAX_FILES as u64).map(Some).map_err(of_this)
+    }
+}
+
+impl ThreadSpec {
+    fn valid_count(&self, name: &str) -> Result<Option<u64>, Error> {
+        let valid = self.count.map(|count| within("count", count, 1, MAX_THREADS as u64));
+        valid.transpose().map_err(|error| in_table("thread", name, keyed(error)))
+    }
+
+    /// The thread numbered `number` of those that are called `name`, or the only one.
+    fn one(
+        &self,
+        name: &str,
+        number: Option<u64>,
+        (opens, mappings): (&Counts<'_>, &Counts<'_>),
+    ) -> Result<ThreadSpec, Error> {
+        let own = |counts: &Counts<'_>, of: &Option<String>| {
+            let Some(of) = of else { return Ok(None) };
+            match counts.get(of.as_str()) {
+                Some(count) if self.count != Some(*count) => Err(ProgramError::OtherCount {
+                    name: shorten(of),
+                    count: *count,
+                    threads: self.count.map_or("none".to_string(), |count| count.to_string()),
+                }),
+                _ => Ok(Some(one(counts, of, number))),
+            }
+        };
+        let phase = |phase: &ThreadPhaseSpec| {
+            Ok(ThreadPhaseSpec {
+                map: own(mappings, &phase.map)?,
+                unmap: own(mappings, &phase.unmap)?,
+                mapping: own(mappings, &phase.mapping)?,
+                open: own(opens, &phase.open)?,
+                ..phase.clone()
+            })
+        };
+        let phase = self.phase.iter().map(phase).collect::<Result<_, ProgramError>>()?;
+        let name = Some(numbered(name, number));
+        Ok(ThreadSpec { name, count: None, phase, ..self.clone() })
+    }
+}
+
+/// Each of `tables` as often as it is there, and which of them that is.
+fn repeated<'c, T>(
+    tables: &[T],
+    count: impl Fn(&T) -> Option<&'c u64>,
+    make: impl Fn(&T, Option<u64>) -> T,
+) -> (Vec<usize>, Vec<T>) {
+    let numbers = |table: &T| match count(table) {
+        None => vec![None],
+        Some(count) => (1..=*count).map(Some).collect(),
+    };
+    let all = tables
+        .iter()
+        .enumerate()
+        .flat_map(|(at, table)| numbers(table).into_iter().map(move |number| (at, table, number)));
+    all.map(|(at, table, number)| (at, make(table, number))).unzip()
+}
+
+/// What the one numbered `number` of `counts` is called, or the only one.
+fn one(counts: &Counts<'_>, name: &str, number: Option<u64>) -> String {
+    numbered(name, number.filter(|_| counts.contains_key(name)))
+}
+
+fn numbered(name: &str, number: Option<u64>) -> String {
+    // One without a name is refused as such.
+    let number = number.filter(|_| !name.trim().is_empty());
+    number.map_or(name.to_string(), |number| format!("{name}-{number}"))
+}

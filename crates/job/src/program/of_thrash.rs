@@ -1,0 +1,205 @@
+//! The workload `thrash`: threads that each map, read and unmap a file of their own, as the program
+//! that it is.
+
+use super::ProgramSpec;
+use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
+use crate::Error;
+use crate::bounds::{MAX_RUN_NS, MAX_THREADS};
+use crate::flags::{JobSpec, Of};
+use crate::folio_ops::FOLIO_OPS;
+use crate::limits::{duration, pages, within};
+use crate::size::SizeText;
+
+/// The name of the workload.
+pub const THRASH: &str = "thrash";
+
+/// Threads where no number is given.
+const DEFAULT_THREADS: u64 = 64;
+
+/// Size of each file where none is given, in bytes.
+const DEFAULT_FILE_BYTES: u64 = 16 << 20;
+
+/// How long it runs where nothing says it.
+const DEFAULT_DURATION: &str = "10s";
+
+/// The machine whose times are predicted where no other is named: reclaim takes time on it.
+const MACHINE: &str = "server";
+
+/// What a writer changes the protection of, in bytes, and how long it sleeps after each change.
+const WRITER_BYTES: u64 = 1 << 20;
+const WRITER_SLEEPS_NS: u64 = 1_000_000;
+
+impl JobSpec {
+    /// Whether it is of the workload `thrash`, of which [`JobSpec::thrash`] makes a program.
+    pub fn is_thrash(&self) -> bool {
+        self.workload.as_deref() == Some(THRASH)
+    }
+
+    /// The program of a job of the workload `thrash`.
+    ///
+    /// # Errors
+    /// A flag that it does not have, and a number of threads, size or time that no program has.
+    pub fn thrash(&self) -> Result<ProgramSpec, Error> {
+        self.check_of_thrash()?;
+        let arch = self.valid_arch()?;
+        let most = MAX_THREADS as u64;
+        let threads = within("threads", self.threads.unwrap_or(DEFAULT_THREADS), 1, most)?;
+        let writers = within("writers", self.writers.unwrap_or(0), 0, most - threads.min(most))?;
+        let file_pages = pages("file-size", &self.file_size, 1, arch.page_size)?;
+        let file_pages = file_pages.unwrap_or(DEFAULT_FILE_BYTES / arch.page_size);
+        duration("duration", &self.duration, 1, MAX_RUN_NS)?;
+        duration("stagger", &self.stagger, 0, MAX_RUN_NS)?;
+        let lasts = Some(self.duration.clone().unwrap_or(DEFAULT_DURATION.to_string()));
+        let group = |name: &str, count, bytes, sparse| {
+            let name = name.to_string();
+            let file = FileSpec {
+                name: name.clone(),
+                size: Some(SizeText::of(bytes)),
+                sparse,
+                count: Some(count),
+                ..FileSpec::default()
+            };
+            let open = OpenSpec { name: name.clone(), file: name.clone() };
+            (file, open, MappingSpec { name: name.clone(), open: name, ..MappingSpec::default() })
+        };
+        let bytes = file_pages * arch.page_size;
+        let (file, open, mapping) = group(THRASH, threads, bytes, self.sparse.unwrap_or(false));
+        let reader = ThreadSpec {
+            name: Some("reader".to_string()),
+            count: Some(threads),
+            stagger: self.stagger.clone(),
+            lasts: lasts.clone(),
+            phase: read_all(file_pages),
+            ..ThreadSpec::default()
+        };
+        let mut program = ProgramSpec {
+            machine: Some(MACHINE.to_string()),
+            file: vec![file],
+            open: vec![open],
+            mapping: vec![mapping],
+            thread: vec![reader],
+            ..ProgramSpec::default()
+        };
+        if writers > 0 {
+            let (file, open, mapping) = group("written", writers, WRITER_BYTES, true);
+            program.file.push(file);
+            program.open.push(open);
+            program.mapping.push(MappingSpec { private: true, ..mapping });
+            program.thread.push(ThreadSpec {
+                name: Some("writer".to_string()),
+                count: Some(writers),
+                lasts,
+                phase: change_protection(),
+                ..ThreadSpec::default()
+            });
+        }
+        Ok(program.overlay(self))
+    }
+
+    /// Refuses flags that only the workload `thrash` has, the workload itself, and folio-ops.
+    pub(crate) fn check_of_one_file(&self) -> Result<(), Error> {
+        if self.is_thrash() {
+            return Err(Error::IsThrash);
+        }
+        if self.workload.as_deref() == Some(FOLIO_OPS) {
+            return Err(Error::IsFolioOps);
+        }
+        match self.given().find(|flag| flag.of == Of::Thrash) {
+            Some(flag) => Err(Error::OfThrash { flag: flag.name }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses flags that jobs of one file only have.
+    fn check_of_thrash(&self) -> Result<(), Error> {
+        if !self.phase.is_empty() {
+            let remedy = "give it without phases";
+            return Err(Error::Conflict { flag: "workload thrash", other: "[[phase]]", remedy });
+        }
+        match self.given().find(|flag| flag.of == Of::OneFile) {
+            Some(flag) => Err(Error::Conflict {
+                flag: flag.name,
+                other: "--workload thrash",
+                remedy: "leave it out, or give another --workload",
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A round of a thread that reads.
+fn read_all(file_pages: u64) -> Vec<ThreadPhaseSpec> {
+    let none = ThreadPhaseSpec::default;
+    vec![
+        ThreadPhaseSpec { map: Some(THRASH.to_string()), ..none() },
+        ThreadPhaseSpec {
+            mapping: Some(THRASH.to_string()),
+            workload: Some("sequential".to_string()),
+            accesses: Some(file_pages),
+            ..none()
+        },
+        ThreadPhaseSpec { unmap: Some(THRASH.to_string()), ..none() },
+    ]
+}
+
+/// A round of a writer: two changes of pages that are there.
+fn change_protection() -> Vec<ThreadPhaseSpec> {
+    let none = ThreadPhaseSpec::default;
+    let of_mapping = || ThreadPhaseSpec { mapping: Some("written".to_string()), ..none() };
+    let sleep = || ThreadPhaseSpec { sleep_ns: Some(WRITER_SLEEPS_NS), ..none() };
+    let protect = |what: &str| ThreadPhaseSpec { mprotect: Some(what.to_string()), ..of_mapping() };
+    let populate = ThreadPhaseSpec { madvise: Some("populate-read".to_string()), ..of_mapping() };
+    vec![populate, protect("exec"), sleep(), protect("as-mapped"), sleep()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thrash(text: &str) -> Result<ProgramSpec, Error> {
+        JobSpec::from_toml(&format!("workload = \"thrash\"\n{text}")).unwrap().thrash()
+    }
+
+    #[test]
+    fn it_is_a_program_of_as_many_threads_and_files() {
+        let text = "threads = 3\nwriters = 2\nfile_size = \"1m\"\nduration = \"2s\"\ncpus = 2";
+        let program = thrash(text).unwrap().validate(None).unwrap();
+        assert_eq!((program.files.len(), program.mappings.len()), (5, 5));
+        let names: Vec<&str> = program.threads.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!(names, ["reader-1", "reader-2", "reader-3", "writer-1", "writer-2"]);
+        assert_eq!(program.files[1].name, "thrash-2");
+        assert_eq!(program.tables.threads, [0, 0, 0, 1, 1]);
+        assert_eq!(program.threads[4].steps[0].mapping(), Some(4));
+        assert_eq!((program.cpus, program.machine.profile.as_deref()), (Some(2), Some("server")));
+    }
+
+    #[test]
+    fn it_goes_to_a_job_file_and_back() {
+        let spec = thrash("threads = 3\nstagger = \"1ms\"\nmemory_max = \"64m\"").unwrap();
+        let again = ProgramSpec::from_toml(&toml::to_string(&spec).unwrap()).unwrap();
+        assert_eq!(spec, again);
+    }
+
+    #[test]
+    fn threads_begin_when_the_seed_says() {
+        let program = thrash("threads = 9\nstagger = \"1ms\"").unwrap().validate(None).unwrap();
+        let begins = |program: &super::super::Program| -> Vec<u64> {
+            (0..9).map(|thread| program.begins_ns(thread)).collect()
+        };
+        assert!(begins(&program).iter().all(|ns| *ns < 1_000_000));
+        assert_ne!(begins(&program), begins(&program.with_seed(7)));
+    }
+
+    #[test]
+    fn what_it_does_not_have_is_refused() {
+        for (text, words) in [
+            ("split = 3", "--split does not go with --workload thrash"),
+            ("threads = 0", "--threads"),
+            ("threads = 1000\nwriters = 25", "--writers"),
+            ("duration = \"2x\"", "--duration"),
+        ] {
+            let error = thrash(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
