@@ -71,16 +71,6 @@ pub enum Error {
         /// `memory.max`.
         max: String,
     },
-    /// A memory limit into which not even one readahead window fits.
-    #[error(
-        "{limit} is less than one readahead window of {window}; raise it, or lower --read-ahead-kb"
-    )]
-    BelowWindow {
-        /// The limit.
-        limit: String,
-        /// The window.
-        window: String,
-    },
     /// A name is not one of a fixed set.
     #[error("unknown {what} '{text}'; known: {known}")]
     UnknownName {

@@ -42,14 +42,6 @@ pub fn read_bytes(io: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok())
 }
 
-/// Minor and major faults in the text of a process's `/proc/PID/stat`: those of all its threads.
-pub fn process_faults(stat: &str) -> Option<(u64, u64)> {
-    // Its name may hold anything, also blanks and brackets.
-    let fields = stat.rsplit_once(") ")?.1.split(' ');
-    let mut fields = fields.skip(7).step_by(2).map(|field| field.parse().ok());
-    Some((fields.next()??, fields.next()??))
-}
-
 /// A snapshot of the machine's event and page counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VmStat(BTreeMap<String, i64>);
@@ -112,13 +104,6 @@ mod tests {
     fn read_bytes_is_the_storage_one() {
         assert_eq!(read_bytes("rchar: 1\nread_bytes: 4096\nwrite_bytes: 0\n"), Some(4096));
         assert_eq!(read_bytes("rchar: 1\n"), None);
-    }
-
-    #[test]
-    fn faults_of_a_process_are_those_of_its_threads() {
-        let stat = "7 (a) b) S 1 2 3 4 5 6 77 88 99 11 13 14";
-        assert_eq!(process_faults(stat), Some((77, 99)));
-        assert_eq!(process_faults("7 (a) S 1"), None);
     }
 
     #[test]

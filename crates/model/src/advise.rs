@@ -147,7 +147,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let window = forced::window(request, &open.limits);
         // Others have their turn when the call is done.
         while let Some(pause) = self.world.read_window(&window, index, open, &self.process.tables) {
-            if let Pause::Sleep(until_ns) | Pause::Throttled(until_ns) = pause {
+            if let Pause::Throttled(until_ns) = pause {
                 self.world.pass(until_ns.saturating_sub(self.world.now_ns()));
             }
         }

@@ -105,7 +105,7 @@ impl<C: PageCache> Memory<C> {
             return Reclaim::OfMachine(goal);
         }
         let direct = Direct::new(goal, self.page_size).by(&self.rules);
-        Reclaim::Direct(if counts_unmapped { direct.counting_unmapped() } else { direct })
+        Reclaim::Direct(direct.counting_unmapped(counts_unmapped))
     }
 
     /// Goes on with a reclaim, by a batch where it has them. `None`: enough is evicted, or what can

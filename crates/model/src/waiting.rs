@@ -76,10 +76,8 @@ impl Waiting {
 
     /// The task `task` refers to the folio, does not sleep, and will go on later.
     pub fn refer(&mut self, task: usize, file: FileId, index: PageIndex) {
-        let at = (file, index, self.came);
-        self.for_folios.insert(at, task);
-        self.awake.insert(task, at);
-        self.came += 1;
+        self.awake.insert(task, (file, index, self.came));
+        self.add(task, Some((file, index)));
     }
 
     /// The task `task` goes on.

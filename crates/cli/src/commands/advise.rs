@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use filemap_job::program::{NamedFile, Program, ProgramThread, Rounds};
+use filemap_job::program::{NamedFile, Program};
 use filemap_job::{Engine, EngineKind, JobSpec, Ready, shell_word};
 use filemap_model::Model;
 use filemap_report::advise::{self, Contents, FIRST_BYTES};
@@ -98,8 +98,7 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
 
 /// Refuses threads that run for a time: whatever is changed, they take as long.
 fn check_ends(program: &Program) -> Result<(), Error> {
-    let is_timed = |thread: &&ProgramThread| matches!(thread.rounds, Rounds::For(_));
-    match program.threads.iter().find(is_timed) {
+    match program.threads.iter().find(|thread| thread.rounds.is_timed()) {
         Some(thread) => Err(Error::CannotRun(format!(
             "thread '{}' runs 'for' a time, and advise compares how long a program takes; give \
              'repeat' instead, or try settings with filemap compare",

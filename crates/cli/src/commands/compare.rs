@@ -56,7 +56,7 @@ fn reported(
     on: &impl Engines<Job>,
 ) -> Result<(Output, Report, Letter), Error> {
     let (asked, variants) = comparison::with_variants(given, args)?;
-    let output = args.output.open_compared(&asked.0.inputs, &[])?;
+    let output = args.output.open_compared(&asked.0.inputs)?;
     let mut comparison = Comparison::of(asked, variants, args)?;
     let (jobs, profiles) = (&comparison.jobs, &mut comparison.profiles);
     let records = engine::run_seeds(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply)?;

@@ -86,11 +86,11 @@ pub struct GivenProgram {
     pub spec: ProgramSpec,
     /// What messages call it: the path of its job file.
     pub path: String,
-    /// The flags that say all of it, where there is no job file.
-    pub of_flags: Option<JobSpec>,
+    /// Whether flags say all of it, and no job file.
+    pub is_of_flags: bool,
     /// What it says otherwise than the recording that it comes of, if it comes of one.
     pub of_recording: Option<Vec<String>>,
-    /// What flags said on top of the job file.
+    /// What flags said: on top of the job file, where there is one.
     pub flags: JobSpec,
     /// What the command reads.
     pub inputs: Inputs,
@@ -118,7 +118,7 @@ impl GivenProgram {
         let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
         let path = path.to_string();
-        Ok(GivenProgram { spec, path, of_flags: None, of_recording, flags, inputs })
+        Ok(GivenProgram { spec, path, is_of_flags: false, of_recording, flags, inputs })
     }
 
     /// The program of the workload `thrash` that `flags` say, or a job file of the same keys.
@@ -130,9 +130,9 @@ impl GivenProgram {
         Ok(GivenProgram {
             spec: flags.thrash()?,
             path: asked.file.unwrap_or(format!("--workload {THRASH}")),
-            of_flags: Some(flags),
+            is_of_flags: true,
             of_recording: None,
-            flags: JobSpec::default(),
+            flags,
             inputs: asked.inputs,
         })
     }
@@ -200,14 +200,8 @@ impl GivenProgram {
     /// The command that does the same again.
     pub fn command(&self, name: &str) -> String {
         let words = ["filemap".to_string(), name.to_string()];
-        let rest = match &self.of_flags {
-            Some(flags) => flags.flags(),
-            None => {
-                let path = filemap_job::shell_word(&self.path);
-                [path].into_iter().chain(self.flags.flags()).collect()
-            }
-        };
-        words.into_iter().chain(rest).collect::<Vec<_>>().join(" ")
+        let file = (!self.is_of_flags).then(|| filemap_job::shell_word(&self.path));
+        words.into_iter().chain(file).chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
     }
 }
 

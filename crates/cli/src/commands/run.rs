@@ -92,8 +92,7 @@ fn reported(
     record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);
     if args.seeds.is_none() {
-        let (name, job, profile, record_of) = ("this job", &job, &profile, &record);
-        let cell = Cell { name, job, profile, record: record_of };
+        let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };
         let warnings = seeds::warnings(&[cell])?;
         record.warnings.extend(warnings);
     }

@@ -25,9 +25,6 @@ use crate::variants::{self, Variant};
 /// Seed of the jobs where none is given.
 const DEFAULT_SEED: u64 = 1;
 
-/// What a mechanism is, as a sentence.
-const MECHANISM: &str = "A mechanism is the first decision that differs.";
-
 /// Jobs that are tried where nothing says how many.
 const DEFAULT_JOBS: u64 = 20_000;
 
@@ -123,8 +120,8 @@ fn studied(
         notes.push("Not all jobs were made as small as they can be.".to_string());
     }
     let variants = search.variants.map(Variant::name);
-    let (goal, seed, mechanism_is) = (search.goal, search.seed, MECHANISM);
-    let study = Study { variants, goal, seed, tried, left_out, alike, groups, mechanism_is, notes };
+    let (goal, seed) = (search.goal, search.seed);
+    let study = Study { variants, goal, seed, tried, left_out, alike, groups, notes };
     Ok(Some((study, drawn)))
 }
 

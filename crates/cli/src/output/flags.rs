@@ -96,13 +96,9 @@ impl PageFlags {
     ///
     /// # Errors
     /// As for [`Output::open`].
-    pub fn open_compared(
-        &self,
-        inputs: &Inputs,
-        others: &[(&'static str, Option<&str>)],
-    ) -> Result<Output, Error> {
+    pub fn open_compared(&self, inputs: &Inputs) -> Result<Output, Error> {
         let page = ("--html", self.html.as_deref());
-        Output::open_compared(&self.plain, inputs, &[others, &[page]].concat())
+        Output::open_compared(&self.plain, inputs, &[page])
     }
 
     /// Whether a letter is to be printed.

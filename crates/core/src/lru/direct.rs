@@ -79,9 +79,9 @@ impl Direct {
         Direct { flushes: rules.reclaim_flushes_statistics, ..self }
     }
 
-    /// The same, with the number of mapped pages in what a step tells.
-    pub fn counting_unmapped(self) -> Direct {
-        Direct { counts_unmapped: true, ..self }
+    /// The same. Whether what a step tells has the number of mapped pages.
+    pub fn counting_unmapped(self, counts_unmapped: bool) -> Direct {
+        Direct { counts_unmapped, ..self }
     }
 
     /// Both lists have a turn, a batch of each at most. `None`: enough is evicted, or what can be.

@@ -3,22 +3,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::ProgramSpec;
 use super::error::ProgramError;
 use super::names::{in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
+use super::{ProgramSpec, TableOf};
 use crate::Error;
 use crate::bounds::{MAX_FILES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::{out_of_range, within};
 use crate::size::shorten;
 
-/// A program without counts, and which table of the job file each of its own comes of, as indexes.
+/// A program without counts, and which table of the job file each of its own comes of.
 pub(super) struct Counted<'a> {
     pub(super) spec: Cow<'a, ProgramSpec>,
-    pub(super) files: Vec<usize>,
-    pub(super) opens: Vec<usize>,
-    pub(super) mappings: Vec<usize>,
-    pub(super) threads: Vec<usize>,
+    pub(super) tables: TableOf,
 }
 
 /// How often each of the tables of one kind is there that is there several times, by name.
@@ -28,16 +25,14 @@ impl ProgramSpec {
     /// The same, in which a table that has a count is there so often: `x` with a count of 2 is
     /// `x-1` and `x-2`.
     pub(super) fn counted(&self) -> Result<Counted<'_>, Error> {
-        if self.file.iter().all(|file| file.count.is_none())
-            && self.thread.iter().all(|thread| thread.count.is_none())
-        {
-            return Ok(Counted {
-                spec: Cow::Borrowed(self),
+        if !self.is_counted() {
+            let tables = TableOf {
                 files: (0..self.file.len()).collect(),
                 opens: (0..self.open.len()).collect(),
                 mappings: (0..self.mapping.len()).collect(),
                 threads: (0..self.thread.len()).collect(),
-            });
+            };
+            return Ok(Counted { spec: Cow::Borrowed(self), tables });
         }
         self.check_counts()?;
         let (mut files, mut opens, mut mappings) = (Counts::new(), Counts::new(), Counts::new());
@@ -78,7 +73,7 @@ impl ProgramSpec {
         );
         let (mut threads_of, mut threads) = (Vec::new(), Vec::new());
         for (at, thread) in self.thread.iter().enumerate() {
-            let name = thread.name.clone().unwrap_or((at + 1).to_string());
+            let name = thread.called(at);
             let of = |number| thread.one(&name, number, (&opens, &mappings));
             let numbers: Vec<Option<u64>> = match thread.valid_count(&name)? {
                 None => vec![None],
@@ -96,12 +91,21 @@ impl ProgramSpec {
             thread: threads,
             ..self.clone()
         };
-        let (files, opens, mappings) = (files_of, opens_of, mappings_of);
-        Ok(Counted { spec: Cow::Owned(spec), files, opens, mappings, threads: threads_of })
+        let tables = TableOf {
+            files: files_of,
+            opens: opens_of,
+            mappings: mappings_of,
+            threads: threads_of,
+        };
+        Ok(Counted { spec: Cow::Owned(spec), tables })
     }
-}
 
-impl ProgramSpec {
+    /// Whether a table stands for several files or threads.
+    pub(super) fn is_counted(&self) -> bool {
+        self.file.iter().any(|file| file.count.is_some())
+            || self.thread.iter().any(|thread| thread.count.is_some())
+    }
+
     /// Refuses more files and threads in all than a program has, and more phases of a table.
     fn check_counts(&self) -> Result<(), Error> {
         let files = self.file.iter().map(|file| file.count.unwrap_or(1));

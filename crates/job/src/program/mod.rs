@@ -43,7 +43,7 @@ pub use self::advice::{Fadvise, Madvise};
 pub use self::after::StepOf;
 pub use self::error::ProgramError;
 pub use self::keys::{ExistingFile, ProgramSpec};
-pub use self::of_thrash::THRASH;
+pub use self::of_thrash::{THRASH, change_protection};
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
     ThreadRun,
@@ -98,7 +98,7 @@ pub struct Program {
 
 /// The tables of a job file that files, mappings and threads come of, as indexes: one table can
 /// stand for several.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOf {
     /// Of each file.
     pub files: Vec<usize>,
@@ -275,6 +275,13 @@ impl ProgramStep {
     }
 }
 
+impl ProgramThread {
+    /// Whether a round of it has accesses.
+    pub fn has_accesses(&self) -> bool {
+        self.steps.iter().any(|step| step.accesses() > 0)
+    }
+}
+
 impl Program {
     /// Base page size in bytes.
     pub fn page_size(&self) -> u64 {
@@ -283,8 +290,7 @@ impl Program {
 
     /// Whether a table of the job file stands for several files or threads.
     pub fn is_counted(&self) -> bool {
-        self.spec.file.iter().any(|file| file.count.is_some())
-            || self.spec.thread.iter().any(|thread| thread.count.is_some())
+        self.spec.is_counted()
     }
 
     /// When thread number `thread` begins, in nanoseconds: the seed decides it.

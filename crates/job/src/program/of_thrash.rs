@@ -25,7 +25,9 @@ const DEFAULT_DURATION: &str = "10s";
 /// The machine whose times are predicted where no other is named: reclaim takes time on it.
 const MACHINE: &str = "server";
 
-/// What a writer changes the protection of, in bytes, and how long it sleeps after each change.
+/// What a writer changes the protection of: its name, its bytes, and how long the writer sleeps
+/// after each change.
+const WRITTEN: &str = "written";
 const WRITER_BYTES: u64 = 1 << 20;
 const WRITER_SLEEPS_NS: u64 = 1_000_000;
 
@@ -81,7 +83,7 @@ impl JobSpec {
             ..ProgramSpec::default()
         };
         if writers > 0 {
-            let (file, open, mapping) = group("written", writers, WRITER_BYTES, true);
+            let (file, open, mapping) = group(WRITTEN, writers, WRITER_BYTES, true);
             program.file.push(file);
             program.open.push(open);
             program.mapping.push(MappingSpec { private: true, ..mapping });
@@ -89,7 +91,7 @@ impl JobSpec {
                 name: Some("writer".to_string()),
                 count: Some(writers),
                 lasts,
-                phase: change_protection(),
+                phase: change_written(),
                 ..ThreadSpec::default()
             });
         }
@@ -142,14 +144,26 @@ fn read_all(file_pages: u64) -> Vec<ThreadPhaseSpec> {
     ]
 }
 
-/// A round of a writer: two changes of pages that are there.
-fn change_protection() -> Vec<ThreadPhaseSpec> {
+/// A round of a writer, whose pages are there.
+fn change_written() -> Vec<ThreadPhaseSpec> {
+    let populate = ThreadPhaseSpec {
+        mapping: Some(WRITTEN.to_string()),
+        madvise: Some("populate-read".to_string()),
+        ..ThreadPhaseSpec::default()
+    };
+    [populate].into_iter().chain(change_protection(WRITTEN)).collect()
+}
+
+/// Phases of a writer: two changes of the protection of `mapping`, and a sleep behind each.
+pub fn change_protection(mapping: &str) -> Vec<ThreadPhaseSpec> {
     let none = ThreadPhaseSpec::default;
-    let of_mapping = || ThreadPhaseSpec { mapping: Some("written".to_string()), ..none() };
     let sleep = || ThreadPhaseSpec { sleep_ns: Some(WRITER_SLEEPS_NS), ..none() };
-    let protect = |what: &str| ThreadPhaseSpec { mprotect: Some(what.to_string()), ..of_mapping() };
-    let populate = ThreadPhaseSpec { madvise: Some("populate-read".to_string()), ..of_mapping() };
-    vec![populate, protect("exec"), sleep(), protect("as-mapped"), sleep()]
+    let protect = |what: &str| ThreadPhaseSpec {
+        mapping: Some(mapping.to_string()),
+        mprotect: Some(what.to_string()),
+        ..none()
+    };
+    vec![protect("exec"), sleep(), protect("as-mapped"), sleep()]
 }
 
 #[cfg(test)]

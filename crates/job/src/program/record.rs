@@ -163,17 +163,12 @@ impl ProgramRun {
         if !program.is_counted() || !is_by_one {
             return self;
         }
-        let steps: Vec<usize> = program.threads.iter().map(|thread| thread.steps.len()).collect();
-        let phases = threads
+        let steps = threads
             .iter()
-            .zip(steps)
-            .flat_map(|(table, steps)| (0..steps).map(move |step| (*table, step)));
-        let phases: Vec<(usize, usize)> = phases.collect();
-        let name = |table: &usize, names: &[Option<String>]| {
-            names[*table].clone().unwrap_or((table + 1).to_string())
-        };
-        let names: Vec<Option<String>> =
-            program.spec.thread.iter().map(|thread| thread.name.clone()).collect();
+            .zip(&program.threads)
+            .flat_map(|(table, thread)| (0..thread.steps.len()).map(move |step| (*table, step)));
+        let steps: Vec<(usize, usize)> = steps.collect();
+        let name = |table: usize| program.spec.thread[table].called(table);
         ProgramRun {
             files: together(files, self.files, |table, all: &[FileRun]| FileRun {
                 name: program.spec.file[*table].name.clone(),
@@ -187,12 +182,12 @@ impl ProgramRun {
                 counters: sum(all.iter().map(|mapping| &mapping.counters)),
             }),
             threads: together(threads, self.threads, |table, all: &[ThreadRun]| ThreadRun {
-                name: name(table, &names),
+                name: name(*table),
                 elapsed_ns: all.iter().map(|thread| thread.elapsed_ns).max().flatten(),
                 counters: sum(all.iter().map(|thread| &thread.counters)),
             }),
-            phases: together(&phases, self.phases, |(table, _), all: &[PhaseRun]| PhaseRun {
-                thread: name(table, &names),
+            phases: together(&steps, self.phases, |(table, _), all: &[PhaseRun]| PhaseRun {
+                thread: name(*table),
                 does: all[0].does.clone(),
                 elapsed_ns: all.iter().map(|phase| phase.elapsed_ns).sum(),
                 counters: sum(all.iter().map(|phase| &phase.counters)),

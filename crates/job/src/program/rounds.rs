@@ -27,6 +27,11 @@ impl Rounds {
         }
     }
 
+    /// Whether a time ends them.
+    pub fn is_timed(self) -> bool {
+        matches!(self, Rounds::For(_))
+    }
+
     /// When a thread has to end that began at `began_ns`: never where that is not known before.
     pub fn end_ns(self, began_ns: u64) -> u64 {
         match self {
@@ -37,6 +42,11 @@ impl Rounds {
 }
 
 impl ThreadSpec {
+    /// What it is called where it is number `at` of its tables, from 0.
+    pub(super) fn called(&self, at: usize) -> String {
+        self.name.clone().unwrap_or((at + 1).to_string())
+    }
+
     /// Within which time it begins.
     pub(super) fn valid_stagger_ns(&self) -> Result<u64, Error> {
         let valid = duration("stagger", &self.stagger, 0, MAX_RUN_NS);

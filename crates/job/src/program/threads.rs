@@ -23,8 +23,7 @@ pub(super) fn take(
     program: &mut Program,
 ) -> Result<(), Error> {
     let named = threads.iter().enumerate();
-    let named = named.map(|(at, thread)| thread.name.clone().unwrap_or((at + 1).to_string()));
-    let names: Vec<String> = named.collect();
+    let names: Vec<String> = named.map(|(at, thread)| thread.called(at)).collect();
     let named = Names::new("thread", names.iter(), MAX_THREADS)?;
     let of_processes = processes(threads, program)?;
     barriers::take(threads, program);

@@ -9,7 +9,7 @@ use super::error::ProgramError;
 use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::threads;
-use super::{Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep, TableOf};
+use super::{Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
@@ -70,7 +70,7 @@ impl ProgramSpec {
             processes: Vec::new(),
             barriers: Vec::new(),
             threads: Vec::with_capacity(tables.thread.len()),
-            tables: TableOf::default(),
+            tables: counted.tables,
         };
         for mapping in &tables.mapping {
             let valid = mapping
@@ -81,12 +81,6 @@ impl ProgramSpec {
         program.check_sizes()?;
         threads::take(&tables.thread, &opens, &mappings, &mut program)?;
         let parts = program.steps().count() + program.files.len() + program.mappings.len();
-        program.tables = TableOf {
-            files: counted.files,
-            opens: counted.opens,
-            mappings: counted.mappings,
-            threads: counted.threads,
-        };
         let most_runs = (MAX_PHASE_RUNS / parts as u64).clamp(1, MAX_RUNS);
         within("runs", program.runs, 1, most_runs).map_err(keyed)?;
         Ok(program)

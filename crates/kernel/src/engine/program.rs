@@ -289,9 +289,8 @@ impl<'a> Told<'a> {
                 counters: *counters,
             }));
         }
-        let has_accesses = |of: &ProgramThread| of.steps.iter().any(|step| step.accesses() > 0);
         let rounds = threads.iter().zip(&program.threads);
-        let rounds = rounds.filter(|(_, of)| has_accesses(of));
+        let rounds = rounds.filter(|(_, of)| of.has_accesses());
         let rounds = rounds.filter_map(|(thread, _): (&ThreadRun, _)| thread.counters.rounds);
         let rounds = rounds.reduce(|one, other| one + other);
         let traced = ran.traced.as_ref();

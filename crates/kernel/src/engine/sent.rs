@@ -128,8 +128,7 @@ impl Bootable for Program {
 
     /// Where threads make rounds for a time: these are compared by how many they make.
     fn takes_turns(&self) -> bool {
-        let has_time = |thread: &ProgramThread| matches!(thread.rounds, Rounds::For(_));
-        self.threads.len() > 1 && self.threads.iter().any(has_time)
+        self.threads.len() > 1 && self.threads.iter().any(|thread| thread.rounds.is_timed())
     }
 
     fn think_ns(&self) -> u64 {

@@ -24,8 +24,12 @@ impl Deadline {
     }
 
     /// How much of `time` is left until then.
+    #[inline]
     pub(super) fn within(self, time: Duration) -> Duration {
-        self.0.map_or(time, |end| time.min(end.saturating_sub(now())))
+        match self.0 {
+            Some(end) if !time.is_zero() => time.min(end.saturating_sub(now())),
+            _ => time,
+        }
     }
 }
 

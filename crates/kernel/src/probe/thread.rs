@@ -142,8 +142,7 @@ impl<'a> Thread<'a> {
                 cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
             }
             self.costs[at] = self.costs[at].and(cost);
-            let asked = if let Step::Accesses { accesses, .. } = step { accesses.len() } else { 0 };
-            if sleep_is_cut || cost.accesses < asked as u64 {
+            if sleep_is_cut || cost.accesses < step.accesses().len() as u64 {
                 return Ok(false);
             }
         }
@@ -227,9 +226,9 @@ impl<'a> Thread<'a> {
         think: Duration,
     ) -> Result<PhaseCost, Error> {
         let Thread { meter, busy, buffer, asked, settles, is_alone, deadline, .. } = self;
-        let Some(settle) = settles.get_mut(&number) else {
-            let mut made = 0;
-            let cost = meter.phase(|| {
+        let mut made = 0;
+        let cost = match settles.get_mut(&number) {
+            None => meter.phase(|| {
                 for &access in accesses {
                     if deadline.is_over() {
                         break;
@@ -242,25 +241,25 @@ impl<'a> Thread<'a> {
                     busy.be(deadline.within(think));
                 }
                 Ok(())
-            });
-            return cost.map(|cost| PhaseCost { accesses: made, ..cost });
-        };
-        let mut own = Meter::open();
-        let mut made = 0;
-        let cost = meter.phase(|| {
-            for &access in accesses {
-                if deadline.is_over() {
-                    break;
-                }
-                made += 1;
-                perform(mapping, file, access, buffer)?;
-                if asked.anything(&mut own) {
-                    settle.after(page_of(mapping, access))?;
-                }
+            }),
+            Some(settle) => {
+                let mut own = Meter::open();
+                meter.phase(|| {
+                    for &access in accesses {
+                        if deadline.is_over() {
+                            break;
+                        }
+                        perform(mapping, file, access, buffer)?;
+                        made += 1;
+                        if asked.anything(&mut own) {
+                            settle.after(page_of(mapping, access))?;
+                        }
+                    }
+                    Ok(())
+                })
             }
-            Ok(())
-        });
-        cost.map(|cost| PhaseCost { accesses: made, ..cost })
+        };
+        Ok(PhaseCost { accesses: made, ..cost? })
     }
 
     /// Waits until nothing of `pages` pages of a file is being read, where that is wanted.

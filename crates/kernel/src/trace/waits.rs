@@ -30,9 +30,6 @@ const EVENTS: [&str; 3] = [
 /// that. Not every kernel tells it.
 const CONTENDS: &str = "lock/contention_begin";
 
-/// What is waited for: the lock shared, and exclusive.
-const CAUSES: [&str; 2] = [Cause::MmapRead.name(), Cause::MmapWrite.name()];
-
 /// Room for the events of all CPUs together, in KiB: about a million.
 const BUFFER_KIB: u64 = 96 << 10;
 
@@ -68,7 +65,7 @@ pub struct TracedWaits {
 impl TracedWaits {
     /// What is waited for, by its name.
     pub fn causes(&self) -> [(&'static str, &Histogram); 2] {
-        [(CAUSES[0], &self.read), (CAUSES[1], &self.write)]
+        [(Cause::MmapRead.name(), &self.read), (Cause::MmapWrite.name(), &self.write)]
     }
 }
 

@@ -17,7 +17,7 @@ pub enum Taken {
 }
 
 /// `mmap_lock` and the locks of the VMAs of an address space that several tasks share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Locks {
     mmap_lock: MmapLock,
     vmas: VmaLocks,
@@ -29,24 +29,7 @@ pub struct Locks {
     woken: Vec<Woken>,
 }
 
-impl Default for Locks {
-    fn default() -> Locks {
-        Locks::new()
-    }
-}
-
 impl Locks {
-    /// None of them is taken.
-    pub fn new() -> Locks {
-        Locks {
-            mmap_lock: MmapLock::default(),
-            vmas: VmaLocks::new(),
-            vma_writer: None,
-            granted: Vec::new(),
-            woken: Vec::new(),
-        }
-    }
-
     /// A fault of `task` in `vma` asks for `lock`, or asks again.
     pub fn read(&mut self, task: TaskId, lock: Lock, vma: u64, now_ns: u64) -> Taken {
         match lock {

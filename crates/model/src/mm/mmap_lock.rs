@@ -61,9 +61,8 @@ struct Waiter {
 impl MmapLock {
     /// Asks for the lock to read. `false`: the task waits, and will be woken with the lock.
     pub fn read(&mut self, task: TaskId, now_ns: u64, woken: &mut Vec<Woken>) -> bool {
-        let is_free = self.writer.is_none() && self.readers == 0;
         let passes =
-            self.writer.is_none() && (self.queue.is_empty() || is_free && !self.is_handed_off);
+            self.writer.is_none() && self.queue.is_empty() || self.is_free() && !self.is_handed_off;
         if !passes {
             self.queue.push_back(Waiter {
                 task,

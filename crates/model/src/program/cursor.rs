@@ -29,8 +29,8 @@ pub struct Cursor<'p> {
     pub done: Vec<Done>,
     /// How often all of them are done.
     pub rounds: u64,
-    /// When its first step began, and its last one ended.
-    pub spans_ns: Option<(u64, u64)>,
+    /// When its last step ended.
+    pub ended_ns: Option<u64>,
     /// The step that has begun.
     doing: Option<Doing<'p>>,
     began_ns: u64,
@@ -111,7 +111,7 @@ impl<'p> Cursor<'p> {
             of,
             done: vec![Done::default(); of.steps.len()],
             rounds: 0,
-            spans_ns: None,
+            ended_ns: None,
             doing: None,
             began_ns: 0,
             begins_ns,
@@ -163,10 +163,9 @@ impl<'p> Cursor<'p> {
                     return Ok(Some(Pause::Step));
                 }
                 self.began_ns = running.world.now_ns();
-                if self.spans_ns.is_none() {
+                if self.ended_ns.is_none() {
                     self.ends_ns = self.of.rounds.end_ns(self.began_ns);
                     running.world.ends_ns = self.ends_ns;
-                    self.spans_ns = Some((self.began_ns, self.began_ns));
                 }
                 self.doing = Some(begin(self.at, step, running));
                 continue;
@@ -204,8 +203,7 @@ impl<'p> Cursor<'p> {
         let open = running.program.open_of(&self.of.steps[self.at.step]);
         let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
         self.done[self.at.step].add(&tally, ended_ns - self.began_ns, mmap_miss);
-        let (first_ns, _) = self.spans_ns.unwrap_or((self.began_ns, ended_ns));
-        self.spans_ns = Some((first_ns, ended_ns));
+        self.ended_ns = Some(ended_ns);
         self.doing = None;
         self.at.step += 1;
         let is_complete = self.at.step == self.of.steps.len() && ended_ns < self.ends_ns;

@@ -41,7 +41,7 @@ pub struct Entity {
 }
 
 /// A CPU's run queue (`cfs_rq`).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Queue {
     slice_ns: i64,
     current: Option<usize>,
@@ -60,16 +60,7 @@ pub struct Queue {
 impl Queue {
     /// Nobody waits for one of so many CPUs.
     pub fn new(cpus: usize) -> Queue {
-        Queue {
-            slice_ns: slice_ns(cpus),
-            current: None,
-            since_ns: 0,
-            protected_ns: 0,
-            waiting: BTreeSet::new(),
-            waiting_ran_ns: 0,
-            mean_ns: 0,
-            came: 0,
-        }
+        Queue { slice_ns: slice_ns(cpus), ..Queue::default() }
     }
 
     /// Whether the CPU has nothing to do.

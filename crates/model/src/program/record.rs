@@ -66,11 +66,10 @@ pub fn of<C: PageCache, L: Log>(
                 counters: sum.counters(),
             });
         }
-        let has_accesses = thread.steps.iter().any(|step| step.accesses() > 0);
-        in_all.add(&Sum { rounds: rounds.filter(|_| has_accesses), ..by_thread });
+        in_all.add(&Sum { rounds: rounds.filter(|_| thread.has_accesses()), ..by_thread });
         threads.push(ThreadRun {
             name: thread.name.clone(),
-            elapsed_ns: done.spans_ns.map(|(_, ended_ns)| ended_ns).filter(|_| timed),
+            elapsed_ns: done.ended_ns.filter(|_| timed),
             counters: by_thread.counters(),
         });
     }

@@ -292,7 +292,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 impl Space {
     fn new(process: usize, program: &Program, profile: &Profile) -> Space {
         let tlb = Tlb::new(profile.itlb, program.page_size());
-        let locks = program.waits_for_locks(process).then(Locks::new);
+        let locks = program.waits_for_locks(process).then(Locks::default);
         Space {
             process: Process { locks, ..Process::new(tlb) },
             mapped: vec![None; program.mappings.len()],

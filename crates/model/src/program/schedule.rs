@@ -339,18 +339,32 @@ impl Schedule {
         if let Some(next) = here.queue.schedule(now_ns, &mut self.entities) {
             return self.gets_cpu(next, now_ns);
         }
-        let longest =
-            (0..self.cpus.len()).max_by_key(|other| self.cpus[*other].queue.awake(&self.entities));
-        let given = longest
-            .and_then(|longest| self.cpus[longest].queue.give_away(now_ns, &mut self.entities));
+        let longest = self.longest();
+        if longest.is_some_and(|from| self.take_from(from, cpu, now_ns))
+            && let Some(next) = self.cpus[cpu].queue.schedule(now_ns, &mut self.entities)
+        {
+            self.gets_cpu(next, now_ns);
+        }
+    }
+
+    /// How many threads wait for `cpu`.
+    fn awake(&self, cpu: usize) -> usize {
+        self.cpus[cpu].queue.awake(&self.entities)
+    }
+
+    /// The CPU for which most threads wait.
+    fn longest(&self) -> Option<usize> {
+        (0..self.cpus.len()).max_by_key(|cpu| self.awake(*cpu))
+    }
+
+    /// `cpu` takes a thread that waits for the CPU `from`. Whether there is one.
+    fn take_from(&mut self, from: usize, cpu: usize, now_ns: u64) -> bool {
+        let given = self.cpus[from].queue.give_away(now_ns, &mut self.entities);
         if let Some(given) = given {
             self.cpu_of[given] = cpu;
-            let queue = &mut self.cpus[cpu].queue;
-            queue.wake(given, false, now_ns, &mut self.entities);
-            if let Some(next) = queue.schedule(now_ns, &mut self.entities) {
-                self.gets_cpu(next, now_ns);
-            }
+            self.cpus[cpu].queue.wake(given, false, now_ns, &mut self.entities);
         }
+        given.is_some()
     }
 
     /// From time to time a CPU takes a thread from the one for which most wait, where those are
@@ -360,19 +374,13 @@ impl Schedule {
     /// `tests/threads.rs`.
     fn balance_if_due(&mut self, cpu: usize, now_ns: u64) {
         let interval_ns = BALANCE_NS.saturating_mul(self.cpus.len() as u64);
-        let due_ns = self.cpus[cpu].balances_ns;
-        if now_ns < due_ns {
+        if now_ns < self.cpus[cpu].balances_ns {
             return;
         }
         self.cpus[cpu].balances_ns = now_ns.saturating_add(interval_ns);
-        let awake = |of: usize| self.cpus[of].queue.awake(&self.entities);
-        let longest = (0..self.cpus.len()).max_by_key(|other| awake(*other));
-        let longest = longest.filter(|longest| awake(*longest) > awake(cpu) + 1);
-        let given =
-            longest.and_then(|of| self.cpus[of].queue.give_away(now_ns, &mut self.entities));
-        if let Some(given) = given {
-            self.cpu_of[given] = cpu;
-            self.cpus[cpu].queue.wake(given, false, now_ns, &mut self.entities);
+        let has_more = |longest: &usize| self.awake(*longest) > self.awake(cpu) + 1;
+        if let Some(longest) = self.longest().filter(has_more) {
+            self.take_from(longest, cpu, now_ns);
         }
     }
 

@@ -58,10 +58,18 @@ impl Stream {
     /// The CPU that has the stream has done something until `now_ns`.
     pub(super) fn went_on(&mut self, now_ns: u64) {
         self.free_ns = now_ns;
-        if now_ns >= self.until_ns {
-            self.until_ns = self.interrupts_ns(now_ns);
+        if self.interrupts(now_ns) {
             self.first = self.holder + 1;
         }
+    }
+
+    /// Whether a timer has interrupted by `now_ns`.
+    fn interrupts(&mut self, now_ns: u64) -> bool {
+        let has_come = now_ns >= self.until_ns;
+        if has_come {
+            self.until_ns = self.interrupts_ns(now_ns);
+        }
+        has_come
     }
 
     /// Until when the CPU that has the stream keeps it, where others have something to do.
@@ -87,8 +95,7 @@ impl Stream {
         };
         let now_ns = now_ns.max(ready_ns);
         self.turn += u64::from(next != self.holder || self.cpus[next].spins.is_some());
-        let is_after = now_ns >= self.until_ns;
-        self.until_ns = if is_after { self.interrupts_ns(now_ns) } else { self.until_ns };
+        self.interrupts(now_ns);
         (self.holder, self.first) = (next, next);
         let cpu = &mut self.cpus[next];
         (cpu.had, cpu.spins) = (self.turn, None);
@@ -115,8 +122,8 @@ impl Stream {
 
     fn is_answered(&self, cpu: usize) -> bool {
         let Some(since) = self.cpus[cpu].spins else { return true };
-        let others = self.cpus.iter().enumerate().filter(|(other, _)| *other != cpu);
-        others.into_iter().all(|(_, of)| of.ready.is_none() || of.had > since)
+        let mut others = self.cpus.iter().enumerate().filter(|(other, _)| *other != cpu);
+        others.all(|(_, of)| of.ready.is_none() || of.had > since)
     }
 
     /// When a timer interrupts next behind `now_ns`: that of each CPU does so in each tick, one a

@@ -269,10 +269,11 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
 
     /// How many folios of `run` are added together: all that fit, and then what reclaim makes room
     /// for at a time. That is one large folio, or as many whole batches of small ones as are added
-    /// by the time the next request is complete.
+    /// by the time the next request is complete. Where the task may have to repay or loses its CPU
+    /// in between, these are no more than are charged together.
     fn folios_together(&self, run: &FolioRun, tables: &PageTables) -> u64 {
         let fit = self.folios_that_fit(run, tables);
-        match self.profile.voluntary_preemption {
+        match self.memory.high().is_some() || self.profile.voluntary_preemption {
             true => fit.min((CHARGE_BATCH.0 >> run.order.0).max(1)),
             false => fit,
         }
@@ -281,11 +282,6 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     fn folios_that_fit(&self, run: &FolioRun, tables: &PageTables) -> u64 {
         let room = self.memory.room(tables);
         let fit = room.0 >> run.order.0;
-        if self.memory.high().is_some() {
-            // Those that are charged together.
-            let batch = (CHARGE_BATCH.0 >> run.order.0).max(1);
-            return run.folios.min(batch).min(fit.max(1));
-        }
         if fit >= run.folios {
             return run.folios;
         }

@@ -83,11 +83,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     // Within its caller it would take the registers of those who need no room.
     #[inline(never)]
     fn reclaim_for(&mut self, pages: PageCount, unit: PageCount, tables: &PageTables) -> Room {
-        loop {
-            let fits = self.memory.room(tables);
-            if fits >= pages && !self.reclaims.has(self.task) {
-                return Room::For(pages);
-            }
+        let mut fits = self.memory.room(tables);
+        while fits < pages || self.reclaims.has(self.task) {
             // Each folio that finds no room in a cgroup reclaims for itself.
             let goal = match self.memory.is_cgroups() {
                 true => unit,
@@ -97,11 +94,12 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                 Ok(evicted) => evicted,
                 Err(pause) => return Room::Paused(pause),
             };
-            let fits = self.memory.room(tables).min(pages);
-            if fits == pages || evicted == PageCount(0) || !self.memory.is_cgroups() {
-                return Room::For(fits);
+            fits = self.memory.room(tables);
+            if evicted == PageCount(0) || !self.memory.is_cgroups() {
+                break;
             }
         }
+        Room::For(fits.min(pages))
     }
 }
 

@@ -77,8 +77,6 @@ pub struct Study {
     pub alike: u64,
     /// What was found, the largest ratio first.
     pub groups: Vec<Group>,
-    /// What a mechanism is, as a sentence.
-    pub mechanism_is: &'static str,
     /// What else is to be said of it, a sentence each.
     pub notes: Vec<String>,
 }
@@ -143,10 +141,9 @@ fn found(study: &Study) -> String {
              another --seed."
         ),
         kinds => format!(
-            "{} of {tried}, by {kinds} mechanism{}. {}",
+            "{} of {tried}, by {kinds} mechanism{}. A mechanism is the first decision that differs.",
             of(found),
             if kinds == 1 { "" } else { "s" },
-            study.mechanism_is,
         ),
     };
     let drawn = counted(study.tried + study.left_out + study.alike);

@@ -51,13 +51,13 @@ pub fn run(
         })))
     };
     // What flags say, variants can say otherwise.
-    let foreign = variants.iter().filter(|_| asked.of_flags.is_none()).find_map(foreign_to);
+    let foreign = variants.iter().filter(|_| !asked.is_of_flags).find_map(foreign_to);
     if let Some(error) = foreign {
         return Err(error);
     }
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
-    let output = args.output.open_compared(&asked.inputs, &[])?;
+    let output = args.output.open_compared(&asked.inputs)?;
     let mut spec = asked.spec.clone();
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let images = booted(&mut spec, images, modules)?;
@@ -96,9 +96,9 @@ pub fn run(
             Ok(digest)
         }),
     }))?);
-    let job_file = match (&asked.of_recording, &asked.of_flags) {
+    let job_file = match (&asked.of_recording, asked.is_of_flags) {
         (Some(_), _) => JobFile { path, text: Err("it is a recording".to_string()) },
-        (_, Some(_)) => JobFile { path, text: Ok(asked.text()) },
+        (_, true) => JobFile { path, text: Ok(asked.text()) },
         _ => job_file(&path),
     };
     let command = command(asked, &variants, &images);
@@ -128,9 +128,7 @@ fn booted(
 
 /// The command that compares the same again.
 fn command(mut asked: GivenProgram, variants: &[Variant], images: &[Booted]) -> String {
-    for flags in [Some(&mut asked.flags), asked.of_flags.as_mut()].into_iter().flatten() {
-        (flags.image, flags.modules) = (None, None);
-    }
+    (asked.flags.image, asked.flags.modules) = (None, None);
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
     let mut words =
         vec![format!("{} --variants {}", asked.command("compare"), shell_word(&names.join(",")))];
@@ -189,14 +187,14 @@ fn cell(
     variant: &Variant,
     image: Option<&Booted>,
 ) -> Result<Planned, Error> {
-    let mut spec = match &asked.of_flags {
-        Some(flags) => {
+    let mut spec = match asked.is_of_flags {
+        true => {
             // What was found for them holds where no variant says otherwise.
-            let resolved = spec.shared().overlay(flags.clone());
+            let resolved = spec.shared().overlay(asked.flags.clone());
             let of_variant = variant.applied(&resolved).thrash()?;
             ProgramSpec { on: spec.on.clone(), ..of_variant }
         }
-        None => spec.clone().overlay_advised(&variant.applied(&JobSpec::default()))?,
+        false => spec.clone().overlay_advised(&variant.applied(&JobSpec::default()))?,
     };
     for (name, advice) in variant.advice_at() {
         spec.advise(Some(name), &advice)?;

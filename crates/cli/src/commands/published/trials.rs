@@ -6,8 +6,9 @@ use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
 use filemap_job::program::{
     FileSpec, MappingSpec, OpenSpec, ProgramRun, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
+    change_protection,
 };
-use filemap_job::waits::Cause;
+use filemap_job::waits::{Cause, Wait};
 use filemap_job::{JobSpec, SizeText};
 use filemap_model::{Profile, trace_program};
 use filemap_report::published::{Change, Simulation, Span, Trial, TrialRun, Trials};
@@ -33,9 +34,6 @@ const STAGGER: &str = "100ms";
 
 /// What the file and the mapping are called that all threads share.
 const ALL: &str = "all";
-
-/// How long a writer sleeps after each change.
-const WRITER_SLEEPS_NS: u64 = 1_000_000;
 
 /// What threads are called that read, and those that change protections.
 const READER: &str = "reader";
@@ -83,9 +81,8 @@ fn costs(profile: &mut Profile) -> Vec<(&'static str, u64)> {
 fn run(trial: &Trial) -> Result<TrialRun, Error> {
     let mut profile = machine_profile::named(Some(MACHINE))?;
     if let Change::Cost(name, percent) = trial.change {
-        let mut costs = profile.cost.named();
-        let found = costs.iter_mut().find(|(known, _)| *known == name);
-        let ns = &mut *found.expect("only costs that there are are changed").1;
+        let found = profile.cost.named().into_iter().find(|(known, _)| *known == name);
+        let (_, ns) = found.expect("only costs that there are are changed");
         *ns = *ns * percent / 100;
     }
     let program = spec(trial)?.validate(None)?;
@@ -129,8 +126,8 @@ fn spec(trial: &Trial) -> Result<ProgramSpec, Error> {
 /// The same where all threads read parts of one mapping, which the writers write to. Each drops its
 /// part from the mapping instead of unmapping it.
 fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
-    let none = ThreadPhaseSpec::default;
-    let of_all = || ThreadPhaseSpec { mapping: Some(ALL.to_string()), ..none() };
+    let of_all =
+        || ThreadPhaseSpec { mapping: Some(ALL.to_string()), ..ThreadPhaseSpec::default() };
     let lasts = spec.thread[0].lasts.clone();
     let part_bytes = trial.file_pages * PAGE;
     let reader = |number: u64| {
@@ -150,12 +147,10 @@ fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
             ..ThreadSpec::default()
         }
     };
-    let protect = |what: &str| ThreadPhaseSpec { mprotect: Some(what.to_string()), ..of_all() };
-    let sleep = || ThreadPhaseSpec { sleep_ns: Some(WRITER_SLEEPS_NS), ..none() };
     let writer = |number: u64| ThreadSpec {
         name: Some(format!("{WRITER}-{number}")),
         lasts: lasts.clone(),
-        phase: vec![protect("exec"), sleep(), protect("as-mapped"), sleep()],
+        phase: change_protection(ALL),
         ..ThreadSpec::default()
     };
     let file = FileSpec {
@@ -178,14 +173,8 @@ fn told(trial: &Trial, run: &ProgramRun) -> TrialRun {
     let counters = &run.counters;
     let span = |cause: Cause| {
         let of = run.waits.iter().find(|wait| wait.cause == cause.name());
-        Span {
-            cause: cause.name(),
-            sum_ns: of.map_or(0, |of| of.sum_ns),
-            count: of.map_or(0, |of| of.count),
-            p50_ns: of.map_or(0, |of| of.p50_ns),
-            p99_ns: of.map_or(0, |of| of.p99_ns),
-            max_ns: of.map_or(0, |of| of.max_ns),
-        }
+        let Wait { sum_ns, count, p50_ns, p99_ns, max_ns, .. } = of.cloned().unwrap_or_default();
+        Span { cause: cause.name(), sum_ns, count, p50_ns, p99_ns, max_ns }
     };
     let is_shown = |cause: &Cause| *cause != Cause::Asleep;
     let rounds = |of: &str| -> u64 {
