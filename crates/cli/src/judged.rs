@@ -1,7 +1,7 @@
 //! By which rules jobs are judged, where these are not those of the kernel in question.
 
 use filemap_core::rules::{Kernel, Nearest};
-use filemap_job::{EngineKind, Work};
+use filemap_job::{EngineKind, Job, Program};
 
 use crate::error::Error;
 use crate::{host, input};
@@ -16,14 +16,18 @@ pub struct Judged<'a> {
     has_file: bool,
 }
 
-impl<'a, J: Work> From<&'a J> for Judged<'a> {
-    fn from(job: &'a J) -> Self {
-        Judged {
-            engine: job.engine(),
-            image: job.image().map(|image| image.path.as_str()),
-            rules: job.rules().kernel,
-            has_file: job.has_file(),
-        }
+impl<'a> From<&'a Job> for Judged<'a> {
+    fn from(Job { engine, image, rules, file, .. }: &'a Job) -> Self {
+        let image = image.as_ref().map(|image| image.path.as_str());
+        Judged { engine: *engine, image, rules: rules.kernel, has_file: file.path.is_some() }
+    }
+}
+
+impl<'a> From<&'a Program> for Judged<'a> {
+    fn from(program: &'a Program) -> Self {
+        let Program { engine, image, rules, .. } = program;
+        let image = image.as_ref().map(|image| image.path.as_str());
+        Judged { engine: *engine, image, rules: rules.kernel, has_file: program.has_file() }
     }
 }
 
@@ -138,7 +142,7 @@ fn otherwise(job: &Judged, release: &str, nearest: Nearest) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{Job, JobSpec};
+    use filemap_job::JobSpec;
 
     use super::*;
 

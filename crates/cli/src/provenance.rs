@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use filemap_job::Recorded;
+use filemap_job::Ran;
 use serde_json::{Map, Value};
 
 use crate::input;
@@ -24,10 +24,10 @@ pub fn stamp(environment: &mut Map<String, Value>, engine: &str) {
     environment.extend(stated.map(|(key, value)| (key.to_string(), value)));
 }
 
-/// Adds the same to the environment of `record`.
-pub fn stamp_record(record: &mut impl Recorded) {
-    let (environment, engine) = record.environment_mut();
-    stamp(environment, engine);
+/// Adds the same to the environment of `ran`.
+pub fn stamped(mut ran: Ran) -> Ran {
+    stamp(&mut ran.environment, ran.engine.name());
+    ran
 }
 
 /// When this command began, in UTC: the same in all that it writes.

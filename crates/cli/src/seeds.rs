@@ -1,6 +1,6 @@
 //! Other seeds of a random job: whether one seed says what the others do.
 
-use filemap_job::{Engine, EngineKind, Job, Record, seeds};
+use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
 use filemap_model::{Model, Profile};
 use filemap_report::spread;
 use filemap_report::stats::Sample;
@@ -56,8 +56,9 @@ pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
     let runs: Vec<(usize, u64)> = runs.collect();
     let read = |(at, seed): (usize, u64)| {
         let job = Job { engine: EngineKind::Model, runs: 1, ..drawn[at].job.with_seed(seed) };
-        let record = Model { profile: *drawn[at].profile }.run(&job).ok();
-        Ok::<_, Error>(record.map(|record| (at, spread::bytes_read(&record, &job))))
+        let ran = Model { profile: *drawn[at].profile }.run(&job.program()).ok();
+        let read = |ran: Ran| (at, spread::bytes_read(&Record::of(&job, ran), &job));
+        Ok::<_, Error>(ran.map(read))
     };
     let read: Vec<_> = parallel::map(runs, read)?.into_iter().flatten().collect();
     let warning = |(at, cell): (usize, &&Cell)| {

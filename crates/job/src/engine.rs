@@ -1,7 +1,12 @@
 //! What runs jobs.
 
-/// Makes jobs of type `J` ready to run: the model, the running kernel, or one that is booted.
-pub trait Engine<J> {
+use serde_json::{Map, Value};
+
+use crate::job::EngineKind;
+use crate::program::{Program, ProgramRun};
+
+/// Makes jobs ready to run: the model, the running kernel, or one that is booted.
+pub trait Engine {
     /// Why a job could not be run.
     type Error;
     /// A job that is ready.
@@ -12,19 +17,19 @@ pub trait Engine<J> {
     ///
     /// # Errors
     /// When this engine cannot run one of them.
-    fn prepare_all(&self, jobs: &[&J]) -> Result<Vec<Self::Ready>, Self::Error>;
+    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<Self::Ready>, Self::Error>;
 
     /// Runs every run of `job`, with its own seed.
     ///
     /// # Errors
     /// When this engine cannot run the job, or a run fails.
-    fn run(&self, job: &J) -> Result<<Self::Ready as Ready>::Record, Self::Error> {
+    fn run(&self, job: &Program) -> Result<Ran, Self::Error> {
         let mut ready = self.prepare_all(&[job])?.pop().expect("one job is made ready");
         let mut runs = Vec::new();
         for _ in 0..ready.turns() {
-            runs.extend(ready.take_turn(ready.seed())?);
+            runs.extend(ready.take_turn(job.seed)?);
         }
-        Ok(ready.record(runs))
+        Ok(ready.ran(runs))
     }
 }
 
@@ -32,10 +37,6 @@ pub trait Engine<J> {
 pub trait Ready {
     /// Why a run failed.
     type Error;
-    /// What one run comes to.
-    type Run;
-    /// What all runs come to.
-    type Record;
 
     /// The seed that the job names.
     fn seed(&self) -> u64;
@@ -66,8 +67,19 @@ pub trait Ready {
     ///
     /// # Errors
     /// When a run fails.
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<Self::Run>, Self::Error>;
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Self::Error>;
 
-    /// The record of `runs`, which are those of all turns, with where and how they ran.
-    fn record(self, runs: Vec<Self::Run>) -> Self::Record;
+    /// What came of it, where `runs` are those of all turns.
+    fn ran(self, runs: Vec<ProgramRun>) -> Ran;
+}
+
+/// What came of the runs of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// What ran it.
+    pub engine: EngineKind,
+    /// Where and how.
+    pub environment: Map<String, Value>,
+    /// All of them, in order.
+    pub runs: Vec<ProgramRun>,
 }

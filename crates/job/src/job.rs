@@ -61,13 +61,6 @@ impl Job {
         segments.map_or(Vec::new(), |valid| valid.expect("the job was validated"))
     }
 
-    /// The pages of the file that are mapped, as ranges in order that neither touch nor overlap:
-    /// at least one.
-    pub fn mapped_ranges(&self) -> Vec<Range<PageIndex>> {
-        let parts = self.named_mapping().parts();
-        merged(parts.into_iter().map(|(from, pages)| from..from + pages).collect())
-    }
-
     /// Bytes of the file that are mapped: the mapping's length up to the end of the file. Of an
     /// ELF file all, as reads know no segments.
     pub fn mapped_bytes(&self) -> u64 {

@@ -42,12 +42,11 @@ mod used;
 mod validate;
 mod value;
 pub mod waits;
-pub mod work;
 pub mod workload;
 
 pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds, xorshift64};
 pub use elf::{Elf, Segment};
-pub use engine::{Engine, Ready};
+pub use engine::{Engine, Ran, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
@@ -65,5 +64,4 @@ pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size
 pub use spread::Spread;
 pub use value::{Kind, shell_word};
 pub use waits::Wait;
-pub use work::{Recorded, Work};
 pub use workload::Workload;

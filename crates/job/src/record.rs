@@ -7,8 +7,10 @@ use filemap_core::units::PageIndex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::engine::Ran;
 use crate::flags::JobSpec;
 use crate::job::Job;
+use crate::program::{Program, ProgramRun};
 use crate::spread::Spread;
 use crate::waits::Wait;
 
@@ -38,6 +40,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// The record of what came of `job` as the program that it is.
+    pub fn of(job: &Job, ran: Ran) -> Self {
+        let runs = ran.runs.into_iter().map(|run| Run::of(job, run)).collect();
+        Record::new(job, ran.engine.name(), ran.environment, runs)
+    }
+
     /// The record of `runs`, with their summary.
     pub fn new(job: &Job, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
         Record {
@@ -78,6 +86,29 @@ pub struct Run {
     pub vmstat: Option<BTreeMap<String, i64>>,
 }
 
+impl Run {
+    /// What `run` of `job`, as the program that it is, says of its one file.
+    pub fn of(job: &Job, run: ProgramRun) -> Run {
+        let file = run.files.into_iter().next().unwrap_or_default();
+        let mmap_miss = run.phases.last().and_then(|phase| phase.counters.mmap_miss);
+        let phases = job.phases.iter().zip(&run.phases).map(|(phase, of)| PhaseRun {
+            workload: phase.name(),
+            elapsed_ns: of.elapsed_ns,
+            counters: of.counters,
+        });
+        let phases: Vec<PhaseRun> = phases.collect();
+        Run {
+            seed: run.seed,
+            elapsed_ns: phases.iter().map(|phase| phase.elapsed_ns).sum(),
+            counters: Counters { mmap_miss, ..run.counters },
+            cached: file.cached_parts.unwrap_or_default(),
+            phases: if phases.len() > 1 { phases } else { Vec::new() },
+            waits: Vec::new(),
+            vmstat: run.vmstat,
+        }
+    }
+}
+
 /// One phase of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -100,21 +131,25 @@ pub struct Cached {
     pub before: Option<u64>,
     /// Those after its last page.
     pub after: Option<u64>,
-    /// Those between the segments of an ELF file; of any other file there are none.
+    /// Those between what is mapped, of a file of which several parts are, such as the segments of
+    /// an ELF file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub between: Option<u64>,
 }
 
 impl Cached {
-    /// What `job` leaves in the cache, where `count` says how many of a range of pages are in it.
+    /// What `program` leaves in the cache of a file, where `count` says how many of a range of
+    /// pages are in it; of a file that is not mapped all of it is before the first page.
     ///
     /// # Errors
     /// Those of `count`.
     pub fn of<E>(
-        job: &Job,
+        program: &Program,
+        file: usize,
         mut count: impl FnMut(Range<PageIndex>) -> Result<u64, E>,
     ) -> Result<Cached, E> {
-        let ranges = job.mapped_ranges();
+        let ranges = program.mapped_ranges(file);
+        let end = PageIndex(program.file_pages(file).0);
         let (mut inside, mut between) = (0, 0);
         for (number, range) in ranges.iter().enumerate() {
             inside += count(range.clone())?;
@@ -122,12 +157,14 @@ impl Cached {
                 between += count(range.end..next.start)?;
             }
         }
-        let (first, end) = (ranges[0].start, ranges[ranges.len() - 1].end);
+        let first = ranges.first().map_or(end, |range| range.start);
+        let last = ranges.last().map_or(end, |range| range.end);
+        let is_in_parts = ranges.len() > 1 || program.maps_segments(file);
         Ok(Cached {
             inside: Some(inside),
             before: Some(count(PageIndex(0)..first)?),
-            after: Some(count(end..PageIndex(job.file_pages().0))?),
-            between: job.elf.is_some().then_some(between),
+            after: Some(count(last..end)?),
+            between: is_in_parts.then_some(between),
         })
     }
 

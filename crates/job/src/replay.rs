@@ -12,7 +12,6 @@ use crate::phase_spec::PhaseSpec;
 use crate::phases::DEFAULT_READ_BYTES;
 use crate::size::SizeText;
 use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
-use crate::work::Work;
 use crate::workload::{EXEC, Workload};
 
 impl Job {
@@ -116,21 +115,21 @@ impl Job {
     }
 }
 
-/// What jobs of either form that flags say have in common, as written.
-pub(crate) fn spec_of(job: &impl Work) -> JobSpec {
-    let (rules, machine) = (job.rules(), job.machine());
-    let page_size = machine.arch.page_size;
+/// What a job says of engine, kernel and machine, as written.
+fn spec_of(job: &Job) -> JobSpec {
+    let Job { rules, machine, .. } = job;
+    let page_size = job.page_size();
     JobSpec {
-        on: Some(job.engine().to_string()),
+        on: Some(job.engine.to_string()),
         kernel: Some(rules.kernel.name().to_string()),
-        image: job.image().map(|image| image.path.clone()),
-        modules: job.image().and_then(|image| image.modules.clone()),
+        image: job.image.as_ref().map(|image| image.path.clone()),
+        modules: job.image.as_ref().and_then(|image| image.modules.clone()),
         with: Some(rules.series.to_string()),
-        runs: Some(job.runs()),
+        runs: Some(job.runs),
         machine: machine.profile.clone(),
         governor: machine.governor.then_some(true),
-        seed: Some(job.seed()),
-        seed_text: Some(job.seed().to_string()),
+        seed: Some(job.seed),
+        seed_text: Some(job.seed.to_string()),
         ram: machine.ram_bytes.map(SizeText::of),
         memory_high: machine.memory_high_bytes.map(SizeText::of),
         memory_max: machine.memory_max_bytes.map(SizeText::of),
@@ -143,8 +142,8 @@ pub(crate) fn spec_of(job: &impl Work) -> JobSpec {
     }
 }
 
-/// Takes away what is default of [`spec_of`].
-pub(crate) fn drop_defaults(spec: &mut JobSpec, page_size: u64) {
+/// Takes away what is default of `spec_of`.
+fn drop_defaults(spec: &mut JobSpec, page_size: u64) {
     drop_if(&mut spec.on, EngineKind::Model.to_string());
     drop_if(&mut spec.with, "baseline".to_string());
     drop_if(&mut spec.runs, 1);
@@ -159,7 +158,7 @@ pub(crate) fn drop_defaults(spec: &mut JobSpec, page_size: u64) {
 
 impl JobSpec {
     /// The command line that runs what flags can say of it.
-    pub(crate) fn run_command(&self) -> String {
+    fn run_command(&self) -> String {
         let words = ["filemap".to_string(), "run".to_string()];
         words.into_iter().chain(self.flags()).collect::<Vec<_>>().join(" ")
     }
@@ -194,7 +193,7 @@ impl Phase {
 }
 
 /// Takes `value` away where it is the default.
-pub(crate) fn drop_if<T: PartialEq>(value: &mut Option<T>, default: T) {
+fn drop_if<T: PartialEq>(value: &mut Option<T>, default: T) {
     if value.as_ref() == Some(&default) {
         *value = None;
     }

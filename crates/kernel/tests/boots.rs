@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use filemap_job::random::{self, Rng};
 use filemap_job::size::SizeText;
-use filemap_job::{Cached, Counters, Engine, Job, JobSpec, PhaseSpec, Ready, Run};
+use filemap_job::{Cached, Counters, Engine, Job, JobSpec, PhaseSpec, Program, Ready, Run};
 use filemap_kernel::Error;
-use filemap_kernel::engine::{Boot, in_guest};
+use filemap_kernel::engine::{Boot, Booted, in_guest};
 use filemap_kernel::image::guest;
 use filemap_kernel::probe::main_if_child;
 
@@ -92,15 +92,25 @@ fn counted(runs: &[Run]) -> Vec<(Counters, Cached, Vec<Counters>)> {
 }
 
 fn run(boot: &Boot, job: &Job) -> Result<Vec<Run>, Error> {
-    boot.prepare_all(&[job])?.pop().expect("one job").take_turn(job.seed)
+    take_turn(&mut prepare(boot, std::slice::from_ref(job))?[0], job)
+}
+
+fn prepare(boot: &Boot, jobs: &[Job]) -> Result<Vec<Booted>, Error> {
+    let programs: Vec<Program> = jobs.iter().map(Job::program).collect();
+    boot.prepare_all(&programs.iter().collect::<Vec<_>>())
+}
+
+fn take_turn(ready: &mut Booted, job: &Job) -> Result<Vec<Run>, Error> {
+    let runs = ready.take_turn(job.seed)?;
+    Ok(runs.into_iter().map(|run| Run::of(job, run)).collect())
 }
 
 fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
     let began = Instant::now();
-    let mut ready = Boot::default().prepare_all(&jobs.iter().collect::<Vec<_>>()).expect("a boot");
+    let mut ready = prepare(&Boot::default(), jobs).expect("a boot");
     let mut shared = Vec::new();
     for (number, ready) in ready.iter_mut().enumerate() {
-        let runs = ready.take_turn(ready.seed());
+        let runs = take_turn(ready, &jobs[number]);
         shared.push(runs.unwrap_or_else(|error| panic!("seed {seed}, job {number}: {error}")));
     }
     assert!(ready.iter().all(|ready| ready.batch() == 0), "one boot");
@@ -170,8 +180,8 @@ fn a_job_that_fails_leaves_the_others(path: &str) {
     jobs[1].image.as_mut().expect("an image").switches =
         filemap_core::series::Series::BASELINE.with(filemap_core::series::Switch::ExecUnify);
     let boot = Boot::default();
-    let mut ready = boot.prepare_all(&jobs.iter().collect::<Vec<_>>()).expect("a boot");
-    let mut turns = ready.iter_mut().map(|ready| ready.take_turn(ready.seed()));
+    let mut ready = prepare(&boot, &jobs).expect("a boot");
+    let mut turns = ready.iter_mut().zip(&jobs).map(|(ready, job)| take_turn(ready, job));
     turns.next().expect("a turn").expect("runs");
     let error = turns.next().expect("a turn").expect_err("no such switch");
     let text = error.to_string();

@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use filemap_core::cache::FileCache;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Cached, Job};
+use filemap_job::{Cached, Program};
 
-/// Pages cached inside, between and outside what `job` maps.
-pub fn cached(job: &Job, cache: &impl FileCache) -> Cached {
+/// Pages of file number `number` cached inside, between and outside what `program` maps of it.
+pub(crate) fn cached(program: &Program, number: usize, cache: &impl FileCache) -> Cached {
     let count =
         |pages: Range<PageIndex>| Ok::<_, Infallible>(cache.cached(pages.start, pages.end).0);
-    match Cached::of(job, count) {
+    match Cached::of(program, number, count) {
         Ok(cached) => cached,
     }
 }

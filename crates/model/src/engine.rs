@@ -1,11 +1,14 @@
-//! The engine: a job's runs, and the record of them.
+//! The engine: a job's runs, and where they took place.
 
-use filemap_job::{Engine, EngineKind, Machine, Ready, Work};
+use filemap_job::program::{Program, ProgramRun};
+use filemap_job::{Engine, EngineKind, Machine, Ran, Ready};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
+use crate::extents::ExtentCache;
 use crate::flushes::Flushes;
 use crate::profile::Profile;
+use crate::program::{With, run_with};
 
 /// The model as an engine.
 #[derive(Clone, Debug)]
@@ -14,32 +17,22 @@ pub struct Model {
     pub profile: Profile,
 }
 
-/// A job of a form that the model runs.
-pub trait Modelled: Work {
-    /// Refuses, before any job runs, what is too large for the model.
-    ///
-    /// # Errors
-    /// Such a job.
-    fn check(&self) -> Result<(), Error> {
-        Ok(())
+impl Model {
+    /// What came of `job`, of which it has made `runs`.
+    pub fn ran(&self, job: &Program, runs: Vec<ProgramRun>) -> Ran {
+        let environment = environment(&job.machine, &self.profile);
+        Ran { engine: EngineKind::Model, environment, runs }
     }
-
-    /// Runs it once on a machine with `profile`, where it flushes statistics with these `flushes`.
-    ///
-    /// # Errors
-    /// When the memory is too small to hold what one access needs, and others of its form.
-    fn run_once(&self, profile: &Profile, flushes: Flushes) -> Result<Self::Run, Error>;
 }
 
-impl<W: Modelled> Engine<W> for Model {
+impl Engine for Model {
     type Error = Error;
-    type Ready = ReadyModel<W>;
+    type Ready = ReadyModel;
 
-    fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<ReadyModel<W>>, Error> {
-        jobs.iter().try_for_each(|job| job.check())?;
-        let ready = |job: &&W| ReadyModel {
+    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<ReadyModel>, Error> {
+        let ready = |job: &&Program| ReadyModel {
             job: (*job).clone(),
-            profile: self.profile,
+            model: self.clone(),
             flushes: Vec::new(),
         };
         Ok(jobs.iter().map(ready).collect())
@@ -48,42 +41,44 @@ impl<W: Modelled> Engine<W> for Model {
 
 /// A job of the model.
 #[derive(Clone, Debug)]
-pub struct ReadyModel<W> {
-    job: W,
-    profile: Profile,
+pub struct ReadyModel {
+    job: Program,
+    model: Model,
     /// Those that each run has, where they are not predicted.
     flushes: Vec<Flushes>,
 }
 
-impl<W: Modelled> Ready for ReadyModel<W> {
+impl Ready for ReadyModel {
     type Error = Error;
-    type Run = W::Run;
-    type Record = W::Record;
 
     fn seed(&self) -> u64 {
-        self.job.seed()
+        self.job.seed
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
         let job = self.job.with_seed(seed);
+        let run = |flushes: Flushes| {
+            let cache = ExtentCache::new(job.machine.cache_limit);
+            let with = With { flushes, ..With::default() };
+            run_with(&job, &self.model.profile, with, cache, &mut ())
+        };
         if self.flushes.is_empty() {
             // Runs differ in nothing, so one stands for all of them.
-            let run = job.run_once(&self.profile, Flushes::TIMED)?;
-            return Ok(vec![run; job.runs() as usize]);
+            return Ok(vec![run(Flushes::TIMED)?; job.runs as usize]);
         }
-        self.flushes.iter().map(|flushes| job.run_once(&self.profile, flushes.clone())).collect()
+        self.flushes.iter().map(|flushes| run(flushes.clone())).collect()
     }
 
     fn flush_as(&mut self, runs: &[Vec<u64>]) {
         self.flushes = runs.iter().map(|run| Flushes::seen(run)).collect();
     }
 
-    fn record(self, runs: Vec<W::Run>) -> W::Record {
-        let mut environment = environment(self.job.machine(), &self.profile);
+    fn ran(self, runs: Vec<ProgramRun>) -> Ran {
+        let mut ran = self.model.ran(&self.job, runs);
         if !self.flushes.is_empty() {
-            environment.insert("flushes".into(), Flushes::SEEN.into());
+            ran.environment.insert("flushes".into(), Flushes::SEEN.into());
         }
-        self.job.record(EngineKind::Model, environment, runs)
+        ran
     }
 }
 

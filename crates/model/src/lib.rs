@@ -32,7 +32,7 @@ mod waiting;
 mod world;
 
 pub use digest::Digest;
-pub use engine::{Model, Modelled, ReadyModel};
+pub use engine::{Model, ReadyModel};
 pub use error::Error;
 pub use flushes::Flushes;
 pub use profile::Profile;

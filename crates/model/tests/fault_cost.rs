@@ -1,7 +1,7 @@
 //! What a fault costs, beside a real processor: `data/measured-6.18-faults.json`.
 
-use filemap_job::{Engine, JobSpec};
-use filemap_model::{Model, Profile};
+use filemap_job::JobSpec;
+use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -30,8 +30,7 @@ fn predicted(touches: u64) -> (u64, u64) {
         text += &format!("[[phase]]\nworkload = 'stride:16'\naccesses = {touches}\n");
     }
     let job = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
-    let record = Model { profile: Profile::DEFAULT }.run(&job).unwrap();
-    let run = &record.runs[0];
+    let run = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().run;
     (run.elapsed_ns.unwrap(), run.counters.minor_faults.unwrap())
 }
 

@@ -1,7 +1,7 @@
 //! The model against counters of a real kernel: `data/measured-6.12.json`.
 
-use filemap_job::{Engine, Job, JobSpec, Run, SizeText};
-use filemap_model::{Model, Profile};
+use filemap_job::{Job, JobSpec, Run, SizeText};
+use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
 /// What was measured: each key is known, and each that every run has is required.
@@ -80,7 +80,7 @@ impl Measured {
 }
 
 fn run(job: &Job) -> Run {
-    Model { profile: Profile::DEFAULT }.run(job).unwrap().runs[0].clone()
+    trace(job, &Profile::DEFAULT, &mut ()).unwrap().run
 }
 
 #[test]

@@ -25,7 +25,7 @@ const FILE_ERROR: f64 = 0.03;
 
 /// What the model counts on a machine that takes as long for the program as the kernel's did.
 fn modelled(program: &Program, elapsed_ns: u64) -> Counts {
-    let run = |profile| Counts::of(&Model { profile }.run(program).unwrap().run);
+    let run = |profile| Counts::of(&Model { profile }.run(program).unwrap().runs[0]);
     in_time(elapsed_ns, run, |counts| counts.elapsed_ns)
 }
 

@@ -229,8 +229,8 @@ fn rows(run: &ProgramRun) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::ProgramSpec;
     use filemap_job::program::FileRun;
+    use filemap_job::{EngineKind, ProgramSpec, Ran};
     use serde_json::Map;
 
     use super::*;
@@ -247,6 +247,7 @@ mod tests {
             major_faults: Some(0),
             evicted_pages: Some(0),
             cached: Some(7),
+            cached_parts: None,
         };
         let phase = PhaseRun {
             thread: "1".to_string(),
@@ -258,14 +259,12 @@ mod tests {
             elapsed_ns: Some(3_000_000),
             counters,
             files: (0..files as u64).map(file).collect(),
-            mappings: Vec::new(),
-            threads: Vec::new(),
             phases: vec![phase],
-            waits: Vec::new(),
-            traced_ns: None,
+            ..ProgramRun::default()
         };
         let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
-        ProgramRecord::new(&program, "model", Map::new(), vec![run])
+        let (engine, environment) = (EngineKind::Model, Map::new());
+        ProgramRecord::of(&program, Ran { engine, environment, runs: vec![run] })
     }
 
     #[test]

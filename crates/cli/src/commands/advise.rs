@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use filemap_job::program::{NamedFile, Program};
-use filemap_job::{Engine, EngineKind, JobSpec, Ready, shell_word};
+use filemap_job::program::{NamedFile, Program, ProgramRecord};
+use filemap_job::{EngineKind, JobSpec, shell_word};
 use filemap_model::Model;
 use filemap_report::advise::{self, Contents, FIRST_BYTES};
 
@@ -85,9 +85,8 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
         let runs = runs.unwrap_or(check::RUNS);
         study.check = Some(check::run(again, &study, &program, runs, args.apply)?);
     }
-    let ready = Model { profile }.prepare_all(&[&program])?.pop();
-    let mut record = ready.expect("one program is made ready").record(vec![run]);
-    provenance::stamp_record(&mut record);
+    let ran = Model { profile }.ran(&program, vec![run]);
+    let record = ProgramRecord::of(&program, provenance::stamped(ran));
     let mut command = asked.command("advise");
     command.extend(args.check.then_some(" --check"));
     command.extend(args.apply.then_some(" --apply"));

@@ -75,7 +75,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         for pair in rows.chunks_mut(ADVICE.len()) {
             samples.push(bench.sample()?);
             for row in pair {
-                row.runs.push(row.prepared.run()?);
+                row.runs.push(Run::of(&row.job, row.prepared.run()?));
             }
         }
         calls.run()?;
@@ -160,7 +160,7 @@ struct Measured {
     workload: &'static str,
     advice: &'static str,
     job: Job,
-    prepared: Prepared<Job>,
+    prepared: Prepared,
     runs: Vec<Run>,
 }
 
@@ -181,7 +181,7 @@ impl Measured {
         };
         host::resolve(&mut spec)?;
         let job = spec.validate(input::host_release().as_deref())?;
-        let prepared = kernel.prepare(&job)?;
+        let prepared = kernel.prepare(&job.program())?;
         Ok(Measured { workload, advice, job, prepared, runs: Vec::new() })
     }
 

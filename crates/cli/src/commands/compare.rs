@@ -7,8 +7,7 @@ mod program;
 mod several;
 mod unseen;
 
-use filemap_job::program::Program;
-use filemap_job::{Job, JobSpec};
+use filemap_job::JobSpec;
 use filemap_report::compare::{self, JobFile};
 use filemap_report::{Letter, Report};
 
@@ -24,10 +23,7 @@ use crate::input;
 use crate::output::Output;
 
 /// Runs a job in several variants on `on`, or several jobs, and prints what changes.
-pub fn run(
-    args: CompareArgs,
-    on: &(impl Engines<Job> + Engines<Program>),
-) -> Result<Outcome, Error> {
+pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
     if args.job_files.len() > 1 {
         return several::run(args, on);
     }
@@ -53,13 +49,13 @@ pub fn run(
 fn reported(
     given: (GivenJob, JobSpec),
     args: &CompareArgs,
-    on: &impl Engines<Job>,
+    on: &impl Engines,
 ) -> Result<(Output, Report, Letter), Error> {
     let (asked, variants) = comparison::with_variants(given, args)?;
     let output = args.output.open_compared(&asked.0.inputs)?;
     let mut comparison = Comparison::of(asked, variants, args)?;
     let (jobs, profiles) = (&comparison.jobs, &mut comparison.profiles);
-    let records = engine::run_seeds(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply)?;
+    let records = engine::run_jobs(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply)?;
     let Compared { cells, warnings } = comparison.compared(records, args)?;
     let Comparison { command, of_phases, .. } = comparison;
     let letter = compare::letter(

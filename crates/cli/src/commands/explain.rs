@@ -101,7 +101,7 @@ fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Re
     let mut explainer = Explainer::new(job, Sight::Every);
     trace(job, profile, &mut explainer)?;
     let (jobs, profiles) = (std::slice::from_ref(job), &mut [*profile]);
-    let mut records = engine::run_seeds(&Machine, jobs, profiles, seeds, false)?;
+    let mut records = engine::run_jobs(&Machine, jobs, profiles, seeds, false)?;
     Ok((explainer.finish(), records.pop().expect("one job has one record")))
 }
 

@@ -21,11 +21,7 @@ use crate::machine_profile;
 use crate::output::Inputs;
 
 /// Runs the program that was `asked` for and prints what it did.
-pub fn run(
-    asked: GivenProgram,
-    args: RunArgs,
-    engines: &impl Engines<Program>,
-) -> Result<Outcome, Error> {
+pub fn run(asked: GivenProgram, args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
         return Err(not_of_programs("--seeds", &asked.path));
     }
@@ -52,8 +48,9 @@ pub fn run(
         }
     }
     let (programs, mut profiles) = (std::slice::from_ref(&program), [profile]);
-    let records = engine::run_seeds(engines, programs, &mut profiles, 1, args.apply)?;
-    let mut record = records.into_iter().next().expect("one program has one record");
+    let ran = engine::run_seeds(engines, programs, &mut profiles, 1, args.apply)?;
+    let ran = ran.into_iter().next().expect("one program has run");
+    let mut record = ProgramRecord::of(&program, ran);
     asked.leave_lists(&mut record);
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();

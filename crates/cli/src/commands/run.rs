@@ -1,6 +1,5 @@
 //! `filemap run`.
 
-use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec, Record};
 use filemap_model::{Profile, trace};
 use filemap_report::explain::{Explainer, History, Sight};
@@ -22,10 +21,7 @@ use crate::output::Output;
 use crate::seeds::{self, Cell};
 
 /// Runs one job on `engines` and prints its record.
-pub fn run(
-    args: RunArgs,
-    engines: &(impl Engines<Job> + Engines<Program>),
-) -> Result<Outcome, Error> {
+pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
         && let Some(given) = input::program(path)?
@@ -48,7 +44,7 @@ pub fn run(
 fn of_program(
     asked: GivenProgram,
     args: RunArgs,
-    engines: &impl Engines<Program>,
+    engines: &impl Engines,
 ) -> Result<Outcome, Error> {
     if args.show_job {
         return show_job::of_program(&asked);
@@ -61,7 +57,7 @@ fn of_program(
 fn reported(
     (asked, mut spec): (GivenJob, JobSpec),
     args: RunArgs,
-    engines: &impl Engines<Job>,
+    engines: &impl Engines,
 ) -> Result<(Output, Report), Error> {
     let log = ("--log", args.log.as_deref());
     let mut output = args.output.open(&asked.inputs, &[log])?;
@@ -87,7 +83,7 @@ fn reported(
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
     let profiles = std::slice::from_mut(&mut profile);
-    let mut record = one(engine::run_seeds(engines, jobs, profiles, seeds, args.apply)?);
+    let mut record = one(engine::run_jobs(engines, jobs, profiles, seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 
 use filemap_job::program::THRASH;
-use filemap_job::{Engine, EngineKind, JobSpec, Ready, Record, SizeText};
+use filemap_job::{EngineKind, JobSpec, Record, SizeText};
 use filemap_model::{Model, Profile};
 use filemap_report::Footer;
 use filemap_report::search::{self, Goal, Study};
@@ -189,8 +189,6 @@ fn record_of(variant: &Variant, spec: &JobSpec, profile: Profile) -> Result<Reco
         ..JobSpec::default()
     };
     let job = place.validate(input::host_release().as_deref())?;
-    let ready = Model { profile }.prepare_all(&[&job])?.pop();
-    let mut record = ready.expect("one job is made ready").record(Vec::new());
-    provenance::stamp_record(&mut record);
-    Ok(record)
+    let ran = Model { profile }.ran(&job.program(), Vec::new());
+    Ok(Record::of(&job, provenance::stamped(ran)))
 }

@@ -4,42 +4,40 @@
 //! at which access that is. A machine that is emulated takes longer for it than any that a profile
 //! describes, so the model takes from the kernel where its runs had them.
 
-use filemap_job::{Machine, Ready, Recorded, Work, flushes};
+use filemap_job::{Machine, Program, Ran, Ready, flushes};
 use filemap_model::Profile;
 
 use super::{Engines, RunsOn, prepare};
 use crate::error::Error;
 use crate::provenance;
 
-/// `records` of `jobs`, those of the model made again with the flushes of a kernel's runs that were
+/// What `ran` of `jobs`, that of the model made again with the flushes of a kernel's runs that were
 /// recorded beside them, by the same rules and under the same limit.
-pub fn with_flushes<J: Work>(
-    engines: &impl Engines<J>,
-    jobs: &[J],
+pub fn with_flushes(
+    engines: &impl Engines,
+    jobs: &[Program],
     profiles: &[Profile],
-    mut records: Vec<J::Record>,
-) -> Result<Vec<J::Record>, Error> {
+    mut ran: Vec<Ran>,
+) -> Result<Vec<Ran>, Error> {
     for number in 0..jobs.len() {
         let job = &jobs[number];
         if RunsOn::of(job) != RunsOn::Model {
             continue;
         }
-        let beside = jobs.iter().zip(&records).filter(|(other, _)| {
-            RunsOn::of(*other) != RunsOn::Model
-                && other.rules().kernel == job.rules().kernel
-                && limits(other.machine()) == limits(job.machine())
+        let beside = jobs.iter().zip(&ran).filter(|(other, _)| {
+            RunsOn::of(other) != RunsOn::Model
+                && other.rules.kernel == job.rules.kernel
+                && limits(&other.machine) == limits(&job.machine)
         });
-        let mut noted = beside.filter_map(|(_, record)| flushes::noted(record.environment()));
+        let mut noted = beside.filter_map(|(_, ran)| flushes::noted(&ran.environment));
         let Some(runs) = noted.next() else { continue };
         let model = engines.model(profiles[number]);
         let mut ready = prepare(&model, &[job])?.pop().expect("one job is made ready");
         ready.flush_as(&runs);
-        let runs = ready.take_turn(job.seed()).map_err(Into::into)?;
-        let mut record = ready.record(runs);
-        provenance::stamp_record(&mut record);
-        records[number] = record;
+        let runs = ready.take_turn(job.seed).map_err(Into::into)?;
+        ran[number] = provenance::stamped(ready.ran(runs));
     }
-    Ok(records)
+    Ok(ran)
 }
 
 /// What has to be alike for the same accesses to evict alike.

@@ -1,10 +1,10 @@
 //! The engines of this machine.
 
-use filemap_job::Engine;
-use filemap_kernel::engine::{Boot, Kernel, Prepared, Runnable};
+use filemap_job::{Engine, Program};
+use filemap_kernel::engine::{Boot, Kernel, Prepared};
 use filemap_model::{Model, Profile};
 
-use super::{Engines, WorkEngine};
+use super::Engines;
 use crate::error::Error;
 use crate::interrupt::{self, Undoing};
 use crate::progress;
@@ -13,12 +13,7 @@ use crate::progress;
 #[derive(Clone, Copy, Debug)]
 pub struct Machine;
 
-impl<J> Engines<J> for Machine
-where
-    J: Runnable,
-    Model: WorkEngine<J, Ready: Send>,
-    Boot: WorkEngine<J>,
-{
+impl Engines for Machine {
     type Model = Model;
     type Host = Host;
     type Boot = Boot;
@@ -43,11 +38,11 @@ pub struct Host {
     _undoing: Undoing,
 }
 
-impl<J: Runnable> Engine<J> for Host {
+impl Engine for Host {
     type Error = filemap_kernel::Error;
-    type Ready = Prepared<J>;
+    type Ready = Prepared;
 
-    fn prepare_all(&self, jobs: &[&J]) -> Result<Vec<Prepared<J>>, filemap_kernel::Error> {
+    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<Prepared>, filemap_kernel::Error> {
         self.kernel.prepare_all(jobs)
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use filemap_job::{Counters, Engine, EngineKind, Job, Ready, Record, Run, flushes};
+use filemap_job::program::{PhaseRun, ProgramRun};
+use filemap_job::{Counters, Engine, EngineKind, Program, Ran, Ready, flushes};
 use filemap_model::Profile;
 use serde_json::Map;
 
@@ -60,7 +61,7 @@ impl Mock {
     }
 }
 
-impl Engines<Job> for Mock {
+impl Engines for Mock {
     type Model = MockEngine;
     type Host = MockEngine;
     type Boot = MockEngine;
@@ -82,8 +83,8 @@ impl Engines<Job> for Mock {
 }
 
 /// By what the jobs of a test are told apart.
-fn advice(job: &Job) -> String {
-    job.to_spec().advice.unwrap_or("normal".to_string())
+fn advice(job: &Program) -> &'static str {
+    job.mappings[0].mapping.advice.name()
 }
 
 /// One of them.
@@ -100,12 +101,12 @@ impl Drop for MockEngine {
     }
 }
 
-impl Engine<Job> for MockEngine {
+impl Engine for MockEngine {
     type Error = Error;
     type Ready = MockReady;
 
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<MockReady>, Error> {
-        let ready = |job: &&Job| {
+    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<MockReady>, Error> {
+        let ready = |job: &&Program| {
             self.mock.note(format_args!("{}: prepare {}", self.name, advice(job)));
             MockReady { name: self.name, mock: self.mock.clone(), job: (*job).clone() }
         };
@@ -117,7 +118,7 @@ impl Engine<Job> for MockEngine {
 pub struct MockReady {
     name: &'static str,
     mock: Mock,
-    job: Job,
+    job: Program,
 }
 
 impl Drop for MockReady {
@@ -134,8 +135,6 @@ impl MockReady {
 
 impl Ready for MockReady {
     type Error = Error;
-    type Run = Run;
-    type Record = Record;
 
     fn seed(&self) -> u64 {
         self.job.seed
@@ -153,7 +152,7 @@ impl Ready for MockReady {
         self.mock.note(format_args!("{}: flush as {runs:?}", self.name));
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
         let turn = format!("{}: run {} {seed}", self.name, advice(&self.job));
         self.mock.note(&turn);
         if self.mock.failing == Some(turn.as_str()) {
@@ -163,15 +162,16 @@ impl Ready for MockReady {
         let turns = self.mock.turns().len() as u64;
         let counters = Counters { data_pages_read: Some(turns), ..Counters::default() };
         let elapsed_ns = Some(turns * 1_000_000_000);
-        let run = Run { seed, elapsed_ns, counters, ..Run::default() };
+        let phases = vec![PhaseRun { elapsed_ns, ..PhaseRun::default() }];
+        let run = ProgramRun { seed, elapsed_ns, counters, phases, ..ProgramRun::default() };
         Ok(vec![run; if self.is_host() { 1 } else { self.job.runs as usize }])
     }
 
-    fn record(self, runs: Vec<Run>) -> Record {
+    fn ran(self, runs: Vec<ProgramRun>) -> Ran {
         let mut environment = Map::new();
         if let Some(at) = self.mock.flushes.filter(|_| self.job.engine == EngineKind::Kernel) {
             flushes::note(&mut environment, &vec![at.to_vec(); runs.len()]);
         }
-        Record::new(&self.job, self.job.engine.name(), environment, runs)
+        Ran { engine: self.job.engine, environment, runs }
     }
 }

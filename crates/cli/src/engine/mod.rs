@@ -10,8 +10,9 @@ mod tests;
 use std::vec;
 
 use filemap_core::units::PageCount;
+use filemap_job::program::ProgramRun;
 use filemap_job::{
-    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Work, seeds,
+    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Program, Ran, Ready, Record, seeds,
 };
 use filemap_model::Profile;
 
@@ -22,15 +23,14 @@ use crate::provenance;
 
 pub use machine::Machine;
 
-/// The engines that commands run jobs of the form `J` on. Those of a [`Machine`] are real; tests
-/// have others.
-pub trait Engines<J: Work> {
+/// The engines that commands run jobs on. Those of a [`Machine`] are real; tests have others.
+pub trait Engines {
     /// The model.
-    type Model: WorkEngine<J, Ready: Send>;
+    type Model: Engine<Error: Into<Error>, Ready: Send>;
     /// The running kernel.
-    type Host: WorkEngine<J>;
+    type Host: Engine<Error: Into<Error>>;
     /// Kernels that are booted.
-    type Boot: WorkEngine<J>;
+    type Boot: Engine<Error: Into<Error>>;
 
     /// The model, which predicts the times of the machine with `profile`.
     fn model(&self, profile: Profile) -> Self::Model;
@@ -45,59 +45,53 @@ pub trait Engines<J: Work> {
     fn boot(&self) -> Self::Boot;
 }
 
-/// An engine whose jobs come to records.
-pub trait WorkEngine<J: Work>: Engine<J, Error: Into<Error>, Ready: WorkReady<J>> {}
-
-impl<J: Work, E: Engine<J, Error: Into<Error>, Ready: WorkReady<J>>> WorkEngine<J> for E {}
-
-/// A job that is ready, and comes to a record.
-pub trait WorkReady<J: Work>: Ready<Run = J::Run, Record = J::Record, Error: Into<Error>> {}
-
-impl<J: Work, R: Ready<Run = J::Run, Record = J::Record, Error: Into<Error>>> WorkReady<J> for R {}
-
-/// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
-/// [`run_seeds`].
-pub fn run_all(
-    engines: &impl Engines<Job>,
+/// Runs jobs of one file as the programs that they are: see [`run_seeds`].
+pub fn run_jobs(
+    engines: &impl Engines,
     jobs: &[Job],
-    profile: &Profile,
-) -> Result<Vec<Record>, Error> {
-    run_seeds(engines, jobs, &mut vec![*profile; jobs.len()], 1, false)
-}
-
-/// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
-/// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
-/// those of the kernel, one run of each in turn, and those that boot kernels, boot by boot. With
-/// `apply`, settings of the machine are changed for them where they want others. Beside the running
-/// kernel each of `profiles` gets the largest request of the device that it reads the same file
-/// from. Where a kernel's runs are short of memory, the model's beside them have their flushes.
-pub fn run_seeds<J: Work>(
-    engines: &impl Engines<J>,
-    jobs: &[J],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
-) -> Result<Vec<J::Record>, Error> {
+) -> Result<Vec<Record>, Error> {
+    let programs: Vec<Program> = jobs.iter().map(Job::program).collect();
+    let ran = run_seeds(engines, &programs, profiles, count, apply)?;
+    Ok(jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran)).collect())
+}
+
+/// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
+/// seeds; what came of them is in the order of the jobs. Jobs of the model run in parallel; after
+/// them those of the kernel, one run of each in turn, and those that boot kernels, boot by boot.
+/// With `apply`, settings of the machine are changed for them where they want others. Beside the
+/// running kernel each of `profiles` gets the largest request of the device that it reads the same
+/// file from. Where a kernel's runs are short of memory, the model's beside them have their
+/// flushes.
+pub fn run_seeds(
+    engines: &impl Engines,
+    jobs: &[Program],
+    profiles: &mut [Profile],
+    count: u64,
+    apply: bool,
+) -> Result<Vec<Ran>, Error> {
     run_seeds_telling(engines, jobs, profiles, count, apply, told())
 }
 
 /// [`run_seeds`] of several lists of jobs, each with its profiles: boots and progress are those of
-/// all, and each list's records are its own.
-pub fn run_lists<J: Work>(
-    engines: &impl Engines<J>,
-    lists: Vec<(&[J], &mut [Profile])>,
+/// all, and what came of each list is by itself.
+pub fn run_lists(
+    engines: &impl Engines,
+    lists: Vec<(&[Program], &mut [Profile])>,
     count: u64,
     apply: bool,
-) -> Result<Vec<Vec<J::Record>>, Error> {
-    let jobs: Vec<J> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
+) -> Result<Vec<Vec<Ran>>, Error> {
+    let jobs: Vec<Program> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
     let mut profiles: Vec<Profile> = lists.iter().flat_map(|(_, of)| of.iter().copied()).collect();
-    let records = run_turns(engines, &jobs, &mut profiles, count, apply, told())?;
-    let (mut records, mut profiles) = (records.into_iter(), profiles.into_iter());
+    let ran = run_turns(engines, &jobs, &mut profiles, count, apply, told())?;
+    let (mut ran, mut profiles) = (ran.into_iter(), profiles.into_iter());
     let mut of_lists = Vec::new();
     for (jobs, of) in lists {
         of.iter_mut().zip(&mut profiles).for_each(|(of, profile)| *of = profile);
-        let records = records.by_ref().take(jobs.len()).collect();
-        of_lists.push(flushed(engines, jobs, of, count, records)?);
+        let ran = ran.by_ref().take(jobs.len()).collect();
+        of_lists.push(flushed(engines, jobs, of, count, ran)?);
     }
     Ok(of_lists)
 }
@@ -110,50 +104,51 @@ fn told() -> impl FnOnce(usize) -> Box<dyn Fn() + Sync> {
     }
 }
 
-/// `records` of `jobs` with `count` seeds each, those of the model with the flushes of the kernel's
-/// beside them.
-fn flushed<J: Work>(
-    engines: &impl Engines<J>,
-    jobs: &[J],
+/// What `ran` of `jobs` with `count` seeds each, those of the model with the flushes of the
+/// kernel's beside them.
+fn flushed(
+    engines: &impl Engines,
+    jobs: &[Program],
     profiles: &[Profile],
     count: u64,
-    records: Vec<J::Record>,
-) -> Result<Vec<J::Record>, Error> {
+    ran: Vec<Ran>,
+) -> Result<Vec<Ran>, Error> {
     match count {
-        1 => flushed::with_flushes(engines, jobs, profiles, records),
-        // A record says of one seed only where its runs had their flushes.
-        _ => Ok(records),
+        1 => flushed::with_flushes(engines, jobs, profiles, ran),
+        // One environment says of one seed only where its runs had their flushes.
+        _ => Ok(ran),
     }
 }
 
 /// [`run_seeds`]; `progress` is given the number of turns, and what it returns is called after
 /// each.
-fn run_seeds_telling<J: Work, T: Fn() + Sync>(
-    engines: &impl Engines<J>,
-    jobs: &[J],
+fn run_seeds_telling<T: Fn() + Sync>(
+    engines: &impl Engines,
+    jobs: &[Program],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
     progress: impl FnOnce(usize) -> T,
-) -> Result<Vec<J::Record>, Error> {
-    let records = run_turns(engines, jobs, profiles, count, apply, progress)?;
-    flushed(engines, jobs, profiles, count, records)
+) -> Result<Vec<Ran>, Error> {
+    let ran = run_turns(engines, jobs, profiles, count, apply, progress)?;
+    flushed(engines, jobs, profiles, count, ran)
 }
 
-/// The records of `jobs`, each as it came out by itself.
-fn run_turns<J: Work, T: Fn() + Sync>(
-    engines: &impl Engines<J>,
-    jobs: &[J],
+/// What came of `jobs`, each by itself.
+fn run_turns<T: Fn() + Sync>(
+    engines: &impl Engines,
+    jobs: &[Program],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
     progress: impl FnOnce(usize) -> T,
-) -> Result<Vec<J::Record>, Error> {
-    let on = |place: RunsOn| -> Vec<&J> {
-        jobs.iter().filter(|job| RunsOn::of(*job) == place).collect()
+) -> Result<Vec<Ran>, Error> {
+    let on = |place: RunsOn| -> Vec<&Program> {
+        jobs.iter().filter(|job| RunsOn::of(job) == place).collect()
     };
-    let of_seeds =
-        |job: &J| -> Vec<J> { seeds(job.seed(), count).map(|seed| job.with_seed(seed)).collect() };
+    let of_seeds = |job: &Program| -> Vec<Program> {
+        seeds(job.seed, count).map(|seed| job.with_seed(seed)).collect()
+    };
     let of_host = on(RunsOn::Host);
     if apply && of_host.is_empty() {
         let message = "--apply is for the running kernel; give --on kernel, or remove it";
@@ -161,7 +156,7 @@ fn run_turns<J: Work, T: Fn() + Sync>(
     }
     // Before the model runs: what cannot be done here is told at once.
     // One job a seed: they share boots.
-    let of_images: Vec<J> = on(RunsOn::Image).into_iter().flat_map(of_seeds).collect();
+    let of_images: Vec<Program> = on(RunsOn::Image).into_iter().flat_map(of_seeds).collect();
     let booted = prepare(&engines.boot(), &of_images.iter().collect::<Vec<_>>())?;
     // Outlives its jobs, so that a signal undoes what they changed until it is undone.
     let host = (!of_host.is_empty()).then(|| engines.host(apply)).transpose()?;
@@ -182,20 +177,21 @@ fn run_turns<J: Work, T: Fn() + Sync>(
     let mut models = beside_each_other(models, count, &advance)?.into_iter();
     let mut measured = in_turn(measured, count, &advance)?.into_iter();
     let mut booted = by_batch(booted, count, &advance)?.into_iter();
-    let record = |job: &J| {
-        let record = match RunsOn::of(job) {
-            RunsOn::Model => models.next(),
-            RunsOn::Host => measured.next(),
-            RunsOn::Image => booted.next(),
+    let ran = |job: &Program| {
+        let all = match RunsOn::of(job) {
+            RunsOn::Model => &mut models,
+            RunsOn::Host => &mut measured,
+            RunsOn::Image => &mut booted,
         };
-        let mut record = record.expect("each job has run");
-        provenance::stamp_record(&mut record);
-        record
+        provenance::stamped(all.next().expect("each job has run"))
     };
-    Ok(jobs.iter().map(record).collect())
+    Ok(jobs.iter().map(ran).collect())
 }
 
-fn prepare<J: Work, E: WorkEngine<J>>(engine: &E, jobs: &[&J]) -> Result<Vec<E::Ready>, Error> {
+fn prepare<E: Engine<Error: Into<Error>>>(
+    engine: &E,
+    jobs: &[&Program],
+) -> Result<Vec<E::Ready>, Error> {
     engine.prepare_all(jobs).map_err(Into::into)
 }
 
@@ -205,12 +201,12 @@ fn turns(ready: &[impl Ready]) -> u64 {
 }
 
 /// Runs each of `ready` with its own seed, as many at once as there are processors. Each `count`
-/// of them come to one record.
-fn beside_each_other<J: Work, R: WorkReady<J> + Send>(
+/// of them are one job's.
+fn beside_each_other<R: Ready<Error: Into<Error>> + Send>(
     ready: Vec<R>,
     count: u64,
     advance: &(impl Fn() + Sync),
-) -> Result<Vec<J::Record>, Error> {
+) -> Result<Vec<Ran>, Error> {
     let run = |mut ready: R| {
         let seed = ready.seed();
         let mut runs = Vec::new();
@@ -224,12 +220,12 @@ fn beside_each_other<J: Work, R: WorkReady<J> + Send>(
 }
 
 /// Runs each of `ready` with its own seed, those that share a boot after each other. Each `count`
-/// of them come to one record.
-fn by_batch<J: Work, R: WorkReady<J>>(
+/// of them are one job's.
+fn by_batch<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
     advance: &impl Fn(),
-) -> Result<Vec<J::Record>, Error> {
+) -> Result<Vec<Ran>, Error> {
     let mut waiting: Vec<(usize, R)> = ready.into_iter().enumerate().collect();
     waiting.sort_by_key(|(_, ready)| ready.batch());
     let mut done = Vec::with_capacity(waiting.len());
@@ -246,25 +242,25 @@ fn by_batch<J: Work, R: WorkReady<J>>(
     Ok(merged(done.into_iter().map(|(_, done)| done).collect(), count))
 }
 
-/// One record of each `count` of `done`, which are those of one job with all its seeds.
-fn merged<J: Work, R: WorkReady<J>>(done: Vec<(R, Vec<J::Run>)>, count: u64) -> Vec<J::Record> {
+/// What came of each `count` of `done`, which are those of one job with all its seeds.
+fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<ProgramRun>)>, count: u64) -> Vec<Ran> {
     let mut done = done.into_iter();
-    let mut records = Vec::new();
+    let mut ran = Vec::new();
     while let Some((first, mut runs)) = done.next() {
         let others = done.by_ref().take(count as usize - 1);
         runs.extend(others.flat_map(|(_, runs)| runs));
-        records.push(first.record(runs));
+        ran.push(first.ran(runs));
     }
-    records
+    ran
 }
 
 /// One turn of each of `ready`, and again, until each has had its turns with `count` seeds: what
 /// changes on the machine meanwhile meets all of them.
-fn in_turn<J: Work, R: WorkReady<J>>(
+fn in_turn<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
     advance: &impl Fn(),
-) -> Result<Vec<J::Record>, Error> {
+) -> Result<Vec<Ran>, Error> {
     let mut under_way: Vec<UnderWay<R>> = Vec::new();
     for ready in ready {
         let seeds = seeds(ready.seed(), count);
@@ -282,7 +278,7 @@ fn in_turn<J: Work, R: WorkReady<J>>(
             advance();
         }
     }
-    Ok(under_way.into_iter().map(|job| job.ready.record(job.runs)).collect())
+    Ok(under_way.into_iter().map(|job| job.ready.ran(job.runs)).collect())
 }
 
 /// A job that has had some of its turns.
@@ -290,7 +286,7 @@ struct UnderWay<R: Ready> {
     ready: R,
     /// The seed of each turn that is still to come.
     left: vec::IntoIter<u64>,
-    runs: Vec<R::Run>,
+    runs: Vec<ProgramRun>,
 }
 
 /// Where a job runs.
@@ -305,8 +301,8 @@ pub enum RunsOn {
 }
 
 impl RunsOn {
-    fn of(job: &impl Work) -> RunsOn {
-        match (job.engine(), job.image().is_some()) {
+    fn of(job: &Program) -> RunsOn {
+        match (job.engine, job.image.is_some()) {
             (EngineKind::Model, _) => RunsOn::Model,
             (EngineKind::Kernel, false) => RunsOn::Host,
             (EngineKind::Kernel, true) => RunsOn::Image,
@@ -316,8 +312,8 @@ impl RunsOn {
 
 /// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads
 /// the file of `job`, so that the model beside them decides alike.
-fn io_bytes<J: Work>(job: &J, of_host: &[&J], ready: &[impl Ready]) -> Option<u64> {
-    let device = |job: &J| device(job.machine());
+fn io_bytes(job: &Program, of_host: &[&Program], ready: &[impl Ready]) -> Option<u64> {
+    let device = |job: &Program| device(&job.machine);
     let same = of_host.iter().position(|host| device(host) == device(job));
     ready.get(same.unwrap_or(0))?.io_bytes()
 }

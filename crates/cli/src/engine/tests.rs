@@ -7,13 +7,13 @@ use filemap_job::JobSpec;
 use super::mock::Mock;
 use super::*;
 
-fn job(keys: &str) -> Job {
+fn job(keys: &str) -> Program {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
-    JobSpec::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap()
+    JobSpec::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap().program()
 }
 
 /// Runs `jobs` and says what came out, of how many turns was told, and how many were.
-fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Record>, Error>, usize, usize) {
+fn run(mock: &Mock, jobs: &[Program], count: u64) -> (Result<Vec<Ran>, Error>, usize, usize) {
     let (total, advanced) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let mut profiles = vec![Profile::DEFAULT; jobs.len()];
     let records = run_seeds_telling(mock, jobs, &mut profiles, count, false, |turns| {
@@ -25,8 +25,8 @@ fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Record>, Error>, us
     (records, total.into_inner(), advanced.into_inner())
 }
 
-fn seeds_of(record: &Record) -> Vec<u64> {
-    record.runs.iter().map(|run| run.seed).collect()
+fn seeds_of(ran: &Ran) -> Vec<u64> {
+    ran.runs.iter().map(|run| run.seed).collect()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn runs_of_the_kernel_alternate_between_jobs() {
     let expected = ["normal", "random", "normal", "random", "random"];
     assert_eq!(mock.turns(), expected.map(|advice| format!("host: run {advice} 7")));
     assert_eq!((total, advanced), (5, 5));
-    let times = |record: &Record| record.runs.iter().map(|run| run.elapsed_ns).collect::<Vec<_>>();
+    let times = |ran: &Ran| ran.runs.iter().map(|run| run.elapsed_ns).collect::<Vec<_>>();
     let records = records.unwrap();
     assert_eq!(times(&records[0]), [1, 3].map(|seconds| Some(seconds * 1_000_000_000)));
     assert_eq!(times(&records[1]), [2, 4, 5].map(|seconds| Some(seconds * 1_000_000_000)));
@@ -62,7 +62,7 @@ fn records_have_the_runs_of_all_seeds_in_order() {
     assert_eq!(seeds_of(&records[1]), [a, a, b, b, c, c]);
     assert_eq!(seeds_of(&records[2]), [a, b, c]);
     assert_eq!(seeds_of(&records[3]), [a, a, a, b, b, b, c, c, c]);
-    let engines: Vec<&str> = records.iter().map(|record| record.engine.as_str()).collect();
+    let engines: Vec<&str> = records.iter().map(|ran| ran.engine.name()).collect();
     assert_eq!(engines, ["model", "kernel", "model", "kernel"]);
     // A seed of the model or of a booted kernel is one turn, and a run of this kernel is one.
     assert_eq!((total, advanced), (3 + 6 + 3 + 3, 3 + 6 + 3 + 3));

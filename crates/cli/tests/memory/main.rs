@@ -129,7 +129,7 @@ fn job(text: &str, release: &str) -> Job {
 }
 
 fn measure(kernel: &Kernel, job: &Job) -> Result<Left, String> {
-    let mut prepared = kernel.prepare(job).map_err(|error| error.to_string())?;
+    let mut prepared = kernel.prepare(&job.program()).map_err(|error| error.to_string())?;
     let run = prepared.run().map_err(|error| error.to_string())?;
     let resident = prepared.resident().map_err(|error| error.to_string())?;
     Ok(Left {

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, JobSpec, Run};
 use filemap_kernel::engine::Kernel;
 use filemap_kernel::image::{Image, guest};
 use filemap_kernel::journal::Journal;
@@ -133,10 +133,11 @@ fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
     (spec.on, spec.kernel) = (Some("kernel".into()), Some("host".into()));
     let job = spec.validate(Some(&release())).map_err(|error| error.to_string())?;
     set_read_ahead(job.machine.read_ahead.bytes(4096) >> 10)?;
-    let mut prepared = kernel.prepare(&job).map_err(|error| error.to_string())?;
+    let mut prepared = kernel.prepare(&job.program()).map_err(|error| error.to_string())?;
     let mut counts = Vec::new();
     for _ in 0..REPEATS {
         let run = prepared.run().map_err(|error| error.to_string())?;
+        let run = Run::of(&job, run);
         let cached_inside = run.cached.inside.ok_or("cached pages are not known")?;
         // Nothing is read from storage where there are holes: what was added has left, or is there.
         let evicted = run.vmstat.as_ref().and_then(|vmstat| vmstat.get("pgsteal_file").copied());

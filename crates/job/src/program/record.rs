@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Program, ProgramSpec, TableOf};
-use crate::record::{Counters, PerCounter, SCHEMA};
+use crate::engine::Ran;
+use crate::record::{Cached, Counters, PerCounter, SCHEMA};
 use crate::spread::Spread;
 use crate::waits::Wait;
 
@@ -36,21 +37,16 @@ pub struct ProgramRecord {
 }
 
 impl ProgramRecord {
-    /// The record of `runs`, with their summary.
+    /// The record of what came of `program`, with its summary.
     ///
     /// # Panics
     /// Without any run.
-    pub fn new(
-        program: &Program,
-        engine: &str,
-        environment: Map<String, Value>,
-        runs: Vec<ProgramRun>,
-    ) -> Self {
+    pub fn of(program: &Program, Ran { engine, environment, runs }: Ran) -> Self {
         let runs: Vec<ProgramRun> = runs.into_iter().map(|run| run.by_table(program)).collect();
         let summary = ProgramSummary::of(&runs);
         let run = runs.first().expect("a record has a run").clone();
         let runs = if runs.len() > 1 { runs } else { Vec::new() };
-        let (program, engine) = (program.spec.clone(), engine.to_string());
+        let (program, engine) = (program.spec.clone(), engine.name().to_string());
         ProgramRecord {
             schema: SCHEMA,
             program,
@@ -130,6 +126,10 @@ impl ProgramSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramRun {
+    /// The seed of its random patterns; in JSON also as text.
+    #[serde(flatten, with = "crate::seed")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::seed::SeedTwice"))]
+    pub seed: u64,
     /// Time for all of it, in nanoseconds; `null` where it is not known.
     pub elapsed_ns: Option<u64>,
     /// What it counted in all.
@@ -150,6 +150,10 @@ pub struct ProgramRun {
     /// For how long a kernel told that, in nanoseconds, where it is not all of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced_ns: Option<u64>,
+    /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
+    /// the whole machine that changed. For a real kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vmstat: Option<BTreeMap<String, i64>>,
 }
 
 impl ProgramRun {
@@ -176,6 +180,7 @@ impl ProgramRun {
                 major_faults: all.iter().map(|file| file.major_faults).sum(),
                 evicted_pages: all.iter().map(|file| file.evicted_pages).sum(),
                 cached: all.iter().map(|file| file.cached).sum(),
+                cached_parts: None,
             }),
             mappings: together(mappings, self.mappings, |table, all: &[MappingRun]| MappingRun {
                 name: program.spec.mapping[*table].name.clone(),
@@ -222,6 +227,9 @@ pub struct FileRun {
     pub evicted_pages: Option<u64>,
     /// Pages of it that are cached at the end.
     pub cached: Option<u64>,
+    /// Where in the file these are; not told of the files of one table together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_parts: Option<Cached>,
 }
 
 /// What was done through one mapping.

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::Path;
 
 use filemap_job::program::Program;
-use filemap_job::{Engine, Job, Machine};
+use filemap_job::{Engine, Machine, Ran};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value};
 
 use super::observed::{self, Asked};
-use super::sent::{Bootable, Message, answer, answer_observed, refused};
+use super::sent::{Message, answer, answer_observed, received, refused};
 use super::switches::{self, Switched};
 use super::{Kernel, environment, settings};
 use crate::image::guest::{self, Log};
@@ -42,28 +42,20 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
         Ok(switched) => switched,
         Err(error) => return refused(error),
     };
-    let sent = &message.job;
-    if let Some(asked) = asked {
-        let program = Program::received(sent, &release)
-            .ok_or_else(|| wrong("it is of no form that can be observed"))?;
-        return match observed(&program.map_err(|error| wrong(&error))?, asked, log) {
+    let program = received(&message.job, &release).map_err(|error| wrong(&error))?;
+    match asked {
+        Some(asked) => match observed(&program, asked, log) {
             Ok(environment) => Ok(answer_observed(environment)),
             Err(error) => refused(error),
-        };
-    }
-    if let Some(job) = Job::received(sent, &release) {
-        return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
-    }
-    match Program::received(sent, &release) {
-        Some(program) => answer::<Program>(run(&program.map_err(|error| wrong(&error))?)),
-        None => Err(wrong("it is of no known form")),
+        },
+        None => answer(run(&program)),
     }
 }
 
-fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {
-    prepare(&job.needs().machine)?;
+fn run(program: &Program) -> Result<Ran, Error> {
+    prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job)
+    Kernel::in_directory(journal, guest::DATA_DIR.into()).run(program)
 }
 
 /// Runs `program` under a trace, as it is `asked`; what the kernel decides goes to `log`. Returns

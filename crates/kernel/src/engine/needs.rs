@@ -6,7 +6,7 @@ use std::path::Path;
 use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Access, Program, ProgramStep};
-use filemap_job::{File, Job, Machine, merged};
+use filemap_job::{File, Machine, merged};
 
 use crate::contents::Contents;
 use crate::{Error, page_size};
@@ -87,12 +87,6 @@ impl Needs {
     }
 }
 
-impl From<&Job> for Needs {
-    fn from(job: &Job) -> Self {
-        Needs::from(&job.program())
-    }
-}
-
 impl From<&Program> for Needs {
     fn from(program: &Program) -> Self {
         let reads = program.steps().map(|step| match step {
@@ -151,7 +145,7 @@ mod tests {
             needs.told(error).to_string()
         };
         let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
-        let of_job = told(Needs::from(&job.validate(None).unwrap()));
+        let of_job = told(Needs::from(&job.validate(None).unwrap().program()));
         assert!(of_job.contains("--file-size"), "{of_job}");
         let program = "file = [{ name = 'a', size = '1m' }]\nopen = [{ name = 'o', file = 'a' }]\n\
                        thread = [{ phase = [{ open = 'o', workload = 'read-sequential', bs = '4k', \

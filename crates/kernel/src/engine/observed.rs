@@ -8,8 +8,8 @@ use filemap_job::program::Program;
 use filemap_job::{Engine, Ready};
 use serde_json::{Value, json};
 
-use super::Runnable;
 use super::boot::{Boot, Booted};
+use super::needs::Needs;
 use crate::Error;
 use crate::journal::Journal;
 use crate::trace::{Observer, Recording};
@@ -65,7 +65,7 @@ pub(super) fn record(
     asked: Asked,
 ) -> Result<Recording, Error> {
     let mut observer = Observer::in_directory(journal, directory)?;
-    let subject = observer.subject(program).map_err(|error| program.needs().told(error))?;
+    let subject = observer.subject(program).map_err(|error| Needs::from(program).told(error))?;
     match asked.settled {
         true => observer.settled_recording(program, &subject, asked.expected),
         false => observer.recording(program, &subject, asked.expected),
@@ -89,7 +89,7 @@ impl Boot {
             ready.map(|mut ready| ready.pop().expect("one program is made ready"))
         };
         // All of them first: those of one machine are sent there together.
-        let ready: Vec<Result<Booted<Program>, Error>> = programs.iter().map(ready).collect();
+        let ready: Vec<Result<Booted, Error>> = programs.iter().map(ready).collect();
         let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
         // Those of one machine one behind the other: no answer waits long to be taken.
         ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
@@ -103,7 +103,7 @@ impl Boot {
 }
 
 /// What was recorded of a program that is ready.
-fn recorded(mut booted: Booted<Program>) -> Result<Recording, Error> {
+fn recorded(mut booted: Booted) -> Result<Recording, Error> {
     let seed = booted.seed();
     booted.take_turn(seed)?;
     let mut bytes = Vec::new();

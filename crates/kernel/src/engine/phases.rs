@@ -1,36 +1,9 @@
 //! What each phase of a run cost, as far as the kernel tells.
 
-use filemap_job::{Counters, Job, PhaseRun};
+use filemap_job::Counters;
 
 use crate::page_size;
 use crate::probe::{Left, PhaseCost};
-
-/// The phases of `job`, which cost `steps`; none of a job of one. Each page of the file takes
-/// one of storage where it is `whole`. `major_faults` is what was counted of the whole run.
-pub(super) fn runs(
-    job: &Job,
-    steps: &[PhaseCost],
-    whole: bool,
-    major_faults: u64,
-) -> Vec<PhaseRun> {
-    if job.phases.len() < 2 {
-        return Vec::new();
-    }
-    // The process's own count leaves out what missed twice, and nobody says in which phase.
-    let counts_all = steps.iter().map(|cost| cost.major).sum::<u64>() == major_faults;
-    let mut before = Some(Left::default());
-    let pairs = job.phases.iter().zip(steps);
-    let runs = pairs.map(|(phase, cost)| {
-        let counters = Counters {
-            accesses: Some(phase.accesses),
-            major_faults: counts_all.then_some(cost.major),
-            ..counters(cost, before, whole)
-        };
-        before = cost.left;
-        PhaseRun { workload: phase.name(), elapsed_ns: Some(cost.elapsed_ns), counters }
-    });
-    runs.collect()
-}
 
 /// What `cost` says of pages, where `before` was left by the phase before. Each page of the file
 /// that the phase is about takes one of storage where it is `whole`.

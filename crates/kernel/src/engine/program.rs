@@ -1,70 +1,89 @@
 //! One run of a program: its process, and what the kernel says of each part of it.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
-use filemap_job::Counters;
+use filemap_core::units::PageIndex;
 use filemap_job::program::{
     self, FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep,
     ProgramThread, Protection, Rounds, ThreadRun,
 };
 use filemap_job::waits::Wait;
+use filemap_job::{Cached, Counters};
 
 use super::file_counts::{Dropped, FileCounts};
-use super::needs::Needs;
 use super::phases;
 use super::stage::{Measured, Ran, Stage};
-use super::{Prepared, Runnable};
 use crate::Error;
 use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, ThreadPlan, killed_by};
+use crate::procstat::VmStat;
+use crate::residency::CacheStat;
 use crate::trace::TracedWaits;
 
-impl Runnable for Program {
-    type Process = Process;
-
-    fn needs(&self) -> Needs {
-        Needs::from(self)
+/// Refuses, before anything is made for it, what no probe does for `program`.
+pub(super) fn check(program: &Program) -> Result<(), Error> {
+    if program.machine.governor && program.processes.len() > 1 {
+        return Err(Error::unavailable(
+            "a governor beside several processes",
+            "leave out 'process', or the governor, or give --on model",
+        ));
     }
+    check_protections(program)
+}
 
-    fn check(&self) -> Result<(), Error> {
-        if self.machine.governor && self.processes.len() > 1 {
-            return Err(Error::unavailable(
-                "a governor beside several processes",
-                "leave out 'process', or the governor, or give --on model",
-            ));
-        }
-        check_protections(self)
-    }
-
-    fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
-        self.check()?;
-        Ok(process(self, paths))
-    }
-
-    fn named(&self, error: Error) -> Error {
-        match error {
-            Error::Bus { mapping, page } => beyond_file(self, mapping, page),
-            error => error,
-        }
-    }
-
-    fn measure(&self, process: &Process, stage: &Stage) -> Result<Measured<ProgramRun>, Error> {
-        let ran = stage.run(process).map_err(|error| self.named(error))?;
-        let stats = stage.stats()?;
-        let files = &stage.files.files;
-        let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
-        let told = Told::new(self, &ran, &whole);
-        let dropped = told.dropped();
-        let seen = stats.iter().enumerate().map(|(file, stat)| {
-            FileCounts::new(told.by_file[file].bytes_read, *stat, whole[file], dropped[file])
+/// Runs `program` once, of which a child does `process`.
+pub(super) fn measure(
+    program: &Program,
+    process: &Process,
+    stage: &Stage,
+) -> Result<Measured, Error> {
+    let ran = stage.run(process).map_err(|error| named(program, error))?;
+    let files = &stage.files.files;
+    let parts = files.iter().enumerate().map(|(number, file)| {
+        let cached = Cached::of(program, number, |pages: Range<PageIndex>| {
+            CacheStat::of(&file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
         });
-        let seen: Vec<FileCounts> = seen.collect();
-        let is_disturbed = stage.fits && seen.iter().any(FileCounts::is_disturbed);
-        Ok(Measured { run: told.run(&seen), is_disturbed, flushes: ran.flushes })
+        // There is none before Linux 6.5.
+        cached.ok()
+    });
+    let parts: Vec<Option<Cached>> = parts.collect();
+    // Last: where nothing had left by then, nothing had when its parts were counted.
+    let stats = stage.stats()?;
+    // `cachestat` can pass over pages that the kernel moves to another folio meanwhile.
+    let is_miscounted = parts.iter().zip(&stats).any(|(parts, stat)| {
+        let pages = parts.as_ref().and_then(Cached::pages);
+        pages.zip(*stat).is_some_and(|(pages, stat)| pages != stat.cached)
+    });
+    let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
+    let told = Told::new(program, &ran, &whole);
+    let dropped = told.dropped();
+    let seen = stats.iter().enumerate().map(|(file, stat)| {
+        FileCounts::new(told.bytes_read(file), *stat, whole[file], dropped[file])
+    });
+    let seen: Vec<FileCounts> = seen.collect();
+    let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
+    let mut run = told.run(&seen);
+    for (file, parts) in run.files.iter_mut().zip(parts) {
+        file.cached_parts = parts;
+    }
+    run.vmstat = ran.vmstat.map(VmStat::into_map);
+    Ok(Measured { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
+}
+
+/// What the `error` of a process of `program` says, with what it names by the job's own names.
+pub(crate) fn named(program: &Program, error: Error) -> Error {
+    match error {
+        Error::Bus { mapping, page } => beyond_file(program, mapping, page),
+        error => error,
     }
 }
 
 /// What a process of `program` does, with its files at `paths`.
-pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Process {
+///
+/// # Errors
+/// What no probe does.
+pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, Error> {
+    check(program)?;
     let area = |of: &NamedMapping| Area {
         open: of.open,
         offset: of.mapping.offset,
@@ -85,7 +104,7 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Process {
         steps: of.steps.iter().map(|of| step(program, of)).collect(),
         after: of.after.clone(),
     };
-    Process {
+    Ok(Process {
         files: paths.to_vec(),
         opens: program.opens.iter().map(|open| open.file).collect(),
         mappings: program.mappings.iter().map(area).collect(),
@@ -96,7 +115,7 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Process {
         settle: false,
         report_mapped: false,
         is_governed: program.machine.governor,
-    }
+    })
 }
 
 /// What the probe does for a step.
@@ -232,6 +251,15 @@ impl<'a> Told<'a> {
         Told { program, ran, steps, by_file, major_faults }
     }
 
+    /// Bytes of a file that were fetched from storage; with a governor nobody says which file it
+    /// read, so that this is known of a single one.
+    fn bytes_read(&self, file: usize) -> Option<u64> {
+        match self.by_file.as_slice() {
+            [_] => self.ran.ended.read_bytes,
+            by_file => by_file[file].bytes_read,
+        }
+    }
+
     /// What the run itself dropped of each file.
     fn dropped(&self) -> Vec<Dropped> {
         let mut dropped = vec![Dropped::Nothing; self.program.files.len()];
@@ -259,6 +287,7 @@ impl<'a> Told<'a> {
             major_faults: counters.major_faults,
             evicted_pages: seen.pages_evicted(),
             cached: seen.cached_pages,
+            cached_parts: None,
         });
         let files: Vec<FileRun> = files.collect();
         let mut by_mapping = vec![nothing(); program.mappings.len()];
@@ -303,6 +332,7 @@ impl<'a> Told<'a> {
         };
         let refused = kernels("vma_lock_abort").zip(kernels("vma_lock_miss"));
         ProgramRun {
+            seed: program.seed,
             elapsed_ns: ran.ended.threads.iter().map(|thread| thread.elapsed_ns).max(),
             counters: Counters {
                 data_pages_read: files.iter().map(|file| file.data_pages_read).sum(),
@@ -325,6 +355,7 @@ impl<'a> Told<'a> {
             phases,
             waits: causes.filter_map(|(cause, spans)| Wait::of(cause, spans)).collect(),
             traced_ns: traced.and_then(|traced| Some(traced.until_full?.as_nanos() as u64)),
+            vmstat: None,
         }
     }
 }
@@ -353,14 +384,5 @@ fn add(sum: Counters, part: Counters) -> Counters {
         minor_faults: both(sum.minor_faults, part.minor_faults),
         evicted_pages: both(sum.evicted_pages, part.evicted_pages),
         ..Counters::default()
-    }
-}
-
-impl Prepared<Program> {
-    /// Has each access of the runs from now on wait until nothing of its file is being read, so
-    /// that what the kernel does depends on no device. The times mean nothing then.
-    pub fn settled(mut self) -> Self {
-        self.process.settle = true;
-        self
     }
 }

@@ -2,25 +2,28 @@
 
 use filemap_core::series::{Series, Switch};
 use filemap_job::program::{Program, ProgramRun, ProgramSpec, ProgramStep, ProgramThread, Rounds};
-use filemap_job::{EngineKind, Job, JobSpec, Pattern, Recorded, Run};
-use serde::Serialize;
+use filemap_job::{EngineKind, JobSpec, Ran};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Runnable;
 use crate::Error;
 use crate::image::Error as ImageError;
 use crate::probe::cpus;
 
-/// The keys of an answer: the record of a run, or where a program was observed, or what of the job
+/// The keys of an answer: the runs, or where a program was observed, or what of the job
 /// was too large for its memory or its files. Every other failure is told in words.
-const RECORD: &str = "record";
+const RAN: &str = "ran";
 const WHERE: &str = "where";
 const OUT_OF_MEMORY: &str = "out_of_memory";
 const BEYOND_FILE: &str = "beyond_file";
 const UNAVAILABLE: &str = "unavailable";
 const DISTURBED: &str = "disturbed";
 const LOST_EVENTS: &str = "lost_events";
+
+/// The keys of the job in a message: the program, and the flags that said it, if any did.
+const PROGRAM: &str = "program";
+const FLAGS: &str = "flags";
 
 /// The keys of a message beside the job: the series that are switched on and off before it runs,
 /// the readahead of the disk, and how the kernel's decisions are observed, if at all.
@@ -35,140 +38,81 @@ const MOST_EMULATED_CPUS: u64 = 255;
 const EMULATED_FACTOR: u64 = 30;
 
 /// What a guest sent back.
-#[derive(Debug)]
-pub struct Returned<R> {
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Returned {
     /// Where its runs took place.
-    pub environment: Map<String, Value>,
+    pub(super) environment: Map<String, Value>,
     /// All of them.
-    pub runs: Vec<R>,
+    pub(super) runs: Vec<ProgramRun>,
 }
 
-/// A job of a form that kernels can be booted for.
-pub trait Bootable: Runnable<Record: Serialize + DeserializeOwned> {
-    /// CPUs of the machine that is booted.
-    fn cpus(&self) -> u64;
-
-    /// Most CPUs that a machine for it may have.
-    fn most_cpus(&self) -> u64 {
-        if self.takes_turns() { MOST_EMULATED_CPUS } else { cpus::allowed() }
-    }
-
-    /// Whether its CPUs take turns where the machine is emulated, each for as many instructions as
-    /// the others. As threads of this machine, of which some may wait, they have no common time.
-    fn takes_turns(&self) -> bool {
-        false
-    }
-
-    /// Time that it takes at least in one run, whatever the machine.
-    fn think_ns(&self) -> u64;
-
-    /// What errors call it: its flags, as far as they have words.
-    fn words(&self) -> String;
-
-    /// What the guest is sent: the job with the lists that it names, without the machine around it.
-    fn sent(&self) -> Value;
-
-    /// The job in what was sent, for the kernel `release`; `None` where it is of another form.
-    ///
-    /// # Errors
-    /// In one line, what is wrong with it.
-    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>>;
-
-    /// Takes the times out of a run.
-    fn forget_times(run: &mut Self::Run);
+/// CPUs of the machine that is booted: as many as this machine has for the threads, where the
+/// program does not say.
+pub(super) fn cpus(program: &Program) -> u64 {
+    program.cpus.map_or((program.threads.len() as u64).min(cpus::allowed()), u64::from)
 }
 
-impl Bootable for Job {
-    fn cpus(&self) -> u64 {
-        1
-    }
+/// Most CPUs that a machine for it may have.
+pub(super) fn most_cpus(program: &Program) -> u64 {
+    if takes_turns(program) { MOST_EMULATED_CPUS } else { cpus::allowed() }
+}
 
-    fn think_ns(&self) -> u64 {
-        0
-    }
+/// Whether its CPUs take turns where the machine is emulated, each for as many instructions as the
+/// others. As threads of this machine, of which some may wait, they have no common time. So it is
+/// where threads make rounds for a time: these are compared by how many they make.
+pub(super) fn takes_turns(program: &Program) -> bool {
+    program.threads.len() > 1 && program.threads.iter().any(|thread| thread.rounds.is_timed())
+}
 
-    fn words(&self) -> String {
-        words(self.to_spec())
-    }
-
-    fn sent(&self) -> Value {
-        let spec = inside(self.to_spec());
-        let list = |phase: &filemap_job::Phase| match &phase.pattern {
-            Pattern::Listed(list) => {
-                Some(list.pages.iter().map(|page| format!("{page}\n")).collect::<String>())
-            }
-            Pattern::Generated(_) => None,
-        };
-        let lists: Vec<String> = self.phases.iter().filter_map(list).collect();
-        json!({ "job": spec, "lists": lists })
-    }
-
-    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
-        let valid = |mut spec: JobSpec| {
-            let mut lists = sent["lists"].as_array().into_iter().flatten();
-            for (_, text) in spec.accesses_files() {
-                *text = lists.next().and_then(Value::as_str).map(str::to_owned);
-            }
-            spec.validate(Some(release)).map_err(|error| error.to_string())
-        };
-        Some(spec(sent.get("job")?).and_then(valid))
-    }
-
-    fn forget_times(run: &mut Run) {
-        run.elapsed_ns = None;
-        run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
+/// Time that it takes at least in one run, in nanoseconds, whatever the machine.
+pub(super) fn think_ns(program: &Program) -> u64 {
+    let each_ns =
+        program.threads.iter().map(|thread| thread.stagger_ns.saturating_add(least_ns(thread)));
+    if takes_turns(program) {
+        each_ns.max().unwrap_or(0).saturating_mul(EMULATED_FACTOR)
+    } else {
+        each_ns.fold(0, u64::saturating_add)
     }
 }
 
-impl Bootable for Program {
-    /// As many as this machine has for them, where the program does not say.
-    fn cpus(&self) -> u64 {
-        self.cpus.map_or((self.threads.len() as u64).min(cpus::allowed()), u64::from)
+/// What errors call it: its flags, as far as they have words.
+pub(super) fn words(program: &Program) -> String {
+    if let Some(flags) = &program.of_flags {
+        return words_of((**flags).clone());
     }
+    let names = program.spec.file.iter().map(|file| file.name.as_str());
+    format!("files {}, --seed {}", names.collect::<Vec<_>>().join(", "), program.seed)
+}
 
-    /// Where threads make rounds for a time: these are compared by how many they make.
-    fn takes_turns(&self) -> bool {
-        self.threads.len() > 1 && self.threads.iter().any(|thread| thread.rounds.is_timed())
-    }
+/// What the guest is sent: the program with the lists that it names, without the machine around it,
+/// and the flags that said it.
+pub(super) fn job(program: &Program) -> Value {
+    let mut spec = program.spec.clone();
+    (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
+    // The kernel has the series that it was built with.
+    spec.with = None;
+    (spec.on, spec.kernel) = (Some(EngineKind::Kernel.to_string()), Some("host".into()));
+    json!({ PROGRAM: spec, FLAGS: program.of_flags })
+}
 
-    fn think_ns(&self) -> u64 {
-        let each_ns =
-            self.threads.iter().map(|thread| thread.stagger_ns.saturating_add(least_ns(thread)));
-        match self.takes_turns() {
-            true => each_ns.max().unwrap_or(0).saturating_mul(EMULATED_FACTOR),
-            false => each_ns.fold(0, u64::saturating_add),
-        }
-    }
+/// The program in what was sent, for the kernel `release`.
+///
+/// # Errors
+/// In one line, what is wrong with it.
+pub(super) fn received(sent: &Value, release: &str) -> Result<Program, String> {
+    let spec: ProgramSpec = from_json(&sent[PROGRAM])?;
+    let mut program = spec.validate(Some(release)).map_err(|error| error.to_string())?;
+    program.of_flags = from_json(&sent[FLAGS])?;
+    Ok(program)
+}
 
-    fn words(&self) -> String {
-        if let Some(flags) = &self.of_flags {
-            return words((**flags).clone());
-        }
-        let names = self.spec.file.iter().map(|file| file.name.as_str());
-        format!("files {}, --seed {}", names.collect::<Vec<_>>().join(", "), self.seed)
-    }
-
-    fn sent(&self) -> Value {
-        let mut spec = self.spec.clone();
-        (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
-        spec.with = None;
-        (spec.on, spec.kernel) = (Some(EngineKind::Kernel.to_string()), Some("host".into()));
-        json!({ "program": spec })
-    }
-
-    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
-        let valid =
-            |spec: ProgramSpec| spec.validate(Some(release)).map_err(|error| error.to_string());
-        Some(spec(sent.get("program")?).and_then(valid))
-    }
-
-    fn forget_times(run: &mut ProgramRun) {
-        run.elapsed_ns = None;
-        run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
-        run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
-        run.waits.clear();
-        run.traced_ns = None;
-    }
+/// Takes the times out of a run.
+pub(super) fn forget_times(run: &mut ProgramRun) {
+    run.elapsed_ns = None;
+    run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
+    run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
+    run.waits.clear();
+    run.traced_ns = None;
 }
 
 /// Time that a thread of a program takes at least, in nanoseconds.
@@ -191,7 +135,7 @@ fn least_ns(thread: &ProgramThread) -> u64 {
 /// A job as it is sent, with what the guest sets for it.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// What [`Bootable::sent`] has made.
+    /// What [`job`] has made.
     pub(super) job: Value,
     /// Series that the guest switches: those that are `on` on, the others off.
     pub(super) named: Series,
@@ -234,16 +178,8 @@ impl Message {
     }
 }
 
-/// A job as it is written on the kernel that was booted for it, which has the series that it was
-/// built with.
-fn inside(mut spec: JobSpec) -> JobSpec {
-    (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
-    (spec.kernel, spec.with) = (Some("host".into()), None);
-    spec
-}
-
-/// What errors call a job of one file.
-fn words(mut spec: JobSpec) -> String {
+/// What errors call a job that flags say.
+fn words_of(mut spec: JobSpec) -> String {
     (spec.on, spec.image, spec.modules, spec.kernel) = (None, None, None, None);
     (spec.with, spec.runs, spec.arch, spec.page_size) = (None, None, None, None);
     let phases = match spec.phase.len() {
@@ -254,8 +190,7 @@ fn words(mut spec: JobSpec) -> String {
     spec.flags().into_iter().chain(phases).collect::<Vec<_>>().join(" ")
 }
 
-/// The spec of a job that was sent.
-fn spec<S: DeserializeOwned>(sent: &Value) -> Result<S, String> {
+fn from_json<T: DeserializeOwned>(sent: &Value) -> Result<T, String> {
     serde_json::from_value(sent.clone()).map_err(|error| error.to_string())
 }
 
@@ -263,14 +198,13 @@ fn spec<S: DeserializeOwned>(sent: &Value) -> Result<S, String> {
 ///
 /// # Errors
 /// In one line, for the host.
-pub(super) fn answer<W: Bootable>(ran: Result<W::Record, Error>) -> Result<String, String> {
-    let answer = match ran {
-        Ok(record) => {
-            json!({ RECORD: serde_json::to_value(record).map_err(|error| error.to_string())? })
+pub(super) fn answer(ran: Result<Ran, Error>) -> Result<String, String> {
+    match ran {
+        Ok(Ran { environment, runs, .. }) => {
+            Ok(json!({ RAN: Returned { environment, runs } }).to_string())
         }
-        Err(error) => return refused(error),
-    };
-    Ok(answer.to_string())
+        Err(error) => refused(error),
+    }
 }
 
 /// What the guest answers where it has observed a program, whose log goes beside this.
@@ -302,7 +236,7 @@ pub(super) fn refused(error: Error) -> Result<String, String> {
 ///
 /// # Errors
 /// What the guest could not do; what is no answer.
-pub(super) fn opened<W: Bootable>(answer: &str) -> Result<Returned<W::Run>, Error> {
+pub(super) fn opened(answer: &str) -> Result<Returned, Error> {
     let damaged = |error| ImageError::Damaged { reason: format!("it is no record ({error})") };
     let mut answer: Value = serde_json::from_str(answer).map_err(damaged)?;
     if let Some(limit_bytes) = answer[OUT_OF_MEMORY].as_u64() {
@@ -330,15 +264,11 @@ pub(super) fn opened<W: Bootable>(answer: &str) -> Result<Returned<W::Run>, Erro
     if let Value::Object(environment) = answer[WHERE].take() {
         return Ok(Returned { environment, runs: Vec::new() });
     }
-    let record: W::Record = serde_json::from_value(answer[RECORD].take()).map_err(damaged)?;
-    let (environment, runs) = record.into_parts();
-    Ok(Returned { environment, runs })
+    Ok(serde_json::from_value(answer[RAN].take()).map_err(damaged)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::program::ProgramRecord;
-
     use super::*;
 
     const PROGRAM: &str = "on = 'kernel'\nimage = 'vmlinuz'\nram = '2g'\nmemory_max = '24m'\n\
@@ -354,9 +284,8 @@ mod tests {
     #[test]
     fn a_program_arrives_as_it_was_sent() {
         let program = program();
-        let sent: Value = serde_json::from_str(&program.sent().to_string()).unwrap();
-        assert!(Job::received(&sent, "6.12.1").is_none());
-        let received = Program::received(&sent, "6.12.1").unwrap().unwrap();
+        let sent: Value = serde_json::from_str(&job(&program).to_string()).unwrap();
+        let received = received(&sent, "6.12.1").unwrap();
         let alike = Program {
             spec: program.spec.clone(),
             image: program.image.clone(),
@@ -368,16 +297,17 @@ mod tests {
         assert_eq!(received.rules.kernel.name(), "6.12");
         assert_eq!((received.image, received.machine.ram_bytes), (None, None));
         assert_eq!(received.machine.memory_max_bytes, Some(24 << 20));
-        assert_eq!((program.cpus(), Bootable::think_ns(&program)), (1, 1000));
+        assert_eq!((cpus(&program), think_ns(&program)), (1, 1000));
     }
 
     #[test]
     fn records_come_back_with_all_runs() {
         let runs = vec![ProgramRun { elapsed_ns: Some(3), ..ProgramRun::default() }; 2];
-        let record = ProgramRecord::new(&program(), "kernel", Map::new(), runs.clone());
-        let mut back = opened::<Program>(&answer::<Program>(Ok(record)).unwrap()).unwrap();
+        let engine = EngineKind::Kernel;
+        let ran = Ran { engine, environment: Map::new(), runs: runs.clone() };
+        let mut back = opened(&answer(Ok(ran)).unwrap()).unwrap();
         assert_eq!(back.runs, runs);
-        Program::forget_times(&mut back.runs[0]);
+        forget_times(&mut back.runs[0]);
         assert_eq!(back.runs[0], ProgramRun::default());
     }
 
@@ -395,13 +325,13 @@ mod tests {
         let lost = Error::LostEvents { lost: 7, buffer_kib: 1024 };
         for error in [out, beyond, unavailable, disturbed, lost] {
             let text = error.to_string();
-            let back = opened::<Program>(&answer::<Program>(Err(error)).unwrap()).unwrap_err();
+            let back = opened(&answer(Err(error)).unwrap()).unwrap_err();
             assert_eq!(back.to_string(), text);
             assert!(!matches!(back, Error::Image(_)));
         }
         let other = Error::Plan("no".into());
-        assert_eq!(answer::<Program>(Err(other)).unwrap_err(), "the probe cannot run this: no");
-        let damaged = opened::<Program>("{}").unwrap_err();
+        assert_eq!(answer(Err(other)).unwrap_err(), "the probe cannot run this: no");
+        let damaged = opened("{}").unwrap_err();
         assert!(matches!(damaged, Error::Image(ImageError::Damaged { .. })), "{damaged}");
     }
 }

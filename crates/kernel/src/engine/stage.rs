@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use filemap_job::program::ProgramRun;
+
 use super::file::JobFiles;
 use super::flush::await_flush;
 use super::limits::MemoryLimits;
@@ -42,14 +44,14 @@ pub struct Stage {
 
 /// One run, and what is known of how it went.
 #[derive(Debug)]
-pub struct Measured<R> {
+pub(super) struct Measured {
     /// What it comes to.
-    pub run: R,
+    pub(super) run: ProgramRun,
     /// Somebody else took pages of the files meanwhile.
-    pub is_disturbed: bool,
+    pub(super) is_disturbed: bool,
     /// Accesses that it had begun at each flush of the statistics of its cgroup, where that decides
     /// what it evicts and is known.
-    pub flushes: Option<Vec<u64>>,
+    pub(super) flushes: Option<Vec<u64>>,
 }
 
 /// What one run left behind.
@@ -86,10 +88,10 @@ impl Stage {
     }
 
     /// Repeats `run` a few times until nobody else disturbs it.
-    pub(super) fn undisturbed<R>(
+    pub(super) fn undisturbed(
         &mut self,
-        mut run: impl FnMut(&Stage) -> Result<Measured<R>, Error>,
-    ) -> Result<Measured<R>, Error> {
+        mut run: impl FnMut(&Stage) -> Result<Measured, Error>,
+    ) -> Result<Measured, Error> {
         let start = Instant::now();
         for attempt in 0.. {
             let done = run(self)?;

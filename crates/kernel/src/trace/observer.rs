@@ -17,7 +17,7 @@ use super::tracefs::{Trace, TraceFs};
 use crate::Error;
 use crate::clock::now_ns;
 use crate::cold::drop_file;
-use crate::engine::Runnable;
+use crate::engine::{self, Needs};
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::Journal;
 use crate::probe::{PhaseCost, Probe, Process};
@@ -100,7 +100,7 @@ impl Observer {
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
     pub fn subject(&mut self, program: &Program) -> Result<Subject, Error> {
-        self.places.subject(&program.needs())
+        self.places.subject(&Needs::from(program))
     }
 
     /// Runs `program` on cold files as it comes. A run in which others evict pages is repeated; of
@@ -116,7 +116,7 @@ impl Observer {
         expected: u64,
     ) -> Result<Observed, Error> {
         let recording = self.recording(program, subject, expected)?;
-        Ok(recording.observed(program, &program.process(&subject.paths)?))
+        Ok(recording.observed(program, &engine::process(program, &subject.paths)?))
     }
 
     /// What [`Observer::observe`] reads.
@@ -129,10 +129,10 @@ impl Observer {
         subject: &Subject,
         expected: u64,
     ) -> Result<Recording, Error> {
-        let (process, inodes) = (program.process(&subject.paths)?, subject.inodes()?);
+        let (process, inodes) = (engine::process(program, &subject.paths)?, subject.inodes()?);
         let run = |observer: &mut Observer| {
             let recording = observer.record(&process, &inodes, expected);
-            recording.map_err(|error| program.named(error))
+            recording.map_err(|error| engine::named(program, error))
         };
         let mut best = run(self)?;
         for repeated in 1..MAX_RUNS {
@@ -162,7 +162,7 @@ impl Observer {
         expected: u64,
     ) -> Result<Observed, Error> {
         let recording = self.settled_recording(program, subject, expected)?;
-        Ok(recording.observed(program, &program.process(&subject.paths)?))
+        Ok(recording.observed(program, &engine::process(program, &subject.paths)?))
     }
 
     /// What [`Observer::observe_settled`] reads.
@@ -175,12 +175,12 @@ impl Observer {
         subject: &Subject,
         expected: u64,
     ) -> Result<Recording, Error> {
-        let process = Process { settle: true, ..program.process(&subject.paths)? };
+        let process = Process { settle: true, ..engine::process(program, &subject.paths)? };
         let inodes = subject.inodes()?;
         for repeated in 0..MAX_DISTURBED {
             let start = Instant::now();
             let recording = self.record(&process, &inodes, expected);
-            let recording = recording.map_err(|error| program.named(error))?;
+            let recording = recording.map_err(|error| engine::named(program, error))?;
             let Some(at_ns) = recording.disturbed_at_ns() else {
                 return Ok(Recording { repeated, ..recording });
             };

@@ -10,7 +10,7 @@ use super::event::{Event, Tracepoint};
 use super::observer::Observed;
 use super::packed::{PackedEvents, Reader, put, put_optional};
 use crate::Error;
-use crate::engine::Runnable;
+use crate::engine;
 use crate::fnv::{BASIS, fnv};
 use crate::probe::Process;
 
@@ -58,7 +58,7 @@ impl Recording {
     pub fn of_program(&self, program: &Program) -> Result<Observed, Error> {
         // Which decision is about which file is told by their order.
         let paths = vec![PathBuf::from("file"); program.files.len()];
-        let process = program.process(&paths)?;
+        let process = engine::process(program, &paths)?;
         let is_of_it = self.files == paths.len() && self.addresses.len() == process.mappings.len();
         if !is_of_it {
             let reason = "it is of a job with other files or mappings";

@@ -19,7 +19,7 @@ fn run(bench: &Bench, text: &str) -> Option<ProgramRun> {
     let program = spec.validate(None).unwrap();
     let kernel = Kernel::in_directory(bench.journal.clone(), bench.directory.clone());
     match kernel.run(&program) {
-        Ok(record) => Some(record.run),
+        Ok(ran) => ran.runs.into_iter().next(),
         Err(error) if error.cannot_run_here() => {
             skip(error);
             None

@@ -20,19 +20,10 @@ use filemap_job::program::{Program, ProgramRun, ProgramStep};
 pub use self::record::Done;
 use self::running::Running;
 use crate::Error;
-use crate::engine::Modelled;
 use crate::extents::ExtentCache;
 use crate::flushes::Flushes;
 use crate::profile::Profile;
 use crate::world::Timing;
-
-impl Modelled for Program {
-    fn run_once(&self, profile: &Profile, flushes: Flushes) -> Result<ProgramRun, Error> {
-        let cache = ExtentCache::new(self.machine.cache_limit);
-        let with = With { flushes, ..With::default() };
-        trace_with(self, profile, with, cache, &mut ())
-    }
-}
 
 /// How a program is run.
 #[derive(Clone, Debug)]
@@ -75,10 +66,11 @@ pub fn trace_program_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
-    trace_with(program, profile, With { timing, ..With::default() }, cache, log)
+    run_with(program, profile, With { timing, ..With::default() }, cache, log)
 }
 
-fn trace_with<C: PageCache>(
+/// Runs `program` on a given empty cache, sending its decisions to `log`.
+pub(crate) fn run_with<C: PageCache>(
     program: &Program,
     profile: &Profile,
     with: With,

@@ -2,26 +2,14 @@
 
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::FileId;
-use filemap_job::{Counters, Job, Run};
+use filemap_job::{Job, Run};
 
-use super::record::{Done, Sum};
+use super::record::{self, Done};
 use super::{With, begin, schedule};
 use crate::Error;
-use crate::census::cached;
-use crate::engine::Modelled;
 use crate::extents::ExtentCache;
-use crate::flushes::Flushes;
 use crate::profile::Profile;
 use crate::world::Timing;
-
-impl Modelled for Job {
-    fn run_once(&self, profile: &Profile, flushes: Flushes) -> Result<Run, Error> {
-        let cache = ExtentCache::new(self.machine.cache_limit);
-        let with = With { flushes, ..With::default() };
-        Ok(trace_with(self, profile, with, cache, &mut ())?.run)
-    }
-}
 
 /// One run with the cache as it was left.
 #[derive(Clone, Debug)]
@@ -76,39 +64,11 @@ fn trace_with<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
-    let (program, timing) = (job.program(), with.timing);
+    let program = job.program();
     let mut running = begin(&program, profile, with, cache, log)?;
-    let threads = schedule::run(&mut running).map_err(|stopped| stopped.error)?;
-    let mut world = running.world;
-    let phases = &threads[0].done;
-    let mut whole = Sum::default();
-    let mut in_record = Vec::with_capacity(phases.len());
-    for ((phase, step), done) in job.phases.iter().zip(program.steps()).zip(phases) {
-        let sum = Sum::of(&program, step, 0, done);
-        whole.add(&sum);
-        in_record.push(filemap_job::PhaseRun {
-            workload: phase.name(),
-            elapsed_ns: (timing == Timing::Device).then_some(done.elapsed_ns),
-            counters: with_misses(&sum, done),
-        });
-    }
-    let last = phases.last().expect("a job has a phase");
-    let cached = cached(job, &world.memory.cache.file(FileId::FIRST));
-    let run = Run {
-        seed: job.seed,
-        // The time of a run whose device waits is nobody's.
-        elapsed_ns: (timing == Timing::Device).then(|| world.now_ns()),
-        counters: with_misses(&whole, last),
-        cached,
-        phases: if in_record.len() > 1 { in_record } else { Vec::new() },
-        ..Run::default()
-    };
-    Ok(Traced { run, cache: world.memory.cache, phases: phases.clone() })
-}
-
-/// The counters of `sum`, with the counter of misses as `done` left it.
-fn with_misses(sum: &Sum, done: &Done) -> Counters {
-    Counters { mmap_miss: Some(done.mmap_miss.into()), ..sum.counters() }
+    let threads = schedule::run(&mut running).map_err(|stopped| running.told(stopped))?;
+    let run = Run::of(job, record::of(&mut running, &threads));
+    Ok(Traced { run, cache: running.world.memory.cache, phases: threads[0].done.clone() })
 }
 
 #[cfg(test)]

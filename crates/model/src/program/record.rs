@@ -12,6 +12,7 @@ use filemap_job::program::{
 use super::cursor::Cursor;
 use super::running::Running;
 use super::spent::Spent;
+use crate::census;
 use crate::tally::Tally;
 use crate::world::Timing;
 
@@ -63,7 +64,10 @@ pub fn of<C: PageCache, L: Log>(
                 thread: thread.name.clone(),
                 does: program.shown(step),
                 elapsed_ns: timed.then_some(done.elapsed_ns),
-                counters: sum.counters(),
+                counters: Counters {
+                    mmap_miss: program.open_of(step).map(|_| done.mmap_miss.into()),
+                    ..sum.counters()
+                },
             });
         }
         in_all.add(&Sum { rounds: rounds.filter(|_| thread.has_accesses()), ..by_thread });
@@ -75,7 +79,8 @@ pub fn of<C: PageCache, L: Log>(
     }
     let files = program.files.iter().zip(&by_file).enumerate().map(|(number, (named, sum))| {
         let (file, end) = (FileId::new(number as u32), PageIndex(program.file_pages(number).0));
-        let cached = running.world.memory.cache.file(file).cached(PageIndex(0), end);
+        let cache = running.world.memory.cache.file(file);
+        let cached = cache.cached(PageIndex(0), end);
         let Tally { pages_read, major_faults, .. } = sum.tally;
         FileRun {
             name: named.name.clone(),
@@ -84,6 +89,7 @@ pub fn of<C: PageCache, L: Log>(
             // What was read and is not there was reclaimed, or dropped on advice.
             evicted_pages: Some(pages_read - cached.0),
             cached: Some(cached.0),
+            cached_parts: Some(census::cached(program, number, &cache)),
         }
     });
     let files = files.collect();
@@ -95,6 +101,7 @@ pub fn of<C: PageCache, L: Log>(
     let spent = running.spent.as_ref();
     let elapsed_ns = threads.iter().filter_map(|thread| thread.elapsed_ns).max();
     ProgramRun {
+        seed: program.seed,
         elapsed_ns,
         counters: in_all.counters(),
         files,
@@ -103,12 +110,13 @@ pub fn of<C: PageCache, L: Log>(
         phases,
         waits: spent.map_or(Vec::new(), Spent::waits),
         traced_ns: None,
+        vmstat: None,
     }
 }
 
 /// What steps counted together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum {
+struct Sum {
     tally: Tally,
     /// What the device read for them.
     bytes_read: u64,
@@ -123,7 +131,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    pub(super) fn of(program: &Program, step: &ProgramStep, process: usize, done: &Done) -> Sum {
+    fn of(program: &Program, step: &ProgramStep, process: usize, done: &Done) -> Sum {
         // Holes are filled without the device.
         let is_read = program.file_of(step).is_some_and(|file| !program.files[file].file.sparse);
         let bytes_read = if is_read { done.tally.pages_read * program.page_size() } else { 0 };
@@ -133,7 +141,7 @@ impl Sum {
         Sum { tally: done.tally, bytes_read, rounds: None, has_locks, has_others, calls }
     }
 
-    pub(super) fn add(&mut self, other: &Sum) {
+    fn add(&mut self, other: &Sum) {
         self.tally = self.tally.with(&other.tally);
         self.bytes_read += other.bytes_read;
         self.rounds = match (self.rounds, other.rounds) {
@@ -146,7 +154,7 @@ impl Sum {
     }
 
     /// As the counters of a record.
-    pub(super) fn counters(&self) -> Counters {
+    fn counters(&self) -> Counters {
         Counters {
             bytes_read: Some(self.bytes_read),
             rounds: self.rounds,

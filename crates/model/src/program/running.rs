@@ -263,10 +263,12 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         }
     }
 
-    /// Why the program stopped, in its own words.
+    /// Why the program stopped, in its own words: those of its job file, where it has one.
     pub(super) fn told(&self, Stopped { error, thread, step }: Stopped) -> Error {
         let machine = &self.program.machine;
-        match (error, machine.cache_limit.zip(machine.limit_key())) {
+        let has_file = self.program.of_flags.is_none();
+        let limit = machine.cache_limit.zip(machine.limit_key()).filter(|_| has_file);
+        match (error, limit) {
             (Error::OutOfMemory { index }, Some((limit, key))) => {
                 let file = self.program.file_of(&self.program.threads[thread].steps[step]);
                 let file = file.expect("who takes memory is at a file");

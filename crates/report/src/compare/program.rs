@@ -179,8 +179,8 @@ fn json_cells<'c>(cells: &'c [ProgramCell], in_all: &[Cell]) -> Vec<JsonCell<'c>
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::Counters;
     use filemap_job::program::FileRun;
+    use filemap_job::{Counters, Ran};
     use serde_json::json;
 
     use super::*;
@@ -201,7 +201,8 @@ mod tests {
             accesses = 1\n";
         let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
         let runs = pages.iter().map(run).collect();
-        let record = ProgramRecord::new(&program, engine, Map::new(), runs);
+        let (engine, environment) = (engine.parse().unwrap(), Map::new());
+        let record = ProgramRecord::of(&program, Ran { engine, environment, runs });
         ProgramCell { variant: variant.to_string(), record }
     }
 

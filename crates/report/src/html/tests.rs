@@ -2,7 +2,7 @@
 
 use filemap_core::readahead::miss::CAP;
 use filemap_job::program::{ProgramRecord, ProgramRun};
-use filemap_job::{Job, JobSpec, ProgramSpec, Record, Run};
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran, Record, Run};
 use serde_json::{Value, json};
 
 use super::page;
@@ -107,8 +107,9 @@ fn program_of(history: &History) -> String {
         waits,
     };
     let spec = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
-    let record =
-        ProgramRecord::new(&spec, "model", serde_json::Map::new(), vec![ProgramRun::default()]);
+    let (engine, environment) = (EngineKind::Model, serde_json::Map::new());
+    let ran = Ran { engine, environment, runs: vec![ProgramRun::default()] };
+    let record = ProgramRecord::of(&spec, ran);
     program::report(&record, Some(&history), "filemap run p.toml".to_string()).json
 }
 

@@ -1,6 +1,6 @@
 //! What calls cost that take `mmap_lock` to write.
 
-use filemap_job::program::{Program, ProgramRun};
+use filemap_job::program::ProgramRun;
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
 use filemap_report::calibrate::Cost;
@@ -13,7 +13,7 @@ const PROGRAM: &str = include_str!("calls.toml");
 
 /// The program, ready to run.
 pub(super) struct Calls {
-    prepared: Prepared<Program>,
+    prepared: Prepared,
     rounds: f64,
     pages: f64,
     samples: Vec<Sample>,

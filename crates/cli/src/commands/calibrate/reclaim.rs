@@ -1,6 +1,7 @@
 //! What it costs to fill holes, and to evict pages of a memory cgroup.
 
-use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText};
+use filemap_job::program::{Program, ProgramRun};
+use filemap_job::{EngineKind, JobSpec, SizeText};
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
 use filemap_report::calibrate::Cost;
@@ -16,9 +17,9 @@ const LIMIT_BYTES: u64 = 64 << 20;
 
 /// A file that is read from its beginning to its end, with memory for all of it and for a part.
 pub(super) struct Reclaim {
-    free: Prepared<Job>,
+    free: Prepared,
     /// Nobody may limit the memory of a process here, or why.
-    limited: Result<Prepared<Job>, String>,
+    limited: Result<Prepared, String>,
     samples: Vec<Sample>,
 }
 
@@ -88,7 +89,7 @@ fn evict_ns(sample: &Sample) -> f64 {
     sample.limited.map_or(0.0, |limited| (limited - sample.free).max(0.0) / evicting)
 }
 
-fn job(limit_bytes: Option<u64>) -> Result<Job, Error> {
+fn job(limit_bytes: Option<u64>) -> Result<Program, Error> {
     let mut spec = JobSpec {
         on: Some(EngineKind::Kernel.to_string()),
         workload: Some("sequential".to_string()),
@@ -99,11 +100,11 @@ fn job(limit_bytes: Option<u64>) -> Result<Job, Error> {
         ..JobSpec::default()
     };
     host::resolve(&mut spec)?;
-    Ok(spec.validate(input::host_release().as_deref())?)
+    Ok(spec.validate(input::host_release().as_deref())?.program())
 }
 
-fn page_ns(run: &Run) -> f64 {
-    run.elapsed_ns.unwrap_or(0) as f64 / pages()
+fn page_ns(run: &ProgramRun) -> f64 {
+    run.phases[0].elapsed_ns.unwrap_or(0) as f64 / pages()
 }
 
 fn pages() -> f64 {

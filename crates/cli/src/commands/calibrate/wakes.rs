@@ -1,6 +1,5 @@
 //! What it costs to wake a thread, on the CPU of the one that wakes it and on another one.
 
-use filemap_job::program::Program;
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
 use filemap_report::calibrate::Cost;
@@ -13,8 +12,8 @@ const PROGRAM: &str = include_str!("wakes.toml");
 
 /// The program on one CPU and on all of them, ready to run.
 pub(super) struct Wakes {
-    on_one: Prepared<Program>,
-    on_all: Prepared<Program>,
+    on_one: Prepared,
+    on_all: Prepared,
     rounds: f64,
     samples: Vec<Sample>,
 }
@@ -37,7 +36,7 @@ impl Wakes {
     /// Runs both once more.
     pub(super) fn run(&mut self) -> Result<(), Error> {
         let rounds = self.rounds;
-        let wake_ns = |prepared: &mut Prepared<Program>| -> Result<f64, Error> {
+        let wake_ns = |prepared: &mut Prepared| -> Result<f64, Error> {
             Ok(prepared.run()?.elapsed_ns.unwrap_or(0) as f64 / rounds)
         };
         let (on_one, on_all) = (wake_ns(&mut self.on_one)?, wake_ns(&mut self.on_all)?);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use filemap_core::series::Series;
-use filemap_job::Work;
+use filemap_job::Image;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
@@ -69,13 +69,12 @@ pub fn name(image: &str, variant: &Variant) -> String {
     }
 }
 
-/// Lets each kernel that is booted for one of `jobs` switch all series that any of them has there:
-/// one without a series then runs with it switched off.
-pub fn set_switches<'a, J: Work + 'a>(jobs: impl Iterator<Item = &'a mut J>) {
-    let mut booted: Vec<&mut J> = jobs.filter(|job| job.image().is_some()).collect();
-    let series = booted.iter().map(|job| job.rules().series);
-    let all = series.fold(Series::BASELINE, Series::union);
-    booted.iter_mut().filter_map(|job| job.image_mut()).for_each(|image| image.switches = all);
+/// Lets each of `booted`, which are for a job with these series, switch all series that any of them
+/// has: one without a series then runs with it switched off.
+pub fn set_switches<'a>(booted: impl Iterator<Item = (&'a mut Image, Series)>) {
+    let mut booted: Vec<(&mut Image, Series)> = booted.collect();
+    let all = booted.iter().fold(Series::BASELINE, |all, (_, series)| all.union(*series));
+    booted.iter_mut().for_each(|(image, _)| image.switches = all);
 }
 
 /// What to say of times where one of `environments` is of a kernel that was emulated.

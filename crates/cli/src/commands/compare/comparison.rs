@@ -207,7 +207,8 @@ fn cells(
             }
         }
     }
-    booted::set_switches(cells.iter_mut().map(|cell| &mut cell.job));
+    let booted = cells.iter_mut().map(|cell| &mut cell.job);
+    booted::set_switches(booted.filter_map(|job| Some((job.image.as_mut()?, job.rules.series))));
     Ok(cells)
 }
 

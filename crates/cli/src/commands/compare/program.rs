@@ -1,7 +1,7 @@
 //! `filemap compare` of a program.
 
 use filemap_core::rules::Kernel;
-use filemap_job::program::Program;
+use filemap_job::program::{Program, ProgramRecord};
 use filemap_job::{EngineKind, JobSpec, ProgramSpec, shell_word};
 use filemap_model::{Digest, Profile, trace_program};
 use filemap_report::compare::{self, JobFile, ProgramCell};
@@ -30,7 +30,7 @@ struct Planned {
 pub fn run(
     mut asked: GivenProgram,
     args: CompareArgs,
-    on: &impl Engines<Program>,
+    on: &impl Engines,
 ) -> Result<Outcome, Error> {
     let path = asked.path.clone();
     if args.seeds.is_some() {
@@ -75,7 +75,9 @@ pub fn run(
         cells.iter().map(|cell| found.on_device(cell.profile)).collect();
     let planned = cells.into_iter().map(|cell| (cell.variant, cell.program));
     let (names, programs): (Vec<String>, Vec<Program>) = planned.unzip();
-    let mut records = engine::run_seeds(on, &programs, &mut profiles, 1, args.apply)?;
+    let ran = engine::run_seeds(on, &programs, &mut profiles, 1, args.apply)?;
+    let records = programs.iter().zip(ran).map(|(program, ran)| ProgramRecord::of(program, ran));
+    let mut records: Vec<ProgramRecord> = records.collect();
     records.iter_mut().for_each(|record| asked.leave_lists(record));
     let mut warnings = found.warnings;
     warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
@@ -175,7 +177,8 @@ fn cells(
             cells.push(add(variant.name(), variant, None)?);
         }
     }
-    booted::set_switches(cells.iter_mut().map(|cell| &mut cell.program));
+    let booted = cells.iter_mut().map(|cell| &mut cell.program);
+    booted::set_switches(booted.filter_map(|of| Some((of.image.as_mut()?, of.rules.series))));
     Ok(cells)
 }
 

@@ -1,6 +1,6 @@
 //! Several jobs, each in the same variants.
 
-use filemap_job::{Job, JobSpec, shell_word};
+use filemap_job::{Job, JobSpec, Program, Record, shell_word};
 use filemap_report::Report;
 use filemap_report::compare::{self, OfFile};
 
@@ -14,7 +14,7 @@ use crate::input;
 use crate::output::{Inputs, Output};
 
 /// Runs the jobs of all job files of `args` in their variants and prints what changes in each.
-pub fn run(args: CompareArgs, on: &impl Engines<Job>) -> Result<Outcome, Error> {
+pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
     let paths = &args.job_files;
     if let Some(at) = (1..paths.len()).find(|&at| paths[..at].contains(&paths[at])) {
         let message = format!("{} is given twice; give each job file once", paths[at]);
@@ -56,7 +56,7 @@ fn some_program(paths: &[String]) -> Result<Option<&String>, Error> {
 fn reported(
     jobs: Vec<(GivenJob, JobSpec)>,
     args: &CompareArgs,
-    on: &impl Engines<Job>,
+    on: &impl Engines,
 ) -> Result<(Output, Report), Error> {
     let of_file =
         |path: &str, error: Error| Error::InFile { path: path.to_string(), error: Box::new(error) };
@@ -73,12 +73,16 @@ fn reported(
         Comparison::of(job, variants, args).map_err(|error| of_file(path, error))
     };
     let mut comparisons = asked.into_iter().map(comparison).collect::<Result<Vec<_>, _>>()?;
-    let lists = comparisons.iter_mut().map(|of| (of.jobs.as_slice(), of.profiles.as_mut_slice()));
+    let programs = comparisons.iter().map(|of| of.jobs.iter().map(Job::program).collect());
+    let programs: Vec<Vec<Program>> = programs.collect();
+    let lists = programs.iter().zip(&mut comparisons);
+    let lists = lists.map(|(programs, of)| (programs.as_slice(), of.profiles.as_mut_slice()));
     let seeds = args.seeds.unwrap_or(1);
-    let records = engine::run_lists(on, lists.collect(), seeds, args.apply)?;
+    let ran = engine::run_lists(on, lists.collect(), seeds, args.apply)?;
     let mut compared = Vec::new();
-    for ((path, of), records) in args.job_files.iter().zip(&comparisons).zip(records) {
-        let Compared { cells, warnings } = of.compared(records, args)?;
+    for ((path, of), ran) in args.job_files.iter().zip(&comparisons).zip(ran) {
+        let records = of.jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran));
+        let Compared { cells, warnings } = of.compared(records.collect(), args)?;
         let (job_file, command) = (path.clone(), of.command.clone());
         compared.push(OfFile { job_file, cells, warnings, command });
     }

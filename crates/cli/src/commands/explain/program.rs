@@ -1,6 +1,7 @@
 //! `filemap explain` of a program: by file, mapping and open file.
 
-use filemap_job::{Engine, EngineKind, Ready};
+use filemap_job::EngineKind;
+use filemap_job::program::ProgramRecord;
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
@@ -38,9 +39,8 @@ pub fn run(given: GivenFile, path: &str, args: ExplainArgs) -> Result<Outcome, E
     let mut explainer = ProgramExplainer::new(&program);
     let run = trace_program(&program, &profile, &mut explainer)?;
     let explanation = explainer.finish();
-    let ready = Model { profile }.prepare_all(&[&program])?.pop();
-    let mut record = ready.expect("one program is made ready").record(vec![run]);
-    provenance::stamp_record(&mut record);
+    let ran = Model { profile }.ran(&program, vec![run]);
+    let mut record = ProgramRecord::of(&program, provenance::stamped(ran));
     asked.leave_lists(&mut record);
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();

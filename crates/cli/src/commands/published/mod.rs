@@ -46,7 +46,9 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
         studies = published::studies(&args.series, &options)?;
     }
     let per_study: Vec<_> = studies.iter().map(|study| study.jobs()).collect();
-    let records = engine::run_all(&Machine, &per_study.concat(), &Profile::DEFAULT)?;
+    let jobs = per_study.concat();
+    let mut profiles = vec![Profile::DEFAULT; jobs.len()];
+    let records = engine::run_jobs(&Machine, &jobs, &mut profiles, 1, false)?;
     let mut left = records.as_slice();
     let mut findings = Vec::new();
     for (study, jobs) in studies.iter().zip(&per_study) {

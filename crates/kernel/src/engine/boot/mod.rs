@@ -7,13 +7,14 @@ use std::fs::File;
 use std::rc::Rc;
 use std::time::Duration;
 
-use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ready};
+use filemap_job::program::{Program, ProgramRun};
+use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready};
 use serde_json::{Map, Value};
 
 use super::flush::LONGEST;
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
-use super::sent::{Bootable, Message, Returned, opened};
+use super::sent::{self, Message, Returned, opened};
 use super::{refusals, temporary_directory};
 use crate::contents::Contents;
 use crate::image::{self, Accelerator, Image, QUIET_LIMIT, Task};
@@ -70,8 +71,8 @@ impl Boot {
     }
 
     /// `job`, to be run on the kernel of `named`.
-    fn entry<W: Bootable>(&self, job: &W, named: &JobImage) -> Result<Entry, Error> {
-        let needs = job.needs();
+    fn entry(&self, job: &Program, named: &JobImage) -> Result<Entry, Error> {
+        let needs = Needs::from(job);
         check(job, &needs)?;
         let mut image = machine(job, &needs, named)?;
         image.tell = self.tell;
@@ -87,9 +88,9 @@ impl Boot {
         let of_observing =
             |key: &str| self.observed.as_ref().and_then(|how| how[key].as_u64()).unwrap_or(0);
         image.ram_bytes = image.ram_bytes.saturating_add(of_observing("ram_bytes"));
-        let series = job.rules().series;
+        let series = job.rules.series;
         let message = Message {
-            job: job.sent(),
+            job: sent::job(job),
             named: named.switches.union(series),
             on: series,
             read_ahead_kb: needs.machine.read_ahead.bytes(page_size()) >> 10,
@@ -106,14 +107,14 @@ impl Boot {
                 quiet_limit: QUIET_LIMIT.saturating_add(slow / SLOW_FACTOR),
                 time_limit: SLOW_JOB.saturating_add(slow),
             },
-            name: job.words(),
+            name: sent::words(job),
         })
     }
 }
 
-impl<W: Bootable> Engine<W> for Boot {
+impl Engine for Boot {
     type Error = Error;
-    type Ready = Booted<W>;
+    type Ready = Booted;
 
     /// Looks whether a boot can begin: that the images are kernels, that the modules they need are
     /// there, and that there is room. Machines are booted when jobs have their turns.
@@ -123,15 +124,15 @@ impl<W: Bootable> Engine<W> for Boot {
     ///
     /// # Panics
     /// When a job names no image.
-    fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Booted<W>>, Error> {
-        let image = |job: &W| job.image().cloned().expect("the caller has jobs with an image");
-        let entries = jobs.iter().map(|job| self.entry(*job, &image(job)));
+    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<Booted>, Error> {
+        let image = |job: &Program| job.image.clone().expect("the caller has jobs with an image");
+        let entries = jobs.iter().map(|job| self.entry(job, &image(job)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         entries.iter().try_for_each(|entry| self.machines.borrow_mut().check(&entry.image))?;
-        let ready = |(job, entry): (&&W, Entry)| {
+        let ready = |(job, entry): (&&Program, Entry)| {
             let place = Place::of(&self.machines, entry);
             Booted {
-                work: (*job).clone(),
+                job: (*job).clone(),
                 image: image(job),
                 boot: self.clone(),
                 batch: place.list,
@@ -146,8 +147,8 @@ impl<W: Bootable> Engine<W> for Boot {
 
 /// A job on a kernel that is booted for it and others, and makes all runs of a seed.
 #[derive(Debug)]
-pub struct Booted<W> {
-    work: W,
+pub struct Booted {
+    job: Program,
     image: JobImage,
     boot: Boot,
     batch: usize,
@@ -158,7 +159,7 @@ pub struct Booted<W> {
     log: Option<File>,
 }
 
-impl<W: Bootable> Booted<W> {
+impl Booted {
     /// What the last turn wrote to its log: a file without a name, from its start. `None` where the
     /// job was not observed.
     pub fn take_log(&mut self) -> Option<File> {
@@ -166,13 +167,11 @@ impl<W: Bootable> Booted<W> {
     }
 }
 
-impl<W: Bootable> Ready for Booted<W> {
+impl Ready for Booted {
     type Error = Error;
-    type Run = W::Run;
-    type Record = W::Record;
 
     fn seed(&self) -> u64 {
-        self.work.seed()
+        self.job.seed
     }
 
     fn batch(&self) -> usize {
@@ -180,24 +179,24 @@ impl<W: Bootable> Ready for Booted<W> {
     }
 
     /// A turn with another seed, or another one with the job's own, is a job of its own.
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
-        let planned = self.place.take_if(|_| seed == self.work.seed());
-        let work = self.work.with_seed(seed);
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
+        let planned = self.place.take_if(|_| seed == self.job.seed);
+        let job = self.job.with_seed(seed);
         let place = match planned {
             Some(place) => place,
             None => {
-                let entry = self.boot.entry(&work, &self.image)?;
+                let entry = self.boot.entry(&job, &self.image)?;
                 Place::of(&self.boot.machines, entry)
             }
         };
         let mut arrived = place.answer()?;
-        let returned = opened::<W>(&arrived.answer.text);
+        let returned = opened(&arrived.answer.text);
         let kernel = &arrived.image.kernel;
         let mut returned = returned.map_err(|error| arrived.told.of(error).of_image(kernel))?;
-        describe(&mut returned.environment, &arrived, work.needs().files.len());
+        describe(&mut returned.environment, &arrived, job.files.len());
         if arrived.accelerator == Accelerator::Tcg {
             // What an emulator takes says nothing of any machine.
-            returned.runs.iter_mut().for_each(W::forget_times);
+            returned.runs.iter_mut().for_each(sent::forget_times);
         }
         self.log = arrived.answer.log.take();
         let Returned { environment, runs } = returned;
@@ -205,14 +204,14 @@ impl<W: Bootable> Ready for Booted<W> {
         Ok(runs)
     }
 
-    fn record(self, runs: Vec<W::Run>) -> W::Record {
+    fn ran(self, runs: Vec<ProgramRun>) -> Ran {
         let environment = self.environment.unwrap_or_default();
-        self.work.record(EngineKind::Kernel, environment, runs)
+        Ran { engine: EngineKind::Kernel, environment, runs }
     }
 }
 
 /// Refuses what the machine to be booted cannot be.
-fn check<W: Bootable>(job: &W, needs: &Needs) -> Result<(), Error> {
+fn check(job: &Program, needs: &Needs) -> Result<(), Error> {
     if needs.machine.governor {
         return Err(Error::unavailable(
             "a governor in a booted image",
@@ -221,7 +220,7 @@ fn check<W: Bootable>(job: &W, needs: &Needs) -> Result<(), Error> {
     }
     refusals::check_architecture(&needs.machine)?;
     refusals::check_accesses(needs)?;
-    refusals::check_cpus(needs, job.most_cpus())?;
+    refusals::check_cpus(needs, sent::most_cpus(job))?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));
@@ -266,7 +265,7 @@ fn comfortable_bytes(needs: &Needs) -> u64 {
 }
 
 /// The machine for `job` alone.
-fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
+fn machine(job: &Program, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
     let directory = temporary_directory()?;
     let bytes = needs.made_bytes();
     require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))
@@ -275,8 +274,8 @@ fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Imag
     let mut image = Image::new(&named.path)?;
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
-    image.cpus = u32::try_from(job.cpus()).unwrap_or(u32::MAX);
-    image.takes_turns = job.takes_turns();
+    image.cpus = u32::try_from(sent::cpus(job)).unwrap_or(u32::MAX);
+    image.takes_turns = sent::takes_turns(job);
     image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match needs.machine.fs {
         Filesystem::Xfs => image::Filesystem::Xfs,
@@ -289,13 +288,13 @@ fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Imag
 
 /// How long `job` takes for what it reads, writes and waits for, even on a machine that is emulated
 /// beside others.
-fn slow_time<W: Bootable>(job: &W, needs: &Needs) -> Duration {
-    let runs = job.runs();
+fn slow_time(job: &Program, needs: &Needs) -> Duration {
+    let runs = job.runs;
     let read = needs.accesses.saturating_mul(needs.longest_read_bytes.max(page_size()));
     let bytes = needs.made_bytes().max(read).saturating_mul(runs);
     let seconds = needs.made_bytes().saturating_add(bytes) / SLOW_BYTES_A_SECOND;
     let accesses = needs.accesses.saturating_mul(runs);
-    let thinks = Duration::from_nanos(job.think_ns().saturating_mul(runs));
+    let thinks = Duration::from_nanos(sent::think_ns(job).saturating_mul(runs));
     let flushes = match MemoryLimits::of(&needs.machine).is_some() {
         true => LONGEST * u32::try_from(runs).unwrap_or(u32::MAX),
         false => Duration::ZERO,
