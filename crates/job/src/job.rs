@@ -9,8 +9,9 @@ use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Rules};
 use filemap_core::series::Series;
 use filemap_core::units::{PageCount, PageIndex};
+use serde::{Deserialize, Serialize};
 
-use crate::accesses::{Accesses, Reads};
+use crate::accesses::{Accesses, DEFAULT_SEED, Reads};
 use crate::elf::{Elf, Segment};
 use crate::name::named;
 use crate::workload::Workload;
@@ -173,7 +174,7 @@ pub struct Image {
 }
 
 /// One workload of a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
     /// Which pages, in which order.
     pub pattern: Pattern,
@@ -186,9 +187,28 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// Accesses to these pages, in order.
+    pub fn listed(pages: Vec<u64>) -> Phase {
+        let accesses = pages.len() as u64;
+        let list = AccessList { path: String::new(), pages: Arc::new(pages) };
+        Phase { pattern: Pattern::Listed(list), accesses, seed: DEFAULT_SEED, bs_bytes: 1 }
+    }
+
     /// Whether the accesses are `read(2)`, not touches of the mapping.
     pub fn is_read(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
+    }
+
+    /// The blocks that it reads of a part of `len_bytes` bytes, from its beginning, in pages of
+    /// `page_size` bytes.
+    pub fn reads(&self, len_bytes: u64, page_size: u64) -> Reads {
+        if let Pattern::Listed(list) = &self.pattern {
+            return Reads::listed(list.pages.clone(), len_bytes, self.bs_bytes);
+        }
+        let random = self.pattern != Pattern::Generated(Workload::ReadSequential);
+        let pages = PageCount(len_bytes.div_ceil(page_size));
+        let pages = random.then_some((pages, page_size, self.seed));
+        Reads::new(pages, len_bytes, self.bs_bytes, self.accesses)
     }
 
     /// Whether its accesses are drawn.
@@ -211,7 +231,7 @@ impl Phase {
 }
 
 /// Where the page indexes of a phase come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pattern {
     /// A generator.
     Generated(Workload),
@@ -229,7 +249,7 @@ impl fmt::Display for Pattern {
 }
 
 /// Page indexes from an accesses file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessList {
     /// Path of the file.
     pub path: String,
@@ -252,7 +272,7 @@ pub struct File {
 }
 
 /// The mapping of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
     /// Its first page in the file.
     pub offset: PageIndex,

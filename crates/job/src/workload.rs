@@ -3,13 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
 use crate::folio_ops::FOLIO_OPS;
 use crate::program::THRASH;
 use crate::size::{parse_count, shorten};
 
 /// An access pattern over the pages of a mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Workload {
     /// Touches pages drawn by xorshift64.
     Random,

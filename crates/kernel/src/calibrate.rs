@@ -7,7 +7,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::address::vma::Advice;
+use filemap_core::units::PageCount;
+use filemap_job::program::ProgramStep;
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use self::direct::Direct;
@@ -15,7 +17,7 @@ pub use self::direct::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
 use self::shuffle::shuffled;
 use crate::cold::drop_open_file;
 use crate::contents::Contents;
-use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};
+use crate::probe::{PhaseCost, Probe, Process};
 use crate::storage::Storage;
 use crate::{Error, page_size, temporary};
 
@@ -135,9 +137,9 @@ impl Bench {
             || (0..SINGLES).map(move |number| shuffled(number, SINGLES) * apart + apart / 2);
         let count = SINGLES as f64;
         self.make_cold()?;
-        let cold = self.probe(Advice::RANDOM, vec![touches(pages())])?;
-        sample.single_ns = cold.phases[0].elapsed_ns as f64 / count;
-        let warm = [touches(pages())];
+        let cold = self.probe(Advice::RANDOM, vec![pages().collect()])?;
+        sample.single_ns = cold[0].elapsed_ns as f64 / count;
+        let warm = [pages().collect()];
         sample.minor_ns = self.fastest(Advice::RANDOM, &warm)?[0] / count;
         Ok(())
     }
@@ -148,8 +150,8 @@ impl Bench {
         let windows = (self.pages / size).min(MOST_WINDOWS);
         let middle = |number| shuffled(number, windows) * size + size / 2;
         self.make_cold()?;
-        let outcome = self.probe(Advice::NORMAL, vec![touches((0..windows).map(middle))])?;
-        sample.window_ns = outcome.phases[0].elapsed_ns as f64 / windows as f64;
+        let steps = self.probe(Advice::NORMAL, vec![(0..windows).map(middle).collect()])?;
+        sample.window_ns = steps[0].elapsed_ns as f64 / windows as f64;
         Ok(windows * size)
     }
 
@@ -159,7 +161,7 @@ impl Bench {
         let apart = covered / SINGLES / sample.around_pages * sample.around_pages;
         let page = |number| shuffled(number, SINGLES) * apart + sample.around_pages / 2;
         // Advised RANDOM, a marked page begins no readahead.
-        let phases = [touches((0..SINGLES).map(page))];
+        let phases = [(0..SINGLES).map(page).collect()];
         sample.around_ns = self.fastest(Advice::RANDOM, &phases)?[0] / SINGLES as f64;
         Ok(())
     }
@@ -167,18 +169,18 @@ impl Bench {
     /// Pages that are mapped, of the first `covered`, which are cached. They are so many that the
     /// processor's caches do not hold what is touched of them.
     fn touches(&self, covered: u64, sample: &mut Sample) -> Result<(), Error> {
-        let phases = [touches(0..covered), touches(0..covered)];
+        let phases = [(0..covered).collect(), (0..covered).collect()];
         sample.touch_ns = self.fastest(Advice::RANDOM, &phases)?[1] / covered as f64;
         Ok(())
     }
 
     /// Nanoseconds of each phase, in the fastest of some tries.
-    fn fastest(&self, advice: Advice, phases: &[Vec<Access>]) -> Result<Vec<f64>, Error> {
+    fn fastest(&self, advice: Advice, phases: &[Vec<u64>]) -> Result<Vec<f64>, Error> {
         let mut fastest = vec![f64::INFINITY; phases.len()];
         for _ in 0..TRIES {
-            let outcome = self.probe(advice, phases.to_vec())?;
-            for (best, phase) in fastest.iter_mut().zip(&outcome.phases) {
-                *best = best.min(phase.elapsed_ns as f64);
+            let steps = self.probe(advice, phases.to_vec())?;
+            for (best, step) in fastest.iter_mut().zip(&steps) {
+                *best = best.min(step.elapsed_ns as f64);
             }
         }
         Ok(fastest)
@@ -204,30 +206,12 @@ impl Bench {
         drop_open_file(&self.file, &self.path)
     }
 
-    fn probe(&self, advice: Advice, phases: Vec<Vec<Access>>) -> Result<Outcome, Error> {
-        let mapping = Mapping {
-            offset: PageIndex(0),
-            pages: PageCount(self.pages),
-            shift: PageCount(0),
-            advice,
-            executable: false,
-            private: false,
-            split: None,
-        };
-        let path = self.path.clone();
-        let plan = Plan {
-            path,
-            mapping,
-            segments: Vec::new(),
-            phases,
-            settle: false,
-            report_mapped: false,
-            is_governed: false,
-        };
-        Probe::start(&plan)?.run()
+    /// What it costs to touch these pages of the file, phase by phase, in a mapping so advised.
+    fn probe(&self, advice: Advice, phases: Vec<Vec<u64>>) -> Result<Vec<PhaseCost>, Error> {
+        let steps = phases.into_iter().map(|pages| ProgramStep::touch(0, pages)).collect();
+        let mut process = Process::of_one(self.path.clone(), PageCount(self.pages), steps);
+        process.mappings[0].mapping.advice = advice;
+        let thread = Probe::start(&process)?.run()?.threads.into_iter().next();
+        Ok(thread.map_or(Vec::new(), |thread| thread.steps))
     }
-}
-
-fn touches(pages: impl Iterator<Item = u64>) -> Vec<Access> {
-    pages.map(|page| Access::Touch(PageIndex(page))).collect()
 }

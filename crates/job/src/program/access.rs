@@ -1,7 +1,9 @@
 //! What an access to a page does.
 
+use serde::{Deserialize, Serialize};
+
 /// What an access through a mapping does to its page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// Reads a byte.
     Read,

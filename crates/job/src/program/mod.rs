@@ -29,6 +29,7 @@ pub use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::AdviceFlag;
 use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
+use serde::{Deserialize, Serialize};
 
 use crate::accesses::{Accesses, Reads};
 use crate::elf::Segment;
@@ -36,7 +37,6 @@ use crate::flags::JobSpec;
 use crate::job::{EngineKind, File, Image, Machine, Mapping, Pattern, Phase};
 use crate::random::Rng;
 use crate::size::{format_duration, shorten};
-use crate::workload::Workload;
 
 use self::advice::shown_range;
 pub use self::advice::{Fadvise, Madvise};
@@ -120,7 +120,7 @@ pub struct Barrier {
 }
 
 /// A thread with its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramThread {
     /// Its name: its number from 1 where it has none.
     pub name: String,
@@ -156,7 +156,7 @@ pub struct Open {
 }
 
 /// A mapping with its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedMapping {
     /// What other tables call it.
     pub name: String,
@@ -173,7 +173,7 @@ pub struct NamedMapping {
 }
 
 /// What a thread does next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramStep {
     /// `mmap(2)` of a mapping.
     Map {
@@ -276,6 +276,29 @@ impl ProgramStep {
 }
 
 impl ProgramThread {
+    /// A thread of the first process that takes `steps` once, and waits for nobody.
+    pub fn once(steps: Vec<ProgramStep>) -> ProgramThread {
+        ProgramThread {
+            name: "1".to_string(),
+            process: 0,
+            stagger_ns: 0,
+            rounds: Rounds::Times(1),
+            steps,
+            after: Vec::new(),
+        }
+    }
+
+    /// When it begins as thread number `number` of a program with this `seed`, in nanoseconds.
+    pub fn begins_ns(&self, number: usize, seed: u64) -> u64 {
+        match self.stagger_ns {
+            0 => 0,
+            stagger_ns => {
+                let mut rng = Rng(seed ^ (number as u64 + 1).wrapping_mul(SPREAD));
+                rng.below(stagger_ns)
+            }
+        }
+    }
+
     /// Whether a round of it has accesses.
     pub fn has_accesses(&self) -> bool {
         self.steps.iter().any(|step| step.accesses() > 0)
@@ -291,17 +314,6 @@ impl Program {
     /// Whether a table of the job file stands for several files or threads.
     pub fn is_counted(&self) -> bool {
         self.spec.is_counted()
-    }
-
-    /// When thread number `thread` begins, in nanoseconds: the seed decides it.
-    pub fn begins_ns(&self, thread: usize) -> u64 {
-        match self.threads[thread].stagger_ns {
-            0 => 0,
-            stagger_ns => {
-                let mut rng = Rng(self.seed ^ (thread as u64 + 1).wrapping_mul(SPREAD));
-                rng.below(stagger_ns)
-            }
-        }
     }
 
     /// The steps of all threads, one thread behind the other.
@@ -325,24 +337,12 @@ impl Program {
 
     /// The pages of a mapping that are touched, in order.
     pub fn touches<'a>(&self, mapping: usize, accesses: &'a Phase) -> Accesses<'a> {
-        let pages = self.mappings[mapping].mapping.pages;
-        match &accesses.pattern {
-            Pattern::Listed(list) => Accesses::listed(&list.pages, accesses.accesses),
-            Pattern::Generated(workload) => {
-                Accesses::generated(*workload, pages, accesses.accesses, accesses.seed)
-            }
-        }
+        self.mappings[mapping].touches(accesses)
     }
 
     /// The blocks that are read of a part of `len_bytes` bytes, from its beginning.
     pub fn reads(&self, len_bytes: u64, accesses: &Phase) -> Reads {
-        if let Pattern::Listed(list) = &accesses.pattern {
-            return Reads::listed(list.pages.clone(), len_bytes, accesses.bs_bytes);
-        }
-        let random = accesses.pattern != Pattern::Generated(Workload::ReadSequential);
-        let pages = PageCount(len_bytes.div_ceil(self.page_size()));
-        let pages = random.then_some((pages, self.page_size(), accesses.seed));
-        Reads::new(pages, len_bytes, accesses.bs_bytes, accesses.accesses)
+        accesses.reads(len_bytes, self.page_size())
     }
 
     /// The first page of a mapping that lies behind its file's end, if any of it does: counted from

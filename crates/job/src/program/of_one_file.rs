@@ -3,7 +3,7 @@
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use super::{
     Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep, ProgramThread,
-    Rounds, TableOf, threads,
+    TableOf, threads,
 };
 use crate::flags::JobSpec;
 use crate::job::{Job, Pattern, Phase};
@@ -17,14 +17,7 @@ const MAPPING: &str = "mapping";
 impl Job {
     /// The program that it is.
     pub fn program(&self) -> Program {
-        let thread = ProgramThread {
-            name: "1".to_string(),
-            process: 0,
-            stagger_ns: 0,
-            rounds: Rounds::Times(1),
-            steps: self.phases.iter().map(|phase| self.step(phase)).collect(),
-            after: Vec::new(),
-        };
+        let steps = self.phases.iter().map(|phase| self.step(phase)).collect();
         let flags = self.to_spec();
         Program {
             spec: self.spec_of(&flags),
@@ -42,7 +35,7 @@ impl Job {
             cpus: None,
             processes: vec![threads::MAIN.to_string()],
             barriers: Vec::new(),
-            threads: vec![thread],
+            threads: vec![ProgramThread::once(steps)],
             tables: TableOf { files: vec![0], opens: vec![0], mappings: vec![0], threads: vec![0] },
         }
     }

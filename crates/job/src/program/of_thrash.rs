@@ -198,7 +198,8 @@ mod tests {
     fn threads_begin_when_the_seed_says() {
         let program = thrash("threads = 9\nstagger = \"1ms\"").unwrap().validate(None).unwrap();
         let begins = |program: &super::super::Program| -> Vec<u64> {
-            (0..9).map(|thread| program.begins_ns(thread)).collect()
+            let threads = program.threads.iter().enumerate();
+            threads.map(|(number, of)| of.begins_ns(number, program.seed)).collect()
         };
         assert!(begins(&program).iter().all(|ns| *ns < 1_000_000));
         assert_ne!(begins(&program), begins(&program.with_seed(7)));

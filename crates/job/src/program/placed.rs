@@ -1,10 +1,29 @@
-//! Where the pages of a mapping lie: in its file, and from the mapping's beginning.
+//! The pages of a mapping: which are touched, and where they lie, in its file and from the
+//! beginning of the mapping.
 
+use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::NamedMapping;
+use crate::accesses::Accesses;
+use crate::job::{Mapping, Pattern, Phase};
 
 impl NamedMapping {
+    /// The first `pages` pages of the first open file, mapped from the start, shared, to be read.
+    pub fn of_first(pages: PageCount) -> NamedMapping {
+        let mapping = Mapping {
+            offset: PageIndex(0),
+            pages,
+            shift: PageCount(0),
+            advice: Advice::NORMAL,
+            exec: false,
+            private: false,
+            split: None,
+        };
+        let (name, segments) = ("mapping".to_string(), Vec::new());
+        NamedMapping { name, open: 0, mapping, segments, at_start: true }
+    }
+
     /// Pages from its beginning to the end of the last part that is mapped.
     pub fn span(&self) -> PageCount {
         let ends = self.segments.iter().map(|segment| segment.start + segment.pages);
@@ -18,6 +37,35 @@ impl NamedMapping {
             return vec![(self.mapping.offset, self.mapping.pages)];
         }
         self.segments.iter().map(|segment| (segment.offset, segment.pages)).collect()
+    }
+
+    /// The page of the file that page `page` shows, counted from its beginning; none where nothing
+    /// is mapped.
+    pub fn file_page(&self, page: PageIndex) -> Option<PageIndex> {
+        let within = |start: u64, pages: PageCount, offset: PageIndex| {
+            let into = page.0.checked_sub(start).filter(|into| *into < pages.0)?;
+            Some(offset + PageCount(into))
+        };
+        if self.segments.is_empty() {
+            return within(0, self.mapping.pages, self.mapping.offset);
+        }
+        let mut segments = self.segments.iter();
+        segments.find_map(|part| within(part.start.0, part.pages, part.offset))
+    }
+
+    /// Whether what is written to it stays in its process.
+    pub fn is_private(&self) -> bool {
+        self.mapping.private || !self.segments.is_empty()
+    }
+
+    /// The pages that are touched, in order, counted through all parts.
+    pub fn touches<'a>(&self, accesses: &'a Phase) -> Accesses<'a> {
+        match &accesses.pattern {
+            Pattern::Listed(list) => Accesses::listed(&list.pages, accesses.accesses),
+            Pattern::Generated(workload) => {
+                Accesses::generated(*workload, self.mapping.pages, accesses.accesses, accesses.seed)
+            }
+        }
     }
 
     /// Says of a page that is counted through all parts which page of the file it is.

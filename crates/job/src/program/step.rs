@@ -5,9 +5,15 @@ use std::ops::Range;
 use filemap_core::units::PageIndex;
 
 use super::{Access, Fadvise, Madvise, Program, ProgramStep, ProgramThread};
-use crate::job::merged;
+use crate::job::{Phase, merged};
 
 impl ProgramStep {
+    /// Reads a byte of each of these pages of a mapping, in order.
+    pub fn touch(mapping: usize, pages: Vec<u64>) -> ProgramStep {
+        let (accesses, access) = (Phase::listed(pages), Access::Read);
+        ProgramStep::Touch { mapping, accesses, access, think_ns: 0 }
+    }
+
     /// The mapping that it is about.
     pub fn mapping(&self) -> Option<usize> {
         match self {
@@ -24,6 +30,19 @@ impl ProgramStep {
             | ProgramStep::Mprotect { mapping, .. } => Some(*mapping),
             _ => None,
         }
+    }
+
+    /// Time between two of its accesses, in nanoseconds.
+    pub fn think_ns(&self) -> u64 {
+        match self {
+            ProgramStep::Touch { think_ns, .. } | ProgramStep::Read { think_ns, .. } => *think_ns,
+            _ => 0,
+        }
+    }
+
+    /// Time that it spends so in all, in nanoseconds.
+    pub fn thinks_ns(&self) -> u64 {
+        self.accesses().saturating_mul(self.think_ns())
     }
 
     /// Whether it takes `mmap_lock` to write.
@@ -100,14 +119,7 @@ impl Program {
 
     /// Time that its threads spend thinking, in nanoseconds: that of all of them together.
     pub fn think_ns(&self) -> u64 {
-        let thinks = self.steps().map(|step| match step {
-            ProgramStep::Touch { accesses, think_ns, .. }
-            | ProgramStep::Read { accesses, think_ns, .. } => {
-                accesses.accesses.saturating_mul(*think_ns)
-            }
-            _ => 0,
-        });
-        thinks.fold(0, u64::saturating_add)
+        self.steps().map(ProgramStep::thinks_ns).fold(0, u64::saturating_add)
     }
 
     /// Whether any of its accesses are drawn, so that another seed means other accesses.

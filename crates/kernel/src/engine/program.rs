@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
 use filemap_job::program::{
-    self, FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep,
-    ProgramThread, Protection, Rounds, ThreadRun,
+    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep, Protection,
+    Rounds, ThreadRun,
 };
 use filemap_job::waits::Wait;
 use filemap_job::{Cached, Counters};
@@ -15,7 +15,7 @@ use super::file_counts::{Dropped, FileCounts};
 use super::phases;
 use super::stage::{Measured, Ran, Stage};
 use crate::Error;
-use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, ThreadPlan, killed_by};
+use crate::probe::{Left, PhaseCost, Process, killed_by};
 use crate::procstat::VmStat;
 use crate::residency::CacheStat;
 use crate::trace::TracedWaits;
@@ -84,90 +84,19 @@ pub(crate) fn named(program: &Program, error: Error) -> Error {
 /// What no probe does.
 pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, Error> {
     check(program)?;
-    let area = |of: &NamedMapping| Area {
-        open: of.open,
-        offset: of.mapping.offset,
-        pages: of.span(),
-        shift: of.mapping.shift,
-        advice: of.mapping.advice,
-        executable: of.mapping.exec,
-        writable: of.mapping.private,
-        private: of.mapping.private || !of.segments.is_empty(),
-        split: of.mapping.effective_split(),
-        segments: of.segments.clone(),
-        at_start: of.at_start,
-    };
-    let thread = |(number, of): (usize, &ProgramThread)| ThreadPlan {
-        process: of.process,
-        begins_ns: program.begins_ns(number),
-        rounds: of.rounds,
-        steps: of.steps.iter().map(|of| step(program, of)).collect(),
-        after: of.after.clone(),
-    };
     Ok(Process {
         files: paths.to_vec(),
         opens: program.opens.iter().map(|open| open.file).collect(),
-        mappings: program.mappings.iter().map(area).collect(),
+        mappings: program.mappings.clone(),
         anonymous: program.anonymous,
-        threads: program.threads.iter().enumerate().map(thread).collect(),
+        seed: program.seed,
+        threads: program.threads.clone(),
         barriers: program.barriers.iter().map(|barrier| barrier.threads).collect(),
         cpus: program.cpus.map(u64::from),
         settle: false,
         report_mapped: false,
         is_governed: program.machine.governor,
     })
-}
-
-/// What the probe does for a step.
-fn step(program: &Program, step: &ProgramStep) -> Step {
-    match step {
-        ProgramStep::Map { mapping } => Step::Map(*mapping),
-        ProgramStep::Unmap { mapping } => Step::Unmap(*mapping),
-        ProgramStep::Touch { mapping, accesses, access, think_ns } => {
-            let access = match access {
-                program::Access::Read => Access::Touch,
-                program::Access::Write => Access::Store,
-                program::Access::Call => Access::Call,
-            };
-            let of = &program.mappings[*mapping];
-            let place = of.from_beginning();
-            let pages = program.touches(*mapping, accesses);
-            Step::Accesses {
-                open: of.open,
-                mapping: Some(*mapping),
-                accesses: pages.map(|page| access(place(page))).collect(),
-                think_ns: *think_ns,
-            }
-        }
-        ProgramStep::Madvise { mapping, advice, first, pages } => {
-            let (mapping, advice, first, pages) = (*mapping, *advice, *first, *pages);
-            Step::Madvise { mapping, advice, first, pages }
-        }
-        ProgramStep::Mprotect { mapping, protection, first, pages } => {
-            let (mapping, protection, first, pages) = (*mapping, *protection, *first, *pages);
-            Step::Mprotect { mapping, protection, first, pages }
-        }
-        ProgramStep::Fork => Step::Fork,
-        ProgramStep::Barrier { barrier } => Step::Barrier(*barrier),
-        ProgramStep::Sleep { ns } => Step::Sleep(*ns),
-        ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
-            let (open, advice) = (*open, *advice);
-            Step::Fadvise { open, advice, offset_bytes: *offset_bytes, len_bytes: *len_bytes }
-        }
-        ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns } => {
-            let blocks = program.reads(*len_bytes, accesses);
-            let read = blocks.map(|block| Access::Read {
-                offset: offset_bytes + block.offset_bytes,
-                bytes: block.len_bytes,
-            });
-            Step::Accesses {
-                open: *open,
-                mapping: None,
-                accesses: read.collect(),
-                think_ns: *think_ns,
-            }
-        }
-    }
 }
 
 /// Refuses to make pages of the user's own files writable.

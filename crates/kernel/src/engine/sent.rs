@@ -118,12 +118,8 @@ pub(super) fn forget_times(run: &mut ProgramRun) {
 /// Time that a thread of a program takes at least, in nanoseconds.
 fn least_ns(thread: &ProgramThread) -> u64 {
     let step = |step: &ProgramStep| match step {
-        ProgramStep::Touch { accesses, think_ns, .. }
-        | ProgramStep::Read { accesses, think_ns, .. } => {
-            accesses.accesses.saturating_mul(*think_ns)
-        }
         ProgramStep::Sleep { ns } => *ns,
-        _ => 0,
+        step => step.thinks_ns(),
     };
     let round_ns = thread.steps.iter().map(step).fold(0, u64::saturating_add);
     match thread.rounds {

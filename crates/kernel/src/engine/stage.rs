@@ -113,7 +113,7 @@ impl Stage {
         let reclaims = self.has_cgroup() && !self.fits;
         let mut probe = match reclaims {
             true => Probe::start_at_flush(process)?,
-            false => Probe::start_process(process)?,
+            false => Probe::start(process)?,
         };
         let cgroup = self.enter(&probe.pids())?;
         if let (Some(cgroup), Some(pid)) = (&cgroup, probe.governor_pid()) {
@@ -130,7 +130,7 @@ impl Stage {
         };
         tracer.as_ref().map(Tracer::start).transpose()?;
         let before = VmStat::now().ok();
-        let ended = probe.run_process().map_err(|error| match &cgroup {
+        let ended = probe.run().map_err(|error| match &cgroup {
             Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
             _ => error,
         })?;

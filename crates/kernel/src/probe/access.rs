@@ -1,12 +1,13 @@
 //! One access of a probe.
 
-use serde::{Deserialize, Serialize};
-
 use filemap_core::units::PageIndex;
+use filemap_job::program::{self, NamedMapping, ProgramStep};
+
+use crate::page_size;
 
 /// One access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Access {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
     /// Reads a byte of a page of the mapping, counted from its beginning.
     Touch(PageIndex),
     /// Writes a byte of a page of a private mapping.
@@ -20,6 +21,31 @@ pub enum Access {
         /// How much: up to [`MAX_READ_BYTES`].
         bytes: u64,
     },
+}
+
+/// The accesses of `step`, in order, where these are its process's `mappings`.
+pub(super) fn accesses(mappings: &[NamedMapping], step: &ProgramStep) -> Vec<Access> {
+    match step {
+        ProgramStep::Touch { mapping, accesses, access, .. } => {
+            let access = match access {
+                program::Access::Read => Access::Touch,
+                program::Access::Write => Access::Store,
+                program::Access::Call => Access::Call,
+            };
+            let of = &mappings[*mapping];
+            let place = of.from_beginning();
+            of.touches(accesses).map(|page| access(place(page))).collect()
+        }
+        ProgramStep::Read { offset_bytes, len_bytes, accesses, .. } => {
+            let blocks = accesses.reads(*len_bytes, page_size());
+            let read = blocks.map(|block| Access::Read {
+                offset: offset_bytes + block.offset_bytes,
+                bytes: block.len_bytes,
+            });
+            read.collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The instruction that returns to the caller, one byte long, on x86-64: the only machine on which

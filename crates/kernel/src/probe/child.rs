@@ -5,6 +5,7 @@ use std::io::{BufReader, Read, StdinLock, stdin, stdout};
 use std::process::exit;
 use std::thread::{Builder, Scope, scope};
 
+use filemap_job::program::{NamedMapping, ProgramStep};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -16,7 +17,6 @@ use super::meeting::Meeting;
 use super::own_memory::OwnMemory;
 use super::own_page::OwnPage;
 use super::process::Process;
-use super::step::Step;
 use super::thread::{Shared, Thread};
 use super::wire::{Reply, read, write_reply};
 use super::{Ended, HOLD_OWN_PAGE, bus, cpus};
@@ -79,10 +79,10 @@ fn run(
 
 /// What the threads share, with what is mapped at the start.
 fn share<'a>(process: &'a Process, files: Files<'a>) -> Result<Shared<'a>, Error> {
-    let reserve = |area| Mapped::reserve(area, files.path(area.open));
+    let reserve = |of: &'a NamedMapping| Mapped::reserve(of, files.path(of.open));
     let mapped = process.mappings.iter().map(reserve).collect::<Result<Vec<_>, _>>()?;
-    for (area, mapped) in process.mappings.iter().zip(&mapped).filter(|(area, _)| area.at_start) {
-        mapped.map(files.of(area.open), files.path(area.open))?;
+    for (of, mapped) in process.mappings.iter().zip(&mapped).filter(|(of, _)| of.at_start) {
+        mapped.map(files.of(of.open), files.path(of.open))?;
     }
     Ok(Shared { process, files, mapped, meeting: Meeting::of(process)? })
 }
@@ -165,7 +165,7 @@ impl<'a> Run<'a> {
         // Without the right to lock, what was run once is as good as locked unless memory is short.
         let is_locked = own.lock();
         let mut threads = process.threads_of(self.number);
-        if threads.any(|thread| process.threads[thread].steps.contains(&Step::Fork)) {
+        if threads.any(|thread| process.threads[thread].steps.contains(&ProgramStep::Fork)) {
             own.keep_from_forks();
         }
         meeting.has_locked(is_locked);

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use filemap_core::address::mapping::SplitProt;
 use filemap_core::address::vma::{AdviceFlag, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::{Madvise, Protection};
+use filemap_job::Mapping;
+use filemap_job::program::{Madvise, NamedMapping, Protection};
 use rustix::io::Errno;
 use rustix::mm::{
     Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous,
@@ -17,7 +18,6 @@ use rustix::mm::{
 };
 
 use super::access::RETURN;
-use super::process::Area;
 use crate::{Error, page_size};
 
 /// Whether [`RETURN`] is code of this machine.
@@ -26,7 +26,9 @@ const HAS_RETURN: bool = cfg!(target_arch = "x86_64");
 /// Addresses of a mapping, whether it is there or not. They are taken until it is first unmapped;
 /// from then on nothing else is mapped while threads take their steps.
 pub(super) struct Mapped<'a> {
-    area: &'a Area,
+    of: &'a NamedMapping,
+    /// Its pages, with segments up to the end of the last of them.
+    pages: PageCount,
     room: Room,
     page: usize,
     /// Executable, on a machine whose code [`RETURN`] is.
@@ -57,24 +59,24 @@ struct Part {
 }
 
 impl<'a> Mapped<'a> {
-    /// Takes addresses for `area`, of the file at `path`.
-    pub(super) fn reserve(area: &'a Area, path: &Path) -> Result<Self, Error> {
-        let page = page_size();
-        let bytes = usize::try_from(area.pages.bytes(page)).map_err(|_| too_long(path))?;
-        let room = Room::take(bytes, area.shift.0 * page, path)?;
-        let callable = area.executable && HAS_RETURN;
+    /// Takes addresses for the mapping `of` the file at `path`.
+    pub(super) fn reserve(of: &'a NamedMapping, path: &Path) -> Result<Self, Error> {
+        let (page, pages) = (page_size(), of.span());
+        let bytes = usize::try_from(pages.bytes(page)).map_err(|_| too_long(path))?;
+        let room = Room::take(bytes, of.mapping.shift.0 * page, path)?;
+        let callable = of.mapping.exec && HAS_RETURN;
         let (is_there, is_reserved) = (AtomicBool::new(false), AtomicBool::new(true));
-        Ok(Mapped { area, room, page: page as usize, callable, is_there, is_reserved })
+        Ok(Mapped { of, pages, room, page: page as usize, callable, is_there, is_reserved })
     }
 
     /// Maps its part of `file`, which is at `path`.
     pub(super) fn map(&self, file: &File, path: &Path) -> Result<(), Error> {
-        let mut kind = if self.area.private { MapFlags::PRIVATE } else { MapFlags::SHARED };
+        let mut kind = if self.of.is_private() { MapFlags::PRIVATE } else { MapFlags::SHARED };
         kind |= match self.is_reserved.load(Ordering::Relaxed) {
             true => MapFlags::FIXED,
             false => MapFlags::FIXED_NOREPLACE,
         };
-        for part in parts(self.area) {
+        for part in parts(self.of) {
             // SAFETY: the range lies inside the room that this has taken and nobody else uses, as
             // the process was checked; or it takes the place of nothing.
             unsafe {
@@ -111,12 +113,12 @@ impl<'a> Mapped<'a> {
 
     /// Its pages.
     pub(super) fn pages(&self) -> u64 {
-        self.area.pages.0
+        self.pages.0
     }
 
     /// The page of the file that a page of it shows.
     pub(super) fn file_page(&self, page: PageIndex) -> u64 {
-        self.area.file_page(page).expect("the process was checked").0
+        self.of.file_page(page).expect("the process was checked").0
     }
 
     /// Reads a byte of a page.
@@ -132,7 +134,7 @@ impl<'a> Mapped<'a> {
     #[inline]
     pub(super) fn store(&self, page: u64) {
         self.check(page);
-        assert!(self.area.writable && self.area.private, "a store outside a private mapping");
+        assert!(self.of.mapping.private, "a store outside a private mapping");
         // SAFETY: the page is mapped writable and private until the thread that calls this unmaps
         // it, and nobody holds a reference to it.
         unsafe { (self.address_of(page) as *mut u8).write_volatile(RETURN) };
@@ -155,7 +157,7 @@ impl<'a> Mapped<'a> {
     #[inline]
     fn check(&self, page: u64) {
         let is_there = self.is_there.load(Ordering::Relaxed);
-        assert!(is_there && page < self.area.pages.0, "an access outside the mapping");
+        assert!(is_there && page < self.pages.0, "an access outside the mapping");
     }
 
     #[inline]
@@ -169,12 +171,12 @@ impl<'a> Mapped<'a> {
 
     /// Gives the advice that a part has from its beginning.
     fn advise_part(&self, part: &Part) -> Result<(), Error> {
-        let read = match self.area.advice.read {
+        let read = match self.of.mapping.advice.read {
             ReadHint::Normal => None,
             ReadHint::Random => Some(MapAdvice::Random),
             ReadHint::Sequential => Some(MapAdvice::Sequential),
         };
-        let huge = match self.area.advice.huge {
+        let huge = match self.of.mapping.advice.huge {
             HugeHint::None => None,
             HugeHint::Huge => Some(MapAdvice::LinuxHugepage),
             HugeHint::NoHuge => Some(MapAdvice::LinuxNoHugepage),
@@ -190,7 +192,7 @@ impl<'a> Mapped<'a> {
         first: PageCount,
         pages: PageCount,
     ) -> Result<(), Error> {
-        assert!((first + pages) <= self.area.pages, "advice outside the mapping");
+        assert!((first + pages) <= self.pages, "advice outside the mapping");
         let advice = match advice {
             Madvise::Flag(AdviceFlag::Read(ReadHint::Normal)) => MapAdvice::Normal,
             Madvise::Flag(AdviceFlag::Read(ReadHint::Random)) => MapAdvice::Random,
@@ -225,11 +227,11 @@ impl<'a> Mapped<'a> {
         first: PageCount,
         pages: PageCount,
     ) -> Result<(), Error> {
-        assert!((first + pages) <= self.area.pages, "a protection outside the mapping");
+        assert!((first + pages) <= self.pages, "a protection outside the mapping");
         let mut flags = MprotectFlags::READ;
-        let Area { writable, executable, .. } = self.area;
-        flags.set(MprotectFlags::WRITE, *writable || protection == Protection::Write);
-        flags.set(MprotectFlags::EXEC, *executable || protection == Protection::Exec);
+        let Mapping { private, exec, .. } = self.of.mapping;
+        flags.set(MprotectFlags::WRITE, private || protection == Protection::Write);
+        flags.set(MprotectFlags::EXEC, exec || protection == Protection::Exec);
         let page = page_size();
         let (start, bytes) = (first.bytes(page) as usize, pages.bytes(page) as usize);
         // SAFETY: a part of this mapping, whose pages stay readable.
@@ -238,8 +240,8 @@ impl<'a> Mapped<'a> {
     }
 
     fn split(&self, protection: ProtFlags) -> Result<(), Error> {
-        let Some(split) = self.area.split else { return Ok(()) };
-        let pages = self.area.pages.0;
+        let Some(split) = self.of.mapping.effective_split() else { return Ok(()) };
+        let pages = self.pages.0;
         let mut other = MprotectFlags::from_bits_retain(protection.bits());
         other |= match split.prot {
             SplitProt::Exec => MprotectFlags::EXEC,
@@ -276,18 +278,18 @@ impl Room {
     }
 }
 
-/// A page of anonymous memory that can be accessed like a mapped file: `area`, of one page.
-pub(super) fn anonymous(area: &Area) -> Result<Mapped<'_>, Error> {
+/// A page of anonymous memory that can be accessed like a mapped file: as `of`, of one page.
+pub(super) fn anonymous(of: &NamedMapping) -> Result<Mapped<'_>, Error> {
     let mut protection = ProtFlags::READ | ProtFlags::WRITE;
-    protection.set(ProtFlags::EXEC, area.executable);
+    protection.set(ProtFlags::EXEC, of.mapping.exec);
     let bytes = page_size() as usize;
     // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
     let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, MapFlags::PRIVATE) }
         .map_err(|errno| Error::call("map a page", errno))? as usize;
-    let callable = area.executable && HAS_RETURN;
+    let callable = of.mapping.exec && HAS_RETURN;
     let room = Room { start: base, bytes, base };
     let (is_there, is_reserved) = (AtomicBool::new(true), AtomicBool::new(false));
-    Ok(Mapped { area, room, page: bytes, callable, is_there, is_reserved })
+    Ok(Mapped { of, pages: PageCount(1), room, page: bytes, callable, is_there, is_reserved })
 }
 
 /// Takes `pages` pages that no file backs, and keeps them in memory.
@@ -310,8 +312,8 @@ pub(super) fn hold(pages: PageCount) -> Result<(), Error> {
     Ok(())
 }
 
-/// The parts of the file that `area` maps.
-fn parts(area: &Area) -> Vec<Part> {
+/// The parts of the file that are mapped.
+fn parts(of: &NamedMapping) -> Vec<Part> {
     let page = page_size();
     let part = |start: PageCount, offset: PageIndex, pages: PageCount, protection| Part {
         start: start.bytes(page) as usize,
@@ -325,11 +327,11 @@ fn parts(area: &Area) -> Vec<Part> {
         protection.set(ProtFlags::EXEC, executable);
         protection
     };
-    if area.segments.is_empty() {
-        let protection = with(area.writable, area.executable);
-        return vec![part(PageCount(0), area.offset, area.pages, protection)];
+    if of.segments.is_empty() {
+        let Mapping { offset, pages, private, exec, .. } = of.mapping;
+        return vec![part(PageCount(0), offset, pages, with(private, exec))];
     }
-    let segments = area.segments.iter().map(|segment| {
+    let segments = of.segments.iter().map(|segment| {
         let protection = with(segment.writable, segment.executable);
         part(segment.start, segment.offset, segment.pages, protection)
     });

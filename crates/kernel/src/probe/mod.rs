@@ -24,14 +24,12 @@ mod outcome;
 mod own_memory;
 mod own_page;
 mod piped;
-mod plan;
 mod populate;
 mod process;
 mod results;
 mod settle;
 mod shared;
 mod start;
-mod step;
 mod thread;
 mod wire;
 
@@ -39,17 +37,11 @@ use std::time::Duration;
 
 use filemap_core::lru::statistics::FLUSH_NS;
 
-pub use filemap_core::address::mapping::{Split, SplitProt};
-pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
-pub use filemap_job::elf::Segment;
-
-pub use access::{Access, MAX_READ_BYTES, RETURN};
+pub use access::{MAX_READ_BYTES, RETURN};
 pub use folio_ops::{FolioProbe, FolioSample, Timing};
-pub use outcome::{Ended, EndedThread, Left, Outcome, PhaseCost};
+pub use outcome::{Ended, EndedThread, Left, PhaseCost};
 pub use piped::STARVED_EXIT_CODE;
-pub use plan::{Mapping, Plan};
-pub use process::{Area, Process};
-pub use step::{Step, ThreadPlan};
+pub use process::Process;
 
 pub(crate) use files::raise_limit;
 pub(crate) use piped::killed_by;
@@ -98,29 +90,18 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Starts a child and waits until it has mapped the file; no page is accessed yet. Empty the
-    /// cache, limit the memory and start the trace now.
+    /// Starts a child and waits until it has opened and mapped its files; no page is accessed yet.
+    /// Empty the cache, limit the memory and start the trace now. A page behind the end of a file
+    /// may be accessed: that is [`Error::Bus`].
     ///
     /// # Errors
-    /// A plan that cannot be run; the file cannot be opened or mapped that way.
-    pub fn start(plan: &Plan) -> Result<Self, Error> {
-        let process = plan.process();
-        process.check()?;
-        plan.check_length()?;
-        Self::spawn(&process, false)
-    }
-
-    /// [`Probe::start`] for a process of any number of files, mappings and threads. A page behind
-    /// the end of a file may be accessed: that is [`Error::Bus`].
-    ///
-    /// # Errors
-    /// As for [`Probe::start`].
-    pub fn start_process(process: &Process) -> Result<Self, Error> {
+    /// A process that no child can be; a file that cannot be opened or mapped that way.
+    pub fn start(process: &Process) -> Result<Self, Error> {
         process.check()?;
         Self::spawn(process, false)
     }
 
-    /// [`Probe::start_process`] for a process that begins with a flush of the statistics of memory
+    /// [`Probe::start`] for a process that begins with a flush of the statistics of memory
     /// cgroups. Of one thread it is noted which access has begun at each flush.
     ///
     /// # Errors
@@ -168,27 +149,11 @@ impl Probe {
         self.child.send(&[HOLD_OWN_PAGE]);
     }
 
-    /// Has the child of a [`Plan`] make its accesses, and waits for it.
-    ///
-    /// # Errors
-    /// [`Error::ChildKilled`], for instance when the file shrank meanwhile.
-    pub fn run(self) -> Result<Outcome, Error> {
-        let address = self.addresses.first().copied().unwrap_or_default();
-        let ended = self.run_process().map_err(|error| match error {
-            // All that a plan accesses was in the file.
-            Error::Bus { .. } => killed_by(libc::SIGBUS),
-            error => error,
-        })?;
-        let Ended { locked, mapped, threads, .. } = ended;
-        let phases = threads.into_iter().next().map_or(Vec::new(), |thread| thread.steps);
-        Ok(Outcome { address, locked, phases, mapped })
-    }
-
     /// Has the child take its steps, and waits for it.
     ///
     /// # Errors
     /// [`Error::Bus`]; [`Error::ChildKilled`].
-    pub fn run_process(mut self) -> Result<Ended, Error> {
+    pub fn run(mut self) -> Result<Ended, Error> {
         self.child.send(&[BEGIN]);
         match self.child.receive()? {
             Reply::Done(ended) => Ok(match self.governor.take() {

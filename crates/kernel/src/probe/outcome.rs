@@ -99,19 +99,6 @@ pub struct Left {
     pub evicted: u64,
 }
 
-/// What came out of a plan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// Address at which the mapping began.
-    pub address: u64,
-    /// Whether the child's own memory was locked, so that none of the faults are its own.
-    pub locked: bool,
-    /// One for each phase of the plan.
-    pub phases: Vec<PhaseCost>,
-    /// Mapped pages, counted from the beginning of the mapping; empty if not asked for.
-    pub mapped: PageSet,
-}
-
 /// What came out of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {

@@ -9,9 +9,13 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use filemap_job::program::{Fadvise, Madvise, Rounds, StepOf};
+use filemap_core::units::PageCount;
+use filemap_job::program::{
+    Fadvise, Madvise, NamedMapping, ProgramStep, ProgramThread, Rounds, StepOf,
+};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
+use super::access::{Access, accesses};
 use super::busy::Busy;
 use super::deadline::Deadline;
 use super::files::Files;
@@ -21,10 +25,9 @@ use super::mapping::{self, Mapped};
 use super::meeting::Meeting;
 use super::meter::Meter;
 use super::populate::{self, Populated};
-use super::process::{Area, Process};
+use super::process::{Process, longest_read};
 use super::settle::{NewReads, Settle};
-use super::step::{Step, ThreadPlan};
-use super::{Access, Left, PhaseCost};
+use super::{Left, PhaseCost};
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
 
@@ -42,7 +45,10 @@ pub(super) struct Shared<'a> {
 /// A thread with everything that its steps need, already in memory.
 pub(super) struct Thread<'a> {
     pub(super) number: usize,
-    plan: &'a ThreadPlan,
+    plan: &'a ProgramThread,
+    begins_ns: u64,
+    /// Those of each step, in order.
+    accesses: Vec<Vec<Access>>,
     /// The steps that wait for other threads, as far as they are to come.
     after: &'a [(usize, Vec<StepOf>)],
     fork_stack: Option<ForkStack>,
@@ -62,11 +68,9 @@ impl<'a> Thread<'a> {
     pub(super) fn prepare(process: &'a Process, number: usize) -> Result<Self, Error> {
         let plan = &process.threads[number];
         let steps = &plan.steps;
-        let reads = steps.iter().flat_map(Step::accesses).map(|access| match access {
-            Access::Read { bytes, .. } => *bytes,
-            _ => 0,
-        });
-        let mut buffer = vec![1; reads.max().unwrap_or(0) as usize];
+        let accesses = steps.iter().map(|step| accesses(&process.mappings, step)).collect();
+        let longest = steps.iter().map(longest_read).max().unwrap_or(0);
+        let mut buffer = vec![1; longest as usize];
         let mut meter = Meter::open();
         warm_up(&mut meter, &mut buffer, process)?;
         let counted = steps.len().saturating_mul(process.files.len());
@@ -75,15 +79,17 @@ impl<'a> Thread<'a> {
         // Ones are written, so that the memory is there; zeros would not be.
         let mut costs = vec![PhaseCost { minor: 1, ..PhaseCost::default() }; steps.len()];
         costs.fill(PhaseCost { read_bytes: Some(0), dropped: Some(0), ..PhaseCost::default() });
-        let fork_stack = steps.contains(&Step::Fork).then(ForkStack::new).transpose()?;
+        let fork_stack = steps.contains(&ProgramStep::Fork).then(ForkStack::new).transpose()?;
         Ok(Thread {
             number,
             plan,
+            begins_ns: plan.begins_ns(number, process.seed),
+            accesses,
             after: &plan.after,
             fork_stack,
             deadline: Deadline::NEVER,
             meter,
-            busy: Busy::new(steps.iter().any(Step::thinks)),
+            busy: Busy::new(steps.iter().any(|step| step.think_ns() > 0)),
             buffer,
             costs,
             counts_left: is_alone && takes_each_once && counted <= MAX_COUNTED,
@@ -97,8 +103,10 @@ impl<'a> Thread<'a> {
     pub(super) fn watch(&mut self, shared: &Shared) -> Result<(), Error> {
         for step in &self.plan.steps {
             let open = match step {
-                Step::Accesses { open, .. } | Step::Fadvise { open, .. } => *open,
-                Step::Madvise { mapping, .. } => shared.process.mappings[*mapping].open,
+                ProgramStep::Read { open, .. } | ProgramStep::Fadvise { open, .. } => *open,
+                ProgramStep::Touch { mapping, .. } | ProgramStep::Madvise { mapping, .. } => {
+                    shared.process.mappings[*mapping].open
+                }
                 _ => continue,
             };
             let file = shared.process.opens[open];
@@ -111,7 +119,7 @@ impl<'a> Thread<'a> {
 
     /// Takes its steps, as often as it is to. Returns how often that was, and what each cost.
     pub(super) fn run(mut self, shared: &Shared) -> Result<(u64, Vec<PhaseCost>), Error> {
-        sleep(Duration::from_nanos(self.plan.begins_ns));
+        sleep(Duration::from_nanos(self.begins_ns));
         if let Rounds::For(ns) = self.plan.rounds {
             self.deadline = Deadline::after(Duration::from_nanos(ns));
         }
@@ -135,14 +143,14 @@ impl<'a> Thread<'a> {
                 self.after = rest;
             }
             let sleep_is_cut = self.cuts_sleep(step);
-            let mut cost = self.step(step, shared)?;
+            let mut cost = self.step(at, shared)?;
             order.done(self.number);
             if self.counts_left {
                 let stat = shared.files.cached();
                 cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
             }
             self.costs[at] = self.costs[at].and(cost);
-            if sleep_is_cut || cost.accesses < step.accesses().len() as u64 {
+            if sleep_is_cut || cost.accesses < self.accesses[at].len() as u64 {
                 return Ok(false);
             }
         }
@@ -150,39 +158,40 @@ impl<'a> Thread<'a> {
     }
 
     /// Whether `step` sleeps for longer than the thread's time lasts.
-    fn cuts_sleep(&self, step: &Step) -> bool {
-        let Step::Sleep(ns) = step else { return false };
+    fn cuts_sleep(&self, step: &ProgramStep) -> bool {
+        let ProgramStep::Sleep { ns } = step else { return false };
         let asked = Duration::from_nanos(*ns);
         self.deadline.within(asked) < asked
     }
 
-    fn step(&mut self, step: &Step, shared: &Shared) -> Result<PhaseCost, Error> {
+    /// Takes step number `at`.
+    fn step(&mut self, at: usize, shared: &Shared) -> Result<PhaseCost, Error> {
         let Shared { process, files, mapped, meeting } = shared;
         let deadline = self.deadline;
-        match step {
-            Step::Map(number) => {
-                let open = process.mappings[*number].open;
-                self.meter.phase(|| mapped[*number].map(files.of(open), files.path(open)))
+        match &self.plan.steps[at] {
+            ProgramStep::Map { mapping } => {
+                let open = process.mappings[*mapping].open;
+                self.meter.phase(|| mapped[*mapping].map(files.of(open), files.path(open)))
             }
-            Step::Unmap(number) => self.meter.phase(|| mapped[*number].unmap()),
-            Step::Mprotect { mapping, protection, first, pages } => {
+            ProgramStep::Unmap { mapping } => self.meter.phase(|| mapped[*mapping].unmap()),
+            ProgramStep::Mprotect { mapping, protection, first, pages } => {
                 self.meter.phase(|| mapped[*mapping].protect(*protection, *first, *pages))
             }
-            Step::Fork => {
+            ProgramStep::Fork => {
                 let stack = self.fork_stack.as_ref().expect("a thread that forks has one");
                 self.meter.phase(|| stack.fork())
             }
-            Step::Barrier(number) => self.meter.phase(|| {
-                meeting.barriers.wait(*number);
+            ProgramStep::Barrier { barrier } => self.meter.phase(|| {
+                meeting.barriers.wait(*barrier);
                 Ok(())
             }),
-            Step::Sleep(ns) => self.meter.phase(|| {
+            ProgramStep::Sleep { ns } => self.meter.phase(|| {
                 sleep(deadline.within(Duration::from_nanos(*ns)));
                 Ok(())
             }),
-            Step::Madvise { mapping, advice, first, pages } => {
+            ProgramStep::Madvise { mapping, advice, first, pages } => {
                 let of = &process.mappings[*mapping];
-                let (file, page) = (process.opens[of.open], of.offset + *first);
+                let (file, page) = (process.opens[of.open], of.mapping.offset + *first);
                 if *advice == Madvise::PopulateRead {
                     let opened = files.of(of.open);
                     let part =
@@ -196,7 +205,7 @@ impl<'a> Thread<'a> {
                 self.settle(file, page.0, pages.0)?;
                 Ok(cost)
             }
-            Step::Fadvise { open, advice, offset_bytes, len_bytes } => {
+            ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
                 let (file, offset) = (files.of(*open), *offset_bytes);
                 let cached = |drops: bool| {
                     CacheStat::of(file, ..).ok().filter(|_| drops).map(|stat| stat.cached)
@@ -209,23 +218,26 @@ impl<'a> Thread<'a> {
                 self.settle(process.opens[*open], page, pages.unwrap_or(u64::MAX))?;
                 Ok(cost)
             }
-            Step::Accesses { open, mapping, accesses, think_ns } => {
-                let mapping = mapping.map(|number| &mapped[number]);
-                let think = Duration::from_nanos(*think_ns);
-                self.access((process.opens[*open], files.of(*open)), mapping, accesses, think)
+            ProgramStep::Touch { mapping, .. } => {
+                let open = process.mappings[*mapping].open;
+                self.access((process.opens[open], files.of(open)), Some(&mapped[*mapping]), at)
+            }
+            ProgramStep::Read { open, .. } => {
+                self.access((process.opens[*open], files.of(*open)), None, at)
             }
         }
     }
 
-    /// Makes accesses to `file`, which has a number, and thinks after each.
+    /// Makes the accesses of step number `at` to `file`, which has a number, and thinks after each.
     fn access(
         &mut self,
         (number, file): (usize, &File),
         mapping: Option<&Mapped>,
-        accesses: &[Access],
-        think: Duration,
+        at: usize,
     ) -> Result<PhaseCost, Error> {
-        let Thread { meter, busy, buffer, asked, settles, is_alone, deadline, .. } = self;
+        let think = Duration::from_nanos(self.plan.steps[at].think_ns());
+        let Thread { meter, busy, buffer, asked, settles, is_alone, deadline, accesses, .. } = self;
+        let accesses = &accesses[at];
         let mut made = 0;
         let cost = match settles.get_mut(&number) {
             None => meter.phase(|| {
@@ -326,9 +338,10 @@ fn perform(
 fn warm_up(meter: &mut Meter, buffer: &mut [u8], process: &Process) -> Result<(), Error> {
     let path = Path::new("/dev/zero");
     let zero = File::open(path).map_err(|error| Error::os("open", path, error))?;
-    let calls = process.accesses().any(|access| matches!(access, Access::Call(_)));
-    let area = Area::of_one_page(calls);
-    let mapped = mapping::anonymous(&area)?;
+    let calls = process.calls();
+    let mut page = NamedMapping::of_first(PageCount(1));
+    (page.mapping.private, page.mapping.exec) = (true, calls);
+    let mapped = mapping::anonymous(&page)?;
     let read = Access::Read { offset: 0, bytes: buffer.len().min(1) as u64 };
     let page = Default::default();
     for _ in 0..2 {

@@ -105,32 +105,39 @@ mod tests {
 
     use filemap_core::address::vma::Advice;
     use filemap_core::units::{PageCount, PageIndex};
-    use filemap_job::program::{Fadvise, Madvise, Rounds, StepOf};
+    use filemap_job::program::{
+        Fadvise, Madvise, NamedMapping, ProgramStep, ProgramThread, Rounds, StepOf,
+    };
+    use filemap_job::{Pattern, Phase, Workload};
 
-    use super::super::access::Access;
-    use super::super::process::{Area, Process};
-    use super::super::step::{Step, ThreadPlan};
+    use super::super::process::Process;
     use super::*;
 
     fn process() -> Process {
-        let area = Area { advice: Advice::HUGEPAGE, ..Area::of_one_page(true) };
-        let accesses = vec![
-            Access::Touch(PageIndex(7)),
-            Access::Read { offset: 1 << 40, bytes: 4096 },
-            Access::Call(PageIndex(u64::MAX)),
-        ];
+        let mut mapping = NamedMapping::of_first(PageCount(9));
+        (mapping.mapping.advice, mapping.mapping.offset) = (Advice::HUGEPAGE, PageIndex(1 << 40));
         let (first, pages) = (PageCount(3), PageCount(4));
+        let pattern = Pattern::Generated(Workload::ReadRandom);
+        let accesses = Phase { pattern, accesses: 7, seed: u64::MAX, bs_bytes: 4096 };
+        let (offset_bytes, len_bytes) = (1 << 40, 1 << 20);
         let steps = vec![
-            Step::Accesses { open: 1, mapping: None, accesses, think_ns: 5 },
-            Step::Madvise { mapping: 1, advice: Madvise::PopulateRead, first, pages },
-            Step::Fadvise { open: 2, advice: Fadvise::NoReuse, offset_bytes: 0, len_bytes: None },
+            ProgramStep::touch(0, vec![7, u64::MAX]),
+            ProgramStep::Read { open: 1, offset_bytes, len_bytes, accesses, think_ns: 5 },
+            ProgramStep::Madvise { mapping: 1, advice: Madvise::PopulateRead, first, pages },
+            ProgramStep::Fadvise {
+                open: 2,
+                advice: Fadvise::NoReuse,
+                offset_bytes: 0,
+                len_bytes: None,
+            },
         ];
         let after = vec![(1, vec![StepOf { thread: 0, step: 3 }])];
+        let thread = ProgramThread { rounds: Rounds::For(5), after, ..ProgramThread::once(steps) };
         Process {
             files: vec![OsString::from_vec(vec![b'/', 0xff, b' ']).into(), "c".into()],
             opens: vec![0, 1, 0],
-            mappings: vec![area],
-            threads: vec![ThreadPlan { rounds: Rounds::For(5), after, ..ThreadPlan::once(steps) }],
+            mappings: vec![mapping],
+            threads: vec![thread],
             barriers: vec![2, 9],
             cpus: Some(2),
             ..Process::default()

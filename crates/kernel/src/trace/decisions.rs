@@ -6,12 +6,13 @@ use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::fault::lock;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
-use filemap_job::Seen;
+use filemap_job::program::NamedMapping;
+use filemap_job::{Seen, Segment};
 
 use super::event::{Event, Tracepoint};
 use super::runs::Run;
 use crate::page_size;
-use crate::probe::{Area, Process, Segment};
+use crate::probe::Process;
 
 /// The thread under the trace, and what decides why the kernel does what it does for it.
 #[derive(Clone, Copy)]
@@ -36,7 +37,7 @@ pub(super) fn decisions(events: impl Iterator<Item = Event>, child: &Child) -> V
     let mut reader = Reader {
         child,
         area,
-        executable: area.is_some_and(|area| area.executable),
+        executable: area.is_some_and(|area| area.mapping.exec),
         fault: None,
         looked_up: None,
         found: None,
@@ -57,7 +58,7 @@ pub(super) fn decisions(events: impl Iterator<Item = Event>, child: &Child) -> V
 struct Reader<'a> {
     child: &'a Child<'a>,
     /// The mapping of the last fault; before the first, the first mapping.
-    area: Option<&'a Area>,
+    area: Option<&'a NamedMapping>,
     /// Whether the last fault was on executable pages.
     executable: bool,
     /// File and page of the fault at hand.
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
 
     /// Why a fault that missed asks for a window of this order, unless it is of a stream.
     fn cause_of_miss(&self, order: Order) -> Cause {
-        let huge = self.area.is_some_and(|area| area.advice.is_huge());
+        let huge = self.area.is_some_and(|area| area.mapping.advice.is_huge());
         if huge && order == self.child.pmd_order {
             Cause::HugePage
         } else if self.executable && self.child.rules.executable_readahead {
@@ -227,7 +228,7 @@ impl<'a> Reader<'a> {
                 }
                 (_, Some((_, index))) if run.holds_any(index, index) => {
                     self.missed();
-                    match self.area.is_some_and(|area| area.advice.is_sequential()) {
+                    match self.area.is_some_and(|area| area.mapping.advice.is_sequential()) {
                         _ if run.pages == PageCount(1) => {
                             Decision::NoReadahead { index, mmap_miss: 0 }
                         }
@@ -281,13 +282,14 @@ fn readahead(
 }
 
 /// Whether page `page` of a mapping is mapped executable.
-fn is_executable(area: &Area, page: PageIndex) -> bool {
+fn is_executable(area: &NamedMapping, page: PageIndex) -> bool {
     let holds = |part: &&Segment| (part.start.0..part.start.0 + part.pages.0).contains(&page.0);
     match area.segments.iter().find(holds) {
         Some(segment) => segment.executable,
         None => {
-            let of_piece = area.split.map(|split| split.makes_executable(page.0 / split.pages.0));
-            area.executable || of_piece.unwrap_or(false)
+            let split = area.mapping.effective_split();
+            let of_piece = split.map(|split| split.makes_executable(page.0 / split.pages.0));
+            area.mapping.exec || of_piece.unwrap_or(false)
         }
     }
 }

@@ -198,7 +198,7 @@ impl Observer {
         inodes: &[Inode],
         expected: u64,
     ) -> Result<Recording, Error> {
-        let probe = Probe::start_process(process)?;
+        let probe = Probe::start(process)?;
         let pid = probe.pid();
         let seen = self.seen();
         let trace = self.trace(inodes, expected)?;
@@ -214,7 +214,7 @@ impl Observer {
         }
         let warm_at_ns = (cached > 0).then(now_ns);
         let addresses = probe.addresses().to_vec();
-        let ended = probe.run_process();
+        let ended = probe.run();
         let mut events = PackedEvents::default();
         trace.stop(|event| events.push(&event))?;
         let ended = ended?;

@@ -5,17 +5,18 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use filemap_core::address::vma::Advice;
 use filemap_kernel::cgroup::{CgroupLimits, MemoryCgroup, Version};
 use filemap_kernel::cold::drop_file;
 
 use filemap_kernel::journal::{Journal, recover};
 use filemap_kernel::page_size;
-use filemap_kernel::probe::{Advice, Probe};
+use filemap_kernel::probe::Probe;
 use filemap_kernel::residency::CacheStat;
 use filemap_kernel::scratch::{Filesystem, Room, Scratch};
 use filemap_kernel::trace::{Inode, Trace, TraceFs, Tracepoint};
 
-use crate::probing::{plan, touch};
+use crate::probing::{process, touch};
 use crate::skip::skip;
 use crate::tracing::{trace, tracefs};
 use crate::{Bench, HOLD};
@@ -40,7 +41,7 @@ pub(crate) fn scratch(bench: &Bench) {
         let root = scratch.root().to_owned();
         let path = root.join("file");
         fs::write(&path, vec![3; 32 << 20]).unwrap();
-        let seen = trace(bench, &tracefs, &plan(&path, 2048, touch([1000])));
+        let seen = trace(bench, &tracefs, &process(&path, 2048, vec![touch([1000])]));
         let pages = kib * 1024 / page_size();
         let added: Vec<u64> = seen
             .iter()
@@ -83,14 +84,14 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
         Err(error) => return skip(error),
     };
     let (path, _guard) = bench.file("limited", 8192);
-    let mut plan = plan(&path, 8192, touch((0..8192).rev()));
-    plan.mapping.advice = Advice::RANDOM;
-    plan.settle = false;
-    let probe = Probe::start(&plan).unwrap();
+    let mut process = process(&path, 8192, vec![touch((0..8192).rev())]);
+    process.mappings[0].mapping.advice = Advice::RANDOM;
+    process.settle = false;
+    let probe = Probe::start(&process).unwrap();
     cgroup.add(probe.pid()).unwrap();
     drop_file(&path).unwrap();
-    let outcome = probe.run().unwrap();
-    assert_eq!(outcome.phases[0].major, 8192);
+    let ended = probe.run().unwrap();
+    assert_eq!(ended.threads[0].steps[0].major, 8192);
     let stat = CacheStat::of(&File::open(&path).unwrap(), ..).unwrap();
     assert!(stat.cached * page_size() <= 16 << 20, "{stat:?}");
     assert_eq!(stat.cached + stat.evicted, 8192, "{stat:?}");

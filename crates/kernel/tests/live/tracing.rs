@@ -2,24 +2,26 @@
 
 use std::fs;
 
+use filemap_core::address::vma::Advice;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::Seen;
 use filemap_kernel::cold::drop_file;
-use filemap_kernel::probe::{Access, Advice, Plan, Probe};
+use filemap_kernel::probe::{Probe, Process};
 use filemap_kernel::trace::{Event, Inode, Trace, TraceFs, Tracepoint};
 use filemap_kernel::{Error, page_size};
 
 use crate::Bench;
-use crate::probing::{plan, touch};
+use crate::probing::{process, read, touch};
 use crate::skip::skip;
 
-/// Runs a plan on a cold file under a trace: what the child did, without other addresses' faults.
-pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, plan: &Plan) -> Vec<Tracepoint> {
-    let file = Inode::of(&fs::metadata(&plan.path).unwrap());
+/// Runs a process on a cold file under a trace: what the child did, without the faults of other
+/// addresses.
+pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, process: &Process) -> Vec<Tracepoint> {
+    let file = Inode::of(&fs::metadata(&process.files[0]).unwrap());
     let trace = Trace::create(tracefs, &bench.journal, &[file], 20_000).unwrap();
-    let probe = Probe::start(plan).unwrap();
+    let probe = Probe::start(process).unwrap();
     let pid = probe.pid();
-    drop_file(&plan.path).unwrap();
+    drop_file(&process.files[0]).unwrap();
     trace.start().unwrap();
     probe.run().unwrap();
     let mut events = Vec::new();
@@ -48,8 +50,8 @@ pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
 pub(crate) fn traced(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
     let (path, _guard) = bench.file("traced", 4096);
-    let mut plan = plan(&path, 4096, touch([2000, 2001, 2000 + 16]));
-    let seen = trace(bench, &tracefs, &plan);
+    let mut process = process(&path, 4096, vec![touch([2000, 2001, 2000 + 16])]);
+    let seen = trace(bench, &tracefs, &process);
     let window = seen.iter().find_map(|seen| match *seen {
         Tracepoint::Window { start, order, size, async_size, ra_pages } => {
             Some((start.0, order, size, async_size, ra_pages))
@@ -66,8 +68,8 @@ pub(crate) fn traced(bench: &Bench) {
         |from: u64| Tracepoint::MapPages { from: PageIndex(from), last: PageIndex(from + 15) };
     assert_eq!(seen[seen.len() - 2..], [around(2000), around(2016)]);
 
-    plan.phases = vec![vec![Access::Read { offset: 0, bytes: page_size() }]];
-    let seen = trace(bench, &tracefs, &plan);
+    process.threads[0].steps = vec![read(0, page_size(), 1)];
+    let seen = trace(bench, &tracefs, &process);
     match seen[0] {
         Tracepoint::SyncReadahead(found) => {
             assert_eq!((found.index, found.req), (PageIndex(0), PageCount(1)));
@@ -82,10 +84,10 @@ pub(crate) fn overflow(bench: &Bench) {
     let (path, _guard) = bench.file("overflow", 32768);
     let file = Inode::of(&fs::metadata(&path).unwrap());
     let trace = Trace::create(&tracefs, &bench.journal, &[file], 1).unwrap();
-    let mut plan = plan(&path, 32768, touch(0..32768));
-    plan.mapping.advice = Advice::RANDOM;
-    plan.settle = false;
-    let probe = Probe::start(&plan).unwrap();
+    let mut process = process(&path, 32768, vec![touch(0..32768)]);
+    process.mappings[0].mapping.advice = Advice::RANDOM;
+    process.settle = false;
+    let probe = Probe::start(&process).unwrap();
     drop_file(&path).unwrap();
     trace.start().unwrap();
     probe.run().unwrap();

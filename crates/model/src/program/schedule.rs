@@ -23,8 +23,9 @@ pub fn run<'p, C: PageCache, L: Log>(
 ) -> Result<Vec<Cursor<'p>>, Stopped> {
     let program = running.program;
     let threads = program.threads.iter().enumerate();
-    let threads =
-        threads.map(|(number, thread)| Cursor::new(number, thread, program.begins_ns(number)));
+    let threads = threads.map(|(number, thread)| {
+        Cursor::new(number, thread, thread.begins_ns(number, program.seed))
+    });
     let mut cursors: Vec<_> = threads.collect();
     let cpus = program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
     let mut schedule = Schedule::new(cursors.len(), cpus, running.world.profile);
