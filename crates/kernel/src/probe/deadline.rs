@@ -1,10 +1,13 @@
 //! The end of a thread's time.
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
-/// When the time of a thread is over, if that has an end. Looking at the clock takes a few
-/// nanoseconds, as it is that of the last timer tick.
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::clock::now_ns;
+
+/// When the time of a thread is over, if that has an end. Whether it is over is looked up in the
+/// clock of the last timer tick, which takes a few nanoseconds: a thread ends up to a tick late.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Option<Duration>);
 
@@ -12,9 +15,9 @@ impl Deadline {
     /// Never.
     pub(super) const NEVER: Deadline = Deadline(None);
 
-    /// So long from now.
+    /// So long from now, by the clock that is exact: no thread ends early.
     pub(super) fn after(time: Duration) -> Deadline {
-        Deadline(Some(now() + time))
+        Deadline(Some(Duration::from_nanos(now_ns()) + time))
     }
 
     /// Whether it is over.
@@ -33,6 +36,7 @@ impl Deadline {
     }
 }
 
+/// The time of the last tick.
 fn now() -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
     Duration::new(tv_sec as u64, tv_nsec as u32)

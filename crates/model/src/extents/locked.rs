@@ -5,14 +5,18 @@ use std::collections::VecDeque;
 use filemap_core::cache::{WORD_PAGES, word_mask};
 use filemap_core::units::PageIndex;
 
-/// Runs of locked pages, no two of which overlap. Most often there are one or two. A window that
-/// meets cached pages again and again is thousands of runs, so that looking one up must not cost
-/// by their number.
+use super::file::locate;
+
+/// Runs of locked pages, no two of which overlap, file by file. Most files have one or two. A window
+/// that meets cached pages again and again is thousands of runs, and hundreds of files can have one
+/// each, so that looking one up must not cost by their number.
 #[derive(Debug)]
 pub struct Locked {
-    /// Each run's first page and the one behind it, in the order of pages. They are added and
-    /// removed near the ends, so that few have to move.
-    runs: VecDeque<(u64, u64)>,
+    /// Of each file, up to the last that ever had any: each run's first page and the one behind it,
+    /// in the order of pages. They are added and removed near the ends, so that few have to move.
+    files: Vec<VecDeque<(u64, u64)>>,
+    /// Files with any.
+    count: usize,
     /// No locked page lies before the first of these or from the second on; most pages that are
     /// asked for do.
     span: (u64, u64),
@@ -23,57 +27,75 @@ const NOTHING: (u64, u64) = (u64::MAX, 0);
 
 impl Default for Locked {
     fn default() -> Self {
-        Locked { runs: VecDeque::new(), span: NOTHING }
+        Locked { files: Vec::new(), count: 0, span: NOTHING }
     }
 }
 
 impl Locked {
-    /// Locks the pages `from..end`, none of which is locked.
+    /// Locks the pages `from..end` of a file, none of which is locked.
     pub fn insert(&mut self, from: u64, end: u64) {
-        let place = if self.span.1 <= from { self.runs.len() } else { self.behind(from) };
+        let file = file_of(from);
+        if file >= self.files.len() {
+            self.files.resize_with(file + 1, VecDeque::new);
+        }
+        let runs = &mut self.files[file];
+        self.count += usize::from(runs.is_empty());
         self.span = (self.span.0.min(from), self.span.1.max(end));
+        let is_last = runs.back().is_none_or(|last| last.1 <= from);
+        let place = if is_last { runs.len() } else { behind(runs, from) };
         // What one request reads is one run.
         if let Some(before) = place.checked_sub(1)
-            && self.runs[before].1 == from
+            && runs[before].1 == from
         {
-            self.runs[before].1 = end;
-        } else if place == self.runs.len() {
-            self.runs.push_back((from, end));
+            runs[before].1 = end;
+        } else if place == runs.len() {
+            runs.push_back((from, end));
         } else {
-            self.runs.insert(place, (from, end));
+            runs.insert(place, (from, end));
         }
     }
 
     /// Unlocks the pages `from..end` of one run.
     pub fn remove(&mut self, from: u64, end: u64) {
-        let place = if self.span.0 == from { 0 } else { self.behind(from) };
-        let run = &mut self.runs[place];
+        let runs = &mut self.files[file_of(from)];
+        let is_first = runs.front().is_some_and(|first| first.0 == from);
+        let place = if is_first { 0 } else { behind(runs, from) };
+        let run = &mut runs[place];
         debug_assert!(run.0 <= from && end <= run.1, "the pages are locked");
         match (run.0 < from, end < run.1) {
             (false, true) => run.0 = end,
             (true, false) => run.1 = from,
             (true, true) => {
                 let last = std::mem::replace(&mut run.1, from);
-                self.runs.insert(place + 1, (end, last));
+                runs.insert(place + 1, (end, last));
             }
-            (false, false) if place == 0 => drop(self.runs.pop_front()),
-            (false, false) => drop(self.runs.remove(place)),
+            (false, false) if place == 0 => drop(runs.pop_front()),
+            (false, false) => drop(runs.remove(place)),
         }
-        self.span = match (self.runs.front(), self.runs.back()) {
-            (Some(first), Some(last)) => (first.0, last.1),
-            _ => NOTHING,
+        self.count -= usize::from(runs.is_empty());
+        self.span = match (self.count, runs.front(), runs.back()) {
+            (0, ..) => NOTHING,
+            (1, Some(first), Some(last)) => (first.0, last.1),
+            _ => self.span,
         };
     }
 
-    /// The place of the first run that ends behind `page`.
-    fn behind(&self, page: u64) -> usize {
-        self.runs.partition_point(|run| run.1 <= page)
+    /// The runs of the file that `page` belongs to.
+    fn runs(&self, page: u64) -> Option<&VecDeque<(u64, u64)>> {
+        self.files.get(file_of(page))
+    }
+
+    /// The first run that ends behind `page`, of its file.
+    fn run(&self, page: u64) -> Option<(u64, u64)> {
+        let runs = self.runs(page)?;
+        let first = *runs.front()?;
+        if page < first.1 { Some(first) } else { runs.get(behind(runs, page)).copied() }
     }
 
     /// Whether any of the pages `from..end` is locked.
     #[inline]
     pub fn any(&self, from: u64, end: u64) -> bool {
-        self.is_near(from, end) && (self.runs.len() == 1 || self.holds_any(from, end))
+        self.is_near(from, end) && self.holds_any(from, end)
     }
 
     /// The first of the pages `from..end` that is locked, or `end`.
@@ -84,13 +106,12 @@ impl Locked {
 
     #[inline(never)]
     fn next_of_some(&self, from: u64, end: u64) -> u64 {
-        let run = self.runs.get(self.behind(from));
-        run.map_or(end, |run| run.0.clamp(from, end))
+        self.run(from).map_or(end, |run| run.0.clamp(from, end))
     }
 
     /// The page behind the run of locked pages that `page` is in, which is locked.
     pub fn run_end(&self, page: u64) -> u64 {
-        self.runs[self.behind(page)].1
+        self.run(page).expect("the page is locked").1
     }
 
     /// The locked pages of `word`.
@@ -108,12 +129,22 @@ impl Locked {
     // Most calls do not come this far, and stay small without it.
     #[inline(never)]
     fn holds_any(&self, from: u64, end: u64) -> bool {
-        self.runs.get(self.behind(from)).is_some_and(|run| run.0 < end)
+        self.run(from).is_some_and(|run| run.0 < end)
     }
 
     #[inline(never)]
     fn mask_of(&self, word: u64, first: u64, end: u64) -> u64 {
-        let runs = self.runs.range(self.behind(first)..).take_while(|run| run.0 < end);
+        let Some(of_file) = self.runs(first) else { return 0 };
+        let runs = of_file.range(behind(of_file, first)..).take_while(|run| run.0 < end);
         runs.fold(0, |mask, run| mask | word_mask(word, PageIndex(run.0), PageIndex(run.1)))
     }
+}
+
+/// The place of the first of `runs` that ends behind `page`.
+fn behind(runs: &VecDeque<(u64, u64)>, page: u64) -> usize {
+    runs.partition_point(|run| run.1 <= page)
+}
+
+fn file_of(page: u64) -> usize {
+    locate(page).0.number()
 }
