@@ -7,9 +7,9 @@ use filemap_core::units::PageIndex;
 
 use super::file::locate;
 
-/// Runs of locked pages, no two of which overlap, file by file. Most files have one or two. A window
-/// that meets cached pages again and again is thousands of runs, and hundreds of files can have one
-/// each, so that looking one up must not cost by their number.
+/// Runs of locked pages, no two of which overlap, file by file. Most files have one or two. A
+/// window that meets cached pages again and again is thousands of runs, and hundreds of files can
+/// have one each, so that looking one up must not cost by their number.
 #[derive(Debug)]
 pub struct Locked {
     /// Of each file, up to the last that ever had any: each run's first page and the one behind it,

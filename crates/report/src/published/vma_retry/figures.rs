@@ -15,6 +15,11 @@ const MISSES_WITH_SERIES: f64 = 3.0;
 /// Between which drops a round lie without the series.
 const DROPS: (f64, f64) = (35.0, 50.0);
 
+/// Between which rounds a second lie without the series, and with it: within a factor of 1.5 of the
+/// least and the most that were published.
+const ROUNDS_S: (f64, f64) = (25.0, 59.0);
+const ROUNDS_S_WITH_SERIES: (f64, f64) = (40.0, 136.0);
+
 /// Fewer seeds decide nothing: runs of the job differ.
 pub(super) const LEAST_SEEDS: usize = 5;
 
@@ -146,7 +151,9 @@ impl Beside {
             (What::Misses, false) => Some(MISSES),
             (What::Misses, true) => Some((0.0, MISSES_WITH_SERIES)),
             (What::DropsPerRound, false) => Some(DROPS),
-            (What::DropsPerRound, true) | (What::RoundsS, _) => None,
+            (What::RoundsS, false) => Some(ROUNDS_S),
+            (What::RoundsS, true) => Some(ROUNDS_S_WITH_SERIES),
+            (What::DropsPerRound, true) => None,
         }
     }
 

@@ -116,7 +116,7 @@ impl VmaRetry {
         let paragraph = |text: String| Part::Paragraph(text);
         parts.push(paragraph(notes::form(&self.form, self.seeds.len())));
         parts.push(paragraph(notes::inferred(&of(Kind::ReadAhead), pages)));
-        parts.push(paragraph(notes::cpus(&self.form, pages, &self.simulation.costs)));
+        parts.push(paragraph(notes::evicting(&self.form, pages, &self.simulation.costs)));
         parts.extend(tables::rows(job).map(Part::Table));
         parts.push(Part::Table(tables::judged(beside)));
         parts.push(paragraph(notes::verdicts(beside)));

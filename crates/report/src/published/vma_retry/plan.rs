@@ -10,13 +10,7 @@ const HIGH_PAGES: u64 = 1 << 18;
 const MAX_PAGES: u64 = (12 << 18) / 10;
 
 /// CPUs of the published machine.
-pub(super) const PUBLISHED_CPUS: u64 = 256;
-
-/// CPUs that the model gives the job. The number is assumed, and was chosen together with what it
-/// costs to evict a page so that the published figures come out. That it is smaller is likely: the
-/// CPUs of the published machine wait for much that the model does not have, such as the lock of
-/// the reclaim lists and each other's TLB flushes, so that fewer of them get on at a time.
-pub(super) const CPUS: u64 = 160;
+pub(super) const CPUS: u64 = 256;
 
 /// How long trials run, and which there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +37,7 @@ const FULL: Form = Form {
     job: 600,
     sweep: 120,
     experiments: 60,
-    read_ahead: &[32, 128, 256, 384, 512, 576, 640, 704, 768, 896, 1024],
+    read_ahead: &[32, 128, 256, 384, 480, 576, 640, 704, 768, 896, 1024],
     cpus: &[4, 8, 16, 32, 64, 96, 128, 160, 256, 512],
     threads: &[64, 125, 250, 500, 750, 1000],
     writers: &[0, 1, 2, 4, 8],
@@ -53,10 +47,10 @@ const FULL: Form = Form {
 
 /// About four minutes on two processors.
 const SHORT: Form = Form {
-    job: 12,
-    sweep: 8,
-    experiments: 8,
-    read_ahead: &[32, 256, 512, 640, 1024],
+    job: 40,
+    sweep: 30,
+    experiments: 30,
+    read_ahead: &[32, 256, 480, 640, 1024],
     cpus: &[8, 32, 128, 256],
     threads: &[64, 1000],
     writers: &[0, 2],
@@ -65,7 +59,7 @@ const SHORT: Form = Form {
 };
 
 /// The published job, and what the readahead size is inferred from.
-const BRIEF: Form = Form { read_ahead: &[256, 512, 1024], has_experiments: false, ..SHORT };
+const BRIEF: Form = Form { read_ahead: &[256, 480, 640], has_experiments: false, ..SHORT };
 
 /// The experiment with one large VMA is a smaller job: so many times fewer threads, CPUs and pages.
 pub(super) const SMALLER: u64 = 8;
@@ -149,14 +143,13 @@ impl Form {
         self.read_ahead.iter().map(of_size).collect()
     }
 
-    /// The size of the sweep whose drops per round without the series are nearest to those that
-    /// were published; of sizes with which the job goes on.
+    /// The size of the sweep whose misses without the series are nearest to those that were
+    /// published; of sizes with which the job goes on.
     pub(super) fn inferred(&self, seed: u64, known: &Trials) -> Option<u64> {
         let off = |experiment: &Experiment| {
             let run = known.find(&experiment.trials[0])?;
-            let drops = run.drops_per_round().filter(|_| !run.jams())?;
-            let off = (drops / published_drops_per_round()).ln().abs();
-            Some((off, experiment.trials[0].read_ahead_pages))
+            let off = (run.miss_percent() - published_miss_percent()).abs();
+            (!run.jams()).then_some((off, experiment.trials[0].read_ahead_pages))
         };
         let sweep = self.read_ahead_sweep(seed);
         let best = sweep.iter().filter_map(off).min_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -195,12 +188,12 @@ impl Form {
     }
 }
 
-/// Drops per round of the published baselines, on average.
-pub(super) fn published_drops_per_round() -> f64 {
+/// Misses of 100 drops of the published baselines, on average.
+pub(super) fn published_miss_percent() -> f64 {
     let rows = PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series());
-    let (drops, rounds) = rows
-        .fold((0, 0), |(drops, rounds), row| (drops + row.retry_mmap_drop, rounds + row.rounds));
-    drops as f64 / rounds as f64
+    let (sum, count) =
+        rows.fold((0.0, 0.0), |(sum, count), row| (sum + row.miss_drop_pct, count + 1.0));
+    sum / count
 }
 
 fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {

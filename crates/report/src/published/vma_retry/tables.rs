@@ -1,6 +1,6 @@
 //! The tables of the series.
 
-use super::figures::{Beside, Job, Variant, What};
+use super::figures::{Beside, Job, Variant};
 use super::plan::{COST_PERCENTS, Experiment, Kind, SMALLER};
 use super::trial::{TrialRun, Trials};
 use crate::published::data::PUBLISHED;
@@ -116,7 +116,7 @@ pub(super) fn judged(all: &[Beside]) -> Table {
             Column::right("model"),
             Column::left("verdict"),
         ],
-        rows: all.iter().filter(|beside| beside.what != What::RoundsS).map(row).collect(),
+        rows: all.iter().map(row).collect(),
     }
 }
 
