@@ -80,3 +80,20 @@ fn a_range_of_another_protection_is_a_vma_until_it_is_like_its_neighbours() {
     }
     assert!(done > 100_000, "{done}");
 }
+
+#[test]
+fn a_part_that_is_gone_lies_between_others() {
+    let mut mapping = Mapping::new(part(0, PAGES), None);
+    let gone = Change::Protection(Protection::Unmapped);
+    let around = |mapping: &Mapping, from: u64, end: u64| {
+        let (before, behind) = mapping.around(PageIndex(from), PageIndex(end));
+        (before.map(|page| page.0), behind.map(|page| page.0))
+    };
+    mapping.change(PageIndex(2), PageIndex(3), gone);
+    assert_eq!(around(&mapping, 2, 3), (Some(2), Some(3)));
+    mapping.change(PageIndex(3), PageIndex(4), gone);
+    assert_eq!(around(&mapping, 3, 4), (Some(2), Some(4)));
+    mapping.change(PageIndex(4), PageIndex(PAGES), gone);
+    assert_eq!(around(&mapping, 4, PAGES), (Some(2), None));
+    assert_eq!(vmas(&mapping), [(0, false), (2, false)]);
+}

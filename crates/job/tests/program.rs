@@ -456,3 +456,34 @@ fn segments_are_mapped_as_the_loader_maps_them() {
     refused(valid("", "workload = 'exec:cold'\naccesses = 1"), "code of others is not called");
     refused(phase(&format!("mapping = 'm'\n{touch}")), "set elf = true in the mapping's table");
 }
+
+#[test]
+fn parts_that_are_unmapped_are_used_no_more() {
+    let phases = |phases: &str| program(&format!("[[thread]]\nphase = [{phases}]\n"));
+    let part = "{ unmap = 'm', offset = '16k', len = '8k' }";
+    assert!(phases(&format!("{part}, {{ mapping = 'm', pages = [3, 6] }}")).is_ok());
+    let shown = phases(part).unwrap();
+    assert_eq!(shown.shown(shown.steps().next().unwrap()), "unmap m: of 8k from 16k");
+    // All of it can be taken away, and mapped again, as long as another step maps it at first.
+    let again = format!(
+        "{{ map = 'm' }}, {part}, {{ unmap = 'm' }}, {{ map = 'm' }}, {{ mapping = 'm', pages = [4] }}"
+    );
+    assert!(phases(&again).is_ok());
+    for (then, words) in [
+        ("{ mapping = 'm', pages = [3, 4] }", "page 4 of mapping 'm' was unmapped"),
+        ("{ mapping = 'm', workload = 'random', accesses = 1 }", "page 4 of mapping 'm' was"),
+        ("{ mapping = 'm', madvise = 'random' }", "page 4 of mapping 'm' was unmapped"),
+        ("{ mapping = 'm', mprotect = 'exec', offset = '20k', len = '4k' }", "page 5 of mapping"),
+        (part, "page 4 of mapping 'm' was unmapped"),
+        (
+            "{ unmap = 'm', offset = '0', len = '16k' }, { unmap = 'm', offset = '24k' }",
+            "nothing is left of it",
+        ),
+    ] {
+        refused(phases(&format!("{part}, {then}")), words);
+    }
+    refused(phases("{ unmap = 'm', offset = '2k' }"), "offset");
+    refused(phases("{ map = 'm', offset = '4k' }"), "one of");
+    let rounds = program(&format!("[[thread]]\nrepeat = 2\nphase = [{part}]\n"));
+    refused(rounds, "'m'");
+}

@@ -8,7 +8,7 @@ use filemap_core::fault::map;
 use filemap_core::lru::invalidate;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::{Request, forced};
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::{PageCount, PageIndex, Vpn};
 use filemap_job::program::{Fadvise, Madvise};
 
 use crate::open::OpenFile;
@@ -150,6 +150,27 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             if let Pause::Throttled(until_ns) = pause {
                 self.world.pass(until_ns.saturating_sub(self.world.now_ns()));
             }
+        }
+    }
+
+    /// Takes away the entries of the pages `from..end`, which are not mapped any more, and the
+    /// page-table pages that nothing else is mapped through.
+    pub fn unmap_part(
+        &mut self,
+        area: &mut Area,
+        (from, end): (PageIndex, PageIndex),
+        open: &OpenFile,
+    ) {
+        self.take_entries(area, from, end, open);
+        let (whole, entries) = (area.mapping.whole, open.limits.arch.pte_entries);
+        let (before, behind) = area.mapping.around(from, end);
+        let (mut first, mut last) =
+            (whole.vpn(from).0 / entries, whole.vpn(end).0.div_ceil(entries));
+        first += u64::from(before.is_some_and(|end| first * entries < whole.vpn(end).0));
+        last -= u64::from(behind.is_some_and(|from| last * entries > whole.vpn(from).0));
+        if first < last {
+            let pages = PageCount((last - first) * entries);
+            self.process.tables.remove(Vpn(first * entries), pages, entries);
         }
     }
 

@@ -179,6 +179,20 @@ impl Mapping {
         self.whole.executable = self.is_executable(protection);
     }
 
+    /// The pages around `from..end`, which are not mapped any more: where the part before them that
+    /// still is mapped ends, and where the one behind them begins.
+    pub fn around(
+        &self,
+        from: PageIndex,
+        end: PageIndex,
+    ) -> (Option<PageIndex>, Option<PageIndex>) {
+        let mapped = |piece: &&Piece| piece.protection != Protection::Unmapped;
+        let pieces = self.pieces.all();
+        let before = pieces.iter().rfind(|piece| piece.end() <= from && mapped(piece));
+        let behind = pieces.iter().find(|piece| piece.first >= end && mapped(piece));
+        (before.map(Piece::end), behind.map(|piece| piece.first))
+    }
+
     /// Gives advice for its pages `from..end`.
     pub fn advise(&mut self, from: PageIndex, end: PageIndex, flag: AdviceFlag) {
         self.change(from, end, Change::Advice(flag));

@@ -11,10 +11,12 @@ pub enum Protection {
     Write,
     /// To be executed as well, which it was not mapped for.
     Exec,
+    /// For nothing: it was taken away (`munmap(2)`).
+    Unmapped,
 }
 
 impl Protection {
-    /// Every one.
+    /// Every one that `mprotect(2)` can ask for.
     pub const ALL: [Protection; 3] = [Protection::AsMapped, Protection::Write, Protection::Exec];
 
     /// The name in job files and reports.
@@ -23,6 +25,7 @@ impl Protection {
             Protection::AsMapped => "as-mapped",
             Protection::Write => "write",
             Protection::Exec => "exec",
+            Protection::Unmapped => "unmapped",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Calls about a range as steps of a program: `madvise` and `mprotect` for one of a mapping,
-//! `fadvise` for one of a file.
+//! Calls about a range as steps of a program: `madvise`, `mprotect` and `munmap` for one of a
+//! mapping, `fadvise` for one of a file.
 
 use filemap_core::units::PageCount;
 
@@ -90,6 +90,13 @@ impl ThreadPhaseSpec {
             return Err(beyond(first + len - 1));
         }
         Ok((first, len))
+    }
+
+    /// The step of `unmap` for a mapping, or for a part of it.
+    pub(super) fn unmaps(&self, mapping: usize, program: &Program) -> Result<ProgramStep, Error> {
+        let (first, pages) = self.part(&program.mappings[mapping], program.page_size())?;
+        let (first, pages) = (PageCount(first), PageCount(pages));
+        Ok(ProgramStep::Unmap { mapping, first, pages })
     }
 
     /// The step of `mprotect` for a mapping.

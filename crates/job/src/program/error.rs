@@ -63,6 +63,26 @@ pub enum ProgramError {
         /// The thread.
         name: String,
     },
+    /// A step is about pages that were unmapped before it.
+    #[error(
+        "page {page} of mapping '{name}' was unmapped before; name pages that are still mapped, or \
+         unmap all of it and map it again"
+    )]
+    PartGone {
+        /// The first such page, counted from the mapping's first.
+        page: u64,
+        /// The mapping.
+        name: String,
+    },
+    /// Nothing is left of a mapping of which parts are unmapped.
+    #[error(
+        "mapping '{name}': with this part nothing is left of it; unmap all of it, without 'offset' \
+         and 'len'"
+    )]
+    LastPart {
+        /// The mapping.
+        name: String,
+    },
     /// A table that is there several times is named by threads that are not there as often.
     #[error(
         "'{name}' is of files with a count of {count}, and the thread that names it has {threads}; \

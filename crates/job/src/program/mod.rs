@@ -21,6 +21,7 @@ mod record;
 mod rounds;
 mod spec;
 mod step;
+mod there;
 mod threads;
 mod validate;
 
@@ -180,10 +181,14 @@ pub enum ProgramStep {
         /// The mapping, as an index.
         mapping: usize,
     },
-    /// `munmap(2)` of a mapping.
+    /// `munmap(2)` of a mapping, or of a part of it.
     Unmap {
         /// The mapping, as an index.
         mapping: usize,
+        /// Its first page, counted from the mapping's first.
+        first: PageCount,
+        /// Its pages: at least 1.
+        pages: PageCount,
     },
     /// Touches pages through a mapping.
     Touch {
@@ -372,7 +377,12 @@ impl Program {
         let open = |number: &usize| &self.spec.open[self.tables.opens[*number]].name;
         match step {
             ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
-            ProgramStep::Unmap { mapping: number } => format!("unmap {}", mapping(number)),
+            ProgramStep::Unmap { mapping: number, first, pages } => {
+                match self.part(*number, *first, *pages) {
+                    part if part.is_empty() => format!("unmap {}", mapping(number)),
+                    part => format!("unmap {}:{part}", mapping(number)),
+                }
+            }
             ProgramStep::Touch { mapping: number, accesses, access, .. } => {
                 let does = match access {
                     Access::Read => "touch",

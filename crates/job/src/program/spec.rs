@@ -132,7 +132,7 @@ pub struct ThreadPhaseSpec {
     /// The name of the mapping to be made, which is then not there from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
-    /// The name of the mapping to be taken away.
+    /// The name of the mapping to be taken away, or a part of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmap: Option<String>,
     /// The name of a barrier: it waits there until all threads have come that name it.
@@ -163,7 +163,7 @@ pub struct ThreadPhaseSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fadvise: Option<String>,
     /// Where in the open file the part begins that is read; where the part of a mapping or an open
-    /// file begins that advice or protection is for.
+    /// file begins that advice, protection or `unmap` is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<SizeText>,
     /// How long that part is.

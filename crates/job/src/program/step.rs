@@ -17,7 +17,7 @@ impl ProgramStep {
     /// The mapping that it is about.
     pub fn mapping(&self) -> Option<usize> {
         match self {
-            ProgramStep::Map { mapping } | ProgramStep::Unmap { mapping } => Some(*mapping),
+            ProgramStep::Map { mapping } | ProgramStep::Unmap { mapping, .. } => Some(*mapping),
             step => step.touched(),
         }
     }
@@ -73,7 +73,7 @@ impl Program {
     pub fn open_of(&self, step: &ProgramStep) -> Option<usize> {
         match step {
             ProgramStep::Map { mapping }
-            | ProgramStep::Unmap { mapping }
+            | ProgramStep::Unmap { mapping, .. }
             | ProgramStep::Madvise { mapping, .. }
             | ProgramStep::Mprotect { mapping, .. }
             | ProgramStep::Touch { mapping, .. } => Some(self.mappings[*mapping].open),

@@ -3,6 +3,7 @@
 use super::error::ProgramError;
 use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
+use super::there::There;
 use super::{Program, ProgramStep, ProgramThread, Rounds, after, barriers};
 use crate::Error;
 use crate::bounds::{MAX_PROCESSES, MAX_THREAD_PHASES, MAX_THREADS};
@@ -89,80 +90,9 @@ fn steps(
         let step = there
             .check_owner(thread, phase, mappings)
             .and_then(|()| phase.validate(opens, mappings, &there.mapped, program))
+            .and_then(|step| there.follow(&step, program).map(|()| step))
             .map_err(|error| Error::InPhase { number: number + 1, error: Box::new(error) })?;
-        match step {
-            ProgramStep::Map { mapping } => there.mapped[mapping] = true,
-            ProgramStep::Unmap { mapping } => there.mapped[mapping] = false,
-            ProgramStep::Touch { .. }
-            | ProgramStep::Read { .. }
-            | ProgramStep::Madvise { .. }
-            | ProgramStep::Mprotect { .. }
-            | ProgramStep::Fork
-            | ProgramStep::Barrier { .. }
-            | ProgramStep::Sleep { .. }
-            | ProgramStep::Fadvise { .. } => {}
-        }
         steps.push(step);
     }
     Ok(steps)
-}
-
-/// Which mappings are there, as steps are followed.
-struct There<'n> {
-    mapped: Vec<bool>,
-    /// The thread that makes a mapping or takes it away, and so the only one that may use it: the
-    /// order of steps of different threads is not known before they run.
-    owners: Vec<Option<usize>>,
-    threads: &'n [String],
-}
-
-impl<'n> There<'n> {
-    /// Before the first step. A mapping that a step makes is not there yet.
-    fn new(
-        threads: &[ThreadSpec],
-        names: &'n [String],
-        mappings: &Names<'_>,
-        program: &mut Program,
-    ) -> There<'n> {
-        let mut owners = vec![None; program.mappings.len()];
-        for (number, thread) in threads.iter().enumerate() {
-            for phase in &thread.phase {
-                let changed = phase.map.as_deref().or(phase.unmap.as_deref());
-                let Some(Ok(mapping)) = changed.map(|name| mappings.find(name)) else { continue };
-                owners[mapping].get_or_insert(number);
-                program.mappings[mapping].at_start &= phase.map.is_none();
-            }
-        }
-        let mapped = program.mappings.iter().map(|mapping| mapping.at_start).collect();
-        There { mapped, owners, threads: names }
-    }
-
-    /// Refuses a round that ends with other mappings than were there `before` it.
-    fn check_round(&self, before: &[bool], program: &Program) -> Result<(), Error> {
-        let both = self.mapped.iter().zip(before);
-        let Some(mapping) = both.into_iter().position(|(now, before)| now != before) else {
-            return Ok(());
-        };
-        let name = shorten(&program.mappings[mapping].name);
-        let (how, remedy) = if before[mapping] { ("gone", "map") } else { ("there", "unmap") };
-        Err(ProgramError::OtherRound { name, how, remedy }.into())
-    }
-
-    fn check_owner(
-        &self,
-        thread: usize,
-        phase: &ThreadPhaseSpec,
-        mappings: &Names<'_>,
-    ) -> Result<(), Error> {
-        let used = [&phase.mapping, &phase.map, &phase.unmap];
-        for name in used.into_iter().flatten() {
-            if let Ok(mapping) = mappings.find(name)
-                && let Some(owner) = self.owners[mapping].filter(|&owner| owner != thread)
-            {
-                let (name, by) = (shorten(name), shorten(&self.threads[owner]));
-                return Err(ProgramError::MappedByAnother { name, by }.into());
-            }
-        }
-        Ok(())
-    }
 }

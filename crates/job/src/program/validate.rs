@@ -8,6 +8,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use super::error::ProgramError;
 use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
+use super::there::Parts;
 use super::threads;
 use super::{Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
 use crate::Error;
@@ -268,7 +269,7 @@ impl ThreadPhaseSpec {
         &self,
         opens: &Names<'_>,
         mappings: &Names<'_>,
-        mapped: &[bool],
+        mapped: &[Parts],
         program: &Program,
     ) -> Result<ProgramStep, Error> {
         self.check_call()?;
@@ -283,7 +284,7 @@ impl ThreadPhaseSpec {
         }
         let there = |name: &String, wanted: bool| -> Result<usize, Error> {
             let mapping = mappings.find(name)?;
-            if mapped[mapping] == wanted {
+            if mapped[mapping].is_there() == wanted {
                 return Ok(mapping);
             }
             let name = shorten(name);
@@ -293,9 +294,13 @@ impl ThreadPhaseSpec {
             })
         };
         if let Some(name) = self.map.as_ref().or(self.unmap.as_ref()) {
+            // Only a part can be taken away; what is made is whole.
+            let part = self.unmap.as_ref();
             let other = ThreadPhaseSpec {
                 map: self.map.clone(),
                 unmap: self.unmap.clone(),
+                offset: part.and_then(|_| self.offset.clone()),
+                len: part.and_then(|_| self.len.clone()),
                 after: self.after.clone(),
                 ..Default::default()
             };
@@ -307,10 +312,10 @@ impl ThreadPhaseSpec {
                 &program.mappings[mapping],
                 if self.map.is_some() { "map" } else { "unmap" },
             )?;
-            return Ok(match self.map {
-                Some(_) => ProgramStep::Map { mapping },
-                None => ProgramStep::Unmap { mapping },
-            });
+            return match self.map {
+                Some(_) => Ok(ProgramStep::Map { mapping }),
+                None => self.unmaps(mapping, program),
+            };
         }
         if let (Some(_), Some(name)) = (&self.madvise, &self.mapping) {
             let mapping = there(name, true)?;

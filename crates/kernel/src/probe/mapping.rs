@@ -101,6 +101,18 @@ impl<'a> Mapped<'a> {
         done.map_err(|errno| Error::call("take the mapping away", errno))
     }
 
+    /// Takes `pages` pages from page `first` on away. Nothing else is mapped there while threads
+    /// take their steps.
+    pub(super) fn unmap_part(&self, first: PageCount, pages: PageCount) -> Result<(), Error> {
+        assert!((first + pages) <= self.pages, "a part outside the mapping");
+        let page = page_size();
+        let (start, bytes) = (first.bytes(page) as usize, pages.bytes(page) as usize);
+        // SAFETY: a part of this mapping, to which nobody has a reference; the process was checked
+        // to touch no page of it from now on.
+        let done = unsafe { munmap(self.at(start), bytes) };
+        done.map_err(|errno| Error::call("take a part of the mapping away", errno))
+    }
+
     /// The addresses that are its own.
     pub(super) fn room(&self) -> Range<usize> {
         self.room.start..self.room.start + self.room.bytes

@@ -173,7 +173,13 @@ impl<'a> Thread<'a> {
                 let open = process.mappings[*mapping].open;
                 self.meter.phase(|| mapped[*mapping].map(files.of(open), files.path(open)))
             }
-            ProgramStep::Unmap { mapping } => self.meter.phase(|| mapped[*mapping].unmap()),
+            ProgramStep::Unmap { mapping, first, pages } => {
+                let of = &mapped[*mapping];
+                self.meter.phase(|| match pages.0 == of.pages() {
+                    true => of.unmap(),
+                    false => of.unmap_part(*first, *pages),
+                })
+            }
             ProgramStep::Mprotect { mapping, protection, first, pages } => {
                 self.meter.phase(|| mapped[*mapping].protect(*protection, *first, *pages))
             }

@@ -225,7 +225,7 @@ pub(crate) fn unmapped_room(bench: &Bench) {
         let round = [
             ProgramStep::Map { mapping },
             ProgramStep::touch(mapping, vec![0, 63]),
-            ProgramStep::Unmap { mapping },
+            ProgramStep::Unmap { mapping, first: PageCount(0), pages: PageCount(64) },
         ];
         (0..300).flat_map(|_| round.clone()).collect()
     };

@@ -2,6 +2,7 @@
 
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::Change;
+use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::by_word;
 use filemap_core::decision::{Lock, Log};
@@ -15,6 +16,9 @@ use super::running::{Running, Space};
 use crate::mm::Taken;
 use crate::process::{Area, Row};
 use crate::waiting::Pause;
+
+/// What `munmap(2)` of a part changes.
+const UNMAPPED: Change = Change::Protection(Protection::Unmapped);
 
 /// A call under way.
 #[derive(Debug)]
@@ -140,13 +144,22 @@ impl<'p> Call<'p> {
         }
         let vmas: Vec<u64> = match *self.step {
             ProgramStep::Fork => space.mapped.iter().flatten().flat_map(all_vmas).collect(),
-            ProgramStep::Unmap { mapping } => {
+            ProgramStep::Unmap { mapping, .. } if self.part(space).is_none() => {
                 space.mapped[mapping].iter().flat_map(all_vmas).collect()
             }
             _ => self.altered(space).iter().map(|vma| vma.start.0).collect(),
         };
         let locks = space.process.locks.as_mut().expect("it has some");
         locks.mark(at.thread, vmas.into_iter())
+    }
+
+    /// The pages of the file that it unmaps, where these are a part of a mapping.
+    fn part(&self, space: &Space) -> Option<(PageIndex, PageIndex)> {
+        let ProgramStep::Unmap { mapping, first, pages } = *self.step else { return None };
+        let [area] = space.mapped[mapping].as_ref()?.areas() else { return None };
+        let whole = area.mapping.whole;
+        let from = whole.pgoff + first;
+        (pages < whole.pages).then(|| (from, from + pages))
     }
 
     /// The VMAs that it changes, where it changes any.
@@ -159,6 +172,7 @@ impl<'p> Call<'p> {
                 let Madvise::Flag(flag) = advice else { return Vec::new() };
                 (mapping, first, pages, Change::Advice(flag))
             }
+            ProgramStep::Unmap { mapping, first, pages } => (mapping, first, pages, UNMAPPED),
             _ => return Vec::new(),
         };
         let row = space.mapped[mapping].as_ref().expect("validated: it is mapped");
@@ -175,7 +189,13 @@ impl<'p> Call<'p> {
                 running.map(at.process, mapping);
                 running.world.pass(cost.call_ns);
             }
-            ProgramStep::Unmap { .. } => running.world.pass(cost.call_ns),
+            ProgramStep::Unmap { mapping, .. } => {
+                if let Some(part) = self.part(&running.spaces[at.process]) {
+                    let (row, open, mut task) = running.through(at.process, mapping);
+                    task.change(row.only(), part, UNMAPPED, open);
+                }
+                running.world.pass(cost.call_ns);
+            }
             ProgramStep::Madvise { mapping, advice, first, pages } => {
                 running.madvise(at.process, mapping, advice, (first, pages));
             }
@@ -222,12 +242,19 @@ impl<'p> Call<'p> {
             world.wake(locks.take_woken());
         }
         match *self.step {
-            ProgramStep::Unmap { mapping } => {
+            ProgramStep::Unmap { mapping, .. } => {
+                let part = self.part(&running.spaces[at.process]);
                 let (row, ..) = running.through(at.process, mapping);
                 let whole = row.only().mapping.whole;
-                let part = (whole.pgoff, whole.end());
-                let entries = entries(at.process, mapping, part, running);
-                running.unmap(at.process, mapping);
+                let pages = part.unwrap_or((whole.pgoff, whole.end()));
+                let entries = entries(at.process, mapping, pages, running);
+                match part {
+                    Some(part) => {
+                        let (row, open, mut task) = running.through(at.process, mapping);
+                        task.unmap_part(row.only(), part, open);
+                    }
+                    None => running.unmap(at.process, mapping),
+                }
                 self.busy_ns = cost.entry_ns.saturating_mul(entries);
                 Some(Stage::Zaps)
             }

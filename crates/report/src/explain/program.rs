@@ -265,7 +265,7 @@ pub(super) fn reached(program: &Program, file: usize) -> Parts {
 fn is_mapped_anew(before: &[ProgramStep], step: &ProgramStep) -> bool {
     let Some(number) = step.touched() else { return false };
     let last = before.iter().rev().find(|earlier| match earlier {
-        ProgramStep::Unmap { mapping } => *mapping == number,
+        ProgramStep::Unmap { mapping, .. } => *mapping == number,
         earlier => earlier.touched() == Some(number),
     });
     matches!(last, Some(ProgramStep::Unmap { .. }))

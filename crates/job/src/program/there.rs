@@ -1,0 +1,168 @@
+//! Which pages of mappings are there, as steps are followed.
+
+use std::ops::Range;
+
+use super::error::ProgramError;
+use super::names::Names;
+use super::spec::{ThreadPhaseSpec, ThreadSpec};
+use super::{Program, ProgramStep};
+use crate::Error;
+use crate::job::Pattern;
+use crate::size::shorten;
+
+/// The pages of a mapping that are there: ranges in order, of which no two touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts(Vec<Range<u64>>);
+
+impl Parts {
+    fn whole(pages: u64) -> Parts {
+        Parts(std::iter::once(0..pages).collect())
+    }
+
+    /// Whether any are.
+    pub(super) fn is_there(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// The first of `pages` that is not.
+    fn first_gone(&self, pages: Range<u64>) -> Option<u64> {
+        let part = self.0.iter().find(|part| part.contains(&pages.start));
+        let end = part.map_or(pages.start, |part| part.end);
+        (end < pages.end).then_some(end)
+    }
+
+    /// `pages`, which are there, go.
+    fn take(&mut self, pages: Range<u64>) {
+        let cut = |part: &Range<u64>| {
+            [part.start..pages.start.min(part.end), pages.end.max(part.start)..part.end]
+        };
+        let left = self.0.iter().flat_map(cut).filter(|part| !part.is_empty());
+        self.0 = left.collect();
+    }
+}
+
+/// Which mappings are there, as steps are followed.
+pub(super) struct There<'n> {
+    pub(super) mapped: Vec<Parts>,
+    /// The thread that makes a mapping or takes it away, and so the only one that may use it: the
+    /// order of steps of different threads is not known before they run.
+    owners: Vec<Option<usize>>,
+    threads: &'n [String],
+}
+
+impl<'n> There<'n> {
+    /// Before the first step. A mapping that a step makes is not there yet.
+    pub(super) fn new(
+        threads: &[ThreadSpec],
+        names: &'n [String],
+        mappings: &Names<'_>,
+        program: &mut Program,
+    ) -> There<'n> {
+        let mut owners = vec![None; program.mappings.len()];
+        for (number, thread) in threads.iter().enumerate() {
+            for phase in &thread.phase {
+                let changed = phase.map.as_deref().or(phase.unmap.as_deref());
+                let Some(Ok(mapping)) = changed.map(|name| mappings.find(name)) else { continue };
+                owners[mapping].get_or_insert(number);
+                program.mappings[mapping].at_start &= phase.map.is_none();
+            }
+        }
+        let at_start = program.mappings.iter().map(|of| match of.at_start {
+            true => Parts::whole(of.mapping.pages.0),
+            false => Parts::default(),
+        });
+        There { mapped: at_start.collect(), owners, threads: names }
+    }
+
+    /// Refuses a round that ends with other mappings than were there `before` it.
+    pub(super) fn check_round(&self, before: &[Parts], program: &Program) -> Result<(), Error> {
+        let both = self.mapped.iter().zip(before);
+        let Some(mapping) = both.into_iter().position(|(now, before)| now != before) else {
+            return Ok(());
+        };
+        let name = shorten(&program.mappings[mapping].name);
+        let (how, remedy) =
+            if before[mapping].is_there() { ("gone", "map") } else { ("there", "unmap") };
+        Err(ProgramError::OtherRound { name, how, remedy }.into())
+    }
+
+    pub(super) fn check_owner(
+        &self,
+        thread: usize,
+        phase: &ThreadPhaseSpec,
+        mappings: &Names<'_>,
+    ) -> Result<(), Error> {
+        let used = [&phase.mapping, &phase.map, &phase.unmap];
+        for name in used.into_iter().flatten() {
+            if let Ok(mapping) = mappings.find(name)
+                && let Some(owner) = self.owners[mapping].filter(|&owner| owner != thread)
+            {
+                let (name, by) = (shorten(name), shorten(&self.threads[owner]));
+                return Err(ProgramError::MappedByAnother { name, by }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows `step`, which is valid but for parts that are not there any more.
+    ///
+    /// # Errors
+    /// A step about such a part.
+    pub(super) fn follow(&mut self, step: &ProgramStep, program: &Program) -> Result<(), Error> {
+        let Some(mapping) = step.mapping() else { return Ok(()) };
+        let (of, there) = (&program.mappings[mapping], &mut self.mapped[mapping]);
+        let all = of.mapping.pages.0;
+        let gone = |page: Option<u64>| -> Result<(), Error> {
+            let Some(page) = page else { return Ok(()) };
+            Err(ProgramError::PartGone { page, name: shorten(&of.name) }.into())
+        };
+        match step {
+            ProgramStep::Map { .. } => *there = Parts::whole(all),
+            ProgramStep::Unmap { first, pages, .. } if (first.0, pages.0) == (0, all) => {
+                *there = Parts::default();
+            }
+            ProgramStep::Unmap { first, pages, .. } => {
+                let part = first.0..first.0 + pages.0;
+                gone(there.first_gone(part.clone()))?;
+                there.take(part);
+                if !there.is_there() {
+                    return Err(ProgramError::LastPart { name: shorten(&of.name) }.into());
+                }
+            }
+            ProgramStep::Madvise { first, pages, .. }
+            | ProgramStep::Mprotect { first, pages, .. } => {
+                gone(there.first_gone(first.0..first.0 + pages.0))?;
+            }
+            ProgramStep::Touch { accesses, .. } => match &accesses.pattern {
+                Pattern::Generated(_) => gone(there.first_gone(0..all))?,
+                Pattern::Listed(list) if there.first_gone(0..all).is_some() => {
+                    let mut pages = list.pages.iter();
+                    gone(pages.find_map(|page| there.first_gone(*page..page + 1)))?;
+                }
+                Pattern::Listed(_) => {}
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_go_one_by_one() {
+        let mut parts = Parts::whole(10);
+        assert_eq!((parts.first_gone(0..10), parts.first_gone(9..11)), (None, Some(10)));
+        parts.take(4..6);
+        assert_eq!(parts.first_gone(0..10), Some(4));
+        assert_eq!((parts.first_gone(0..4), parts.first_gone(5..8)), (None, Some(5)));
+        assert_eq!(parts.first_gone(6..10), None);
+        parts.take(0..4);
+        parts.take(8..10);
+        assert_eq!(parts, Parts(std::iter::once(6..8).collect()));
+        parts.take(6..8);
+        assert!(!parts.is_there());
+    }
+}

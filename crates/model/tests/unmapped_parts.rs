@@ -1,0 +1,118 @@
+//! Parts of a mapping that are taken away: what is left are VMAs of their own.
+
+use filemap_core::plain::PlainCache;
+use filemap_job::program::{Program, ProgramSpec};
+use filemap_job::random::Rng;
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Digest, Profile, Timing, trace_program, trace_program_on};
+
+fn valid(text: &str) -> Program {
+    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
+    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A program of one file of 256 pages whose thread takes `phases` through its mapping `m`.
+fn of_one(keys: &str, phases: &[&str]) -> Program {
+    valid(&format!(
+        "{keys}\n[[file]]\nname = 'f'\nsize = '1m'\n[[open]]\nname = 'o'\nfile = 'f'\n[[mapping]]\n\
+         name = 'm'\nopen = 'o'\n[[thread]]\nphase = [{}]\n",
+        phases.join(", ")
+    ))
+}
+
+fn minors(program: &Program) -> Vec<u64> {
+    let run = trace_program(program, &Profile::DEFAULT, &mut ()).unwrap();
+    run.phases.iter().map(|phase| phase.counters.minor_faults.unwrap()).collect()
+}
+
+#[test]
+fn a_fault_maps_nothing_across_a_part_that_is_gone() {
+    let read = "{ open = 'o', workload = 'read-sequential', accesses = 1, bs = '1m' }";
+    let around = ["{ mapping = 'm', pages = [4] }", "{ mapping = 'm', pages = [0, 15] }"];
+    assert_eq!(minors(&of_one("", &[read, around[0], around[1]])), [0, 1, 0]);
+    let hole = "{ unmap = 'm', offset = '32k', len = '4k' }";
+    assert_eq!(minors(&of_one("", &[read, hole, around[0], around[1]])), [0, 0, 1, 1]);
+    // What was mapped elsewhere stays mapped.
+    let again = [read, around[0], hole, around[1]];
+    assert_eq!(minors(&of_one("", &again)), [0, 1, 0, 0]);
+}
+
+#[test]
+fn bound_readahead_ends_where_a_part_is_gone() {
+    let keys = "read_ahead_kb = 128\nkernel = '6.12'";
+    let phases =
+        ["{ unmap = 'm', offset = '400k', len = '4k' }", "{ mapping = 'm', pages = [96] }"];
+    let pages = |with: &str| {
+        let program = of_one(&format!("{keys}\n{with}"), &phases);
+        trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap().counters.data_pages_read
+    };
+    assert_eq!(pages(""), Some(32));
+    // Page 100 is gone: the window begins 16 pages before page 96, as without the series.
+    assert_eq!(pages("with = 'vma-bound'"), Some(20));
+}
+
+/// A program that takes parts of its mapping away between touches of what is left.
+fn random(seed: u64) -> String {
+    let mut rng = Rng(seed * 2 + 1);
+    let pages = rng.pick(&[60, 300, 1500]);
+    let private = rng.chance(30);
+    let mut there = vec![true; pages as usize];
+    let mut phases = Vec::new();
+    for _ in 0..2 + rng.below(6) {
+        let left: Vec<u64> = (0..pages).filter(|page| there[*page as usize]).collect();
+        let touched: Vec<u64> =
+            (0..30).map(|_| left[rng.below(left.len() as u64) as usize]).collect();
+        let write = if private && rng.chance(40) { ", write = true" } else { "" };
+        phases.push(format!("{{ mapping = 'm', pages = {touched:?}{write} }}"));
+        let first = rng.below(pages);
+        let most = rng.pick(&[1, 16, 600]);
+        let end = (first + 1 + rng.below(most)).min(pages);
+        let part = &mut there[first as usize..end as usize];
+        let is_last = left.len() as u64 == end - first;
+        if part.iter().all(|page| *page) && !is_last {
+            part.fill(false);
+            let (offset, len) = (first * 4, (end - first) * 4);
+            phases.push(format!("{{ unmap = 'm', offset = '{offset}k', len = '{len}k' }}"));
+        }
+    }
+    if rng.chance(20) {
+        phases.push("{ unmap = 'm' }".to_string());
+    }
+    let (limit, shift) = (rng.pick(&["", "memory_max = '1m'\n"]), rng.pick(&[0, 3, 500]));
+    format!(
+        "{limit}kernel = '{}'\nread_ahead_kb = {}\n[[file]]\nname = 'f'\nsize = '{}k'\n[[open]]\n\
+         name = 'o'\nfile = 'f'\n[[mapping]]\nname = 'm'\nopen = 'o'\nshift = {shift}\n\
+         private = {private}\n[[thread]]\nphase = [{}]\n",
+        rng.pick(&["6.1", "6.6", "6.12", "6.18"]),
+        rng.pick(&[16, 128, 2048]),
+        pages * 4,
+        phases.join(", ")
+    )
+}
+
+#[test]
+fn caches_agree_on_parts_that_are_gone() {
+    let mut parts = 0;
+    for seed in 0..400 {
+        let text = random(seed);
+        let program = valid(&text);
+        parts += program.steps().filter(|step| program.shown(step).starts_with("unmap m:")).count();
+        let run = |plain: bool| {
+            let (limit, mut digest) = (program.machine.cache_limit, Digest::default());
+            let (profile, timing) = (&Profile::DEFAULT, Timing::Device);
+            let run = match plain {
+                true => {
+                    let cache = PlainCache::new(limit);
+                    trace_program_on(&program, profile, timing, cache, &mut digest)
+                }
+                false => {
+                    let cache = ExtentCache::new(limit);
+                    trace_program_on(&program, profile, timing, cache, &mut digest)
+                }
+            };
+            (format!("{run:?}"), digest.value())
+        };
+        assert_eq!(run(false), run(true), "seed {seed}\n{text}");
+    }
+    assert!(parts > 400, "{parts} parts are taken away");
+}
