@@ -272,7 +272,7 @@ impl<'a> Told<'a> {
                 retry_mmap_drop: kernels("retry_mmap_drop"),
                 retry_io_miss: kernels("retry_io_miss"),
                 retry_io_miss_tried: kernels("retry_io_miss_tried"),
-                retry_arrival: kernels("retry_arrival").or(whole.map(|of| of.tries.again())),
+                retry_arrival: kernels("retry_arrival"),
                 vma_lock_refused: refused.map(|(abort, miss)| abort + miss),
                 mmap_lock_shared: whole.map(|traced| traced.shared),
                 mmap_lock_waits: whole.map(|traced| traced.read.count + traced.write.count),

@@ -2,7 +2,7 @@
 
 use super::stage::Stage;
 use crate::Error;
-use crate::trace::{Inode, TraceFs, TracedWaits, WaitTrace};
+use crate::trace::{TraceFs, TracedWaits, WaitTrace};
 
 /// What records the waits of threads.
 pub(super) struct Tracer {
@@ -14,18 +14,10 @@ pub(super) struct Tracer {
 impl Tracer {
     /// For the threads that the processes `pids` have now, where this kernel and this user allow
     /// it.
-    ///
-    /// # Errors
-    /// When the files of the run cannot be looked at.
-    pub(super) fn of(stage: &Stage, pids: &[u32]) -> Result<Option<Tracer>, Error> {
-        let files = stage.files.files.iter().map(|file| file.file.metadata());
-        let files = files.map(|metadata| metadata.map(|metadata| Inode::of(&metadata)));
-        let files: Vec<Inode> = files
-            .collect::<Result<_, _>>()
-            .map_err(|error| Error::call("look at the files of a run", error))?;
-        let Ok(tracefs) = TraceFs::open(stage.journal()) else { return Ok(None) };
-        let trace = WaitTrace::create(&tracefs, stage.journal(), pids, &files).ok();
-        Ok(trace.map(|trace| Tracer { trace, _tracefs: tracefs }))
+    pub(super) fn of(stage: &Stage, pids: &[u32]) -> Option<Tracer> {
+        let tracefs = TraceFs::open(stage.journal()).ok()?;
+        let trace = WaitTrace::create(&tracefs, stage.journal(), pids).ok()?;
+        Some(Tracer { trace, _tracefs: tracefs })
     }
 
     /// From now on.

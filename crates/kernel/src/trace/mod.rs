@@ -12,7 +12,6 @@ mod recording;
 mod runs;
 mod subject;
 mod tracefs;
-mod tries;
 mod waits;
 
 pub use event::{Event, Inode, Tracepoint, parse};

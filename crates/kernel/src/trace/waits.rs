@@ -1,4 +1,4 @@
-//! How long the threads of a process waited for `mmap_lock`, and how often their faults began.
+//! How long the threads of a process waited for `mmap_lock`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,12 +6,10 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use filemap_core::units::PageIndex;
 use filemap_job::waits::{Cause, Histogram};
 
-use super::event::{Fields, Inode, origin};
+use super::event::{Fields, origin};
 use super::tracefs::{TraceFs, lost_events};
-use super::tries::Tries;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::cpus;
 use crate::{Error, ending};
@@ -20,11 +18,8 @@ const ASKS: &str = "mmap_lock_start_locking";
 const HAS: &str = "mmap_lock_acquire_returned";
 
 /// What is switched on.
-const EVENTS: [&str; 3] = [
-    "mmap_lock/mmap_lock_start_locking",
-    "mmap_lock/mmap_lock_acquire_returned",
-    "filemap/mm_filemap_fault",
-];
+const EVENTS: [&str; 2] =
+    ["mmap_lock/mmap_lock_start_locking", "mmap_lock/mmap_lock_acquire_returned"];
 
 /// A thread is about to wait for a lock: of whichever kind, where it has asked for `mmap_lock` for
 /// that. Not every kernel tells it.
@@ -41,7 +36,6 @@ const LEAST_BUFFER_KIB: u64 = 1 << 10;
 #[derive(Debug)]
 pub struct WaitTrace {
     path: PathBuf,
-    files: Vec<Inode>,
     /// Whether it is told when a lock is waited for.
     tells_contention: bool,
     _guard: Guard,
@@ -54,8 +48,6 @@ pub struct TracedWaits {
     pub read: Histogram,
     /// Waits for it exclusive.
     pub write: Histogram,
-    /// Tries of faults.
-    pub tries: Tries,
     /// How often `mmap_lock` was taken to share it.
     pub shared: u64,
     /// For how long this was recorded, where the buffer was full before the end.
@@ -70,17 +62,11 @@ impl TracedWaits {
 }
 
 impl WaitTrace {
-    /// Records what the threads of the processes `pids` do that there are now, whose files are
-    /// `files`.
+    /// Records what the threads of the processes `pids` do that there are now.
     ///
     /// # Errors
     /// The kernel lacks one of the events.
-    pub fn create(
-        tracefs: &TraceFs,
-        journal: &Journal,
-        pids: &[u32],
-        files: &[Inode],
-    ) -> Result<Self, Error> {
+    pub fn create(tracefs: &TraceFs, journal: &Journal, pids: &[u32]) -> Result<Self, Error> {
         let missing = |event: &&str| !tracefs.root().join("events").join(event).exists();
         if let Some(event) = EVENTS.into_iter().find(missing) {
             let what = format!("the tracepoint {event}");
@@ -90,7 +76,7 @@ impl WaitTrace {
         let (path, guard) =
             journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
         let tells_contention = !missing(&CONTENDS);
-        let trace = WaitTrace { path, files: files.to_owned(), tells_contention, _guard: guard };
+        let trace = WaitTrace { path, tells_contention, _guard: guard };
         trace.write("tracing_on", "0")?;
         let buffer_kib = (BUFFER_KIB / cpus::allowed()).max(LEAST_BUFFER_KIB);
         trace.write("buffer_size_kb", &buffer_kib.to_string())?;
@@ -122,7 +108,7 @@ impl WaitTrace {
         let path = self.path.join("trace");
         let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
-        let mut reading = Reading::new(&self.files, self.tells_contention, until_ns);
+        let mut reading = Reading::new(self.tells_contention, until_ns);
         let full = self.full_cpus()?;
         let mut line = Vec::new();
         loop {
@@ -180,15 +166,10 @@ enum Said {
     Waits,
     /// It has been given the lock, or was refused.
     Has { write: bool, is_given: bool },
-    /// A fault looks a page of a file up.
-    LooksUp { file: usize, page: PageIndex },
 }
 
 /// The events of a trace, in order of time.
-struct Reading<'a> {
-    /// The files, and which has which number on its filesystem.
-    files: &'a [Inode],
-    numbers: BTreeMap<u64, usize>,
+struct Reading {
     /// Whether it is told when a lock is waited for.
     tells_contention: bool,
     events: Vec<(u64, u32, Said)>,
@@ -198,12 +179,10 @@ struct Reading<'a> {
     last_ns: BTreeMap<u32, u64>,
 }
 
-impl<'a> Reading<'a> {
-    fn new(files: &'a [Inode], tells_contention: bool, until_ns: u64) -> Self {
-        let numbers = files.iter().enumerate().map(|(file, inode)| (inode.number, file));
-        let numbers = numbers.collect();
+impl Reading {
+    fn new(tells_contention: bool, until_ns: u64) -> Self {
         let (events, last_ns) = (Vec::new(), BTreeMap::new());
-        Reading { files, numbers, tells_contention, events, until_ns, last_ns }
+        Reading { tells_contention, events, until_ns, last_ns }
     }
 
     fn line(&mut self, line: &str) {
@@ -225,19 +204,12 @@ impl<'a> Reading<'a> {
                 is_given: fields.text("success") != Some("false"),
             }),
             // Of spinning locks, interrupts on the way may tell as well.
-            "contention_begin" => fields
+            _ => fields
                 .text("(flags")
                 .is_some_and(|flags| matches!(flags, "READ)" | "WRITE)"))
                 .then_some(Said::Waits),
-            _ => self.looks_up(&fields),
         };
         self.events.extend(said.map(|said| (at_ns, pid, said)));
-    }
-
-    fn looks_up(&self, fields: &Fields) -> Option<Said> {
-        let (inode, page) = (fields.file()?, fields.page()?);
-        let file = *self.numbers.get(&inode.number)?;
-        self.files[file].is_named(inode).then_some(Said::LooksUp { file, page })
     }
 
     /// What they say up to the moment from which one of the CPUs `full` recorded no more.
@@ -245,7 +217,6 @@ impl<'a> Reading<'a> {
         let end_ns = full.iter().filter_map(|cpu| self.last_ns.get(cpu)).min().copied();
         let first_ns = self.events.first().map(|event| event.0);
         let mut traced = TracedWaits {
-            // What was recorded last on a full CPU may be of a file that is not looked at.
             until_full: end_ns
                 .zip(first_ns)
                 .map(|(end_ns, first_ns)| Duration::from_nanos(end_ns.saturating_sub(first_ns))),
@@ -255,8 +226,6 @@ impl<'a> Reading<'a> {
         let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
         // Since when each thread asks, and for which; `None` while it does not.
         let mut asks: BTreeMap<u32, Option<Asks>> = BTreeMap::new();
-        // What each thread looked up last, until it did something that no fault does.
-        let mut looked_up: BTreeMap<u32, (usize, PageIndex)> = BTreeMap::new();
         let waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
             let spans = if write { &mut traced.write } else { &mut traced.read };
             spans.add(until_ns - since_ns);
@@ -269,9 +238,6 @@ impl<'a> Reading<'a> {
                 Said::Asks { write } => {
                     let waits = !self.tells_contention;
                     asks.insert(pid, Some(Asks { since_ns: at_ns, write, waits }));
-                    if write {
-                        looked_up.remove(&pid);
-                    }
                 }
                 Said::Waits => {
                     if let Some(Some(asked)) = asks.get_mut(&pid) {
@@ -287,10 +253,6 @@ impl<'a> Reading<'a> {
                     if let Some(Asks { since_ns, .. }) = asked.filter(|asked| asked.waits) {
                         waited(&mut traced, write, since_ns, at_ns);
                     }
-                }
-                Said::LooksUp { file, page } => {
-                    let before = looked_up.insert(pid, (file, page));
-                    traced.tries.add(before == Some((file, page)));
                 }
             }
         }
@@ -315,14 +277,12 @@ struct Asks {
 mod tests {
     use super::*;
 
-    const FILE: Inode = Inode { major: 254, minor: 0, number: 0xc0581 };
-
     fn traced(lines: &str, full: &[u32]) -> TracedWaits {
         told(lines, full, false)
     }
 
     fn told(lines: &str, full: &[u32], tells_contention: bool) -> TracedWaits {
-        let mut reading = Reading::new(&[FILE], tells_contention, 11_000_000_000);
+        let mut reading = Reading::new(tells_contention, 11_000_000_000);
         lines.lines().for_each(|line| reading.line(line));
         reading.traced(full)
     }
@@ -343,9 +303,6 @@ mod tests {
         success=true\n\
         a b-9 [001] ..... 10.000006: mmap_lock_acquire_returned: mm=0 memcg_path=/ write=false \
         success=true\n\
-        a b-9 [001] ..... 10.000007: mm_filemap_fault: dev=254:0 ino=c0581 ofs=0\n\
-        a b-9 [000] ..... 10.000008: mm_filemap_fault: dev=254:0 ino=c0581 ofs=0\n\
-        a b-9 [000] ..... 10.000008: mm_filemap_fault: dev=254:9 ino=c0581 ofs=0\n\
         a b-8 [000] ..... 10.001002: mmap_lock_acquire_returned: mm=0 memcg_path=/ write=false \
         success=true\n";
 
@@ -354,17 +311,16 @@ mod tests {
         let traced = traced(LINES, &[]);
         assert_eq!((traced.write.count, traced.write.sum_ns), (1, 4_000));
         assert_eq!((traced.read.count, traced.read.sum_ns), (1, 1_000_000));
-        assert_eq!((traced.tries.faults, traced.tries.tries), (1, 2));
         assert_eq!(traced.until_full, None);
     }
 
     #[test]
     fn what_comes_behind_the_end_of_a_full_buffer_is_not_believed() {
         let traced = traced(LINES, &[1]);
-        assert_eq!((traced.write.count, traced.tries.tries), (1, 1));
-        assert_eq!(traced.until_full, Some(Duration::from_micros(6)));
+        assert_eq!((traced.write.count, traced.shared), (1, 1));
+        assert_eq!(traced.until_full, Some(Duration::from_micros(5)));
         // One thread still waited then.
-        assert_eq!((traced.read.count, traced.read.sum_ns), (1, 5_000));
+        assert_eq!((traced.read.count, traced.read.sum_ns), (1, 4_000));
     }
 
     #[test]
