@@ -76,22 +76,16 @@ impl Job {
     /// begins in.
     pub fn accesses<'a>(&self, phase: &'a Phase) -> Accesses<'a> {
         match &phase.pattern {
-            Pattern::Listed(list) => Accesses::listed(&list.pages, phase.accesses),
             Pattern::Generated(Workload::ReadSequential) => {
                 Accesses::blocks(self.reads(phase), self.page_size())
             }
-            Pattern::Generated(workload) => {
-                Accesses::generated(*workload, self.mapping.pages, phase.accesses, phase.seed)
-            }
+            _ => phase.touches(self.mapping.pages),
         }
     }
 
     /// The blocks that a read phase reads, in order, clipped to the end of what is mapped.
     pub fn reads(&self, phase: &Phase) -> Reads {
-        let random = phase.pattern != Pattern::Generated(Workload::ReadSequential);
-        let pages = if self.elf.is_some() { self.file_pages() } else { self.mapping.pages };
-        let pages = random.then_some((pages, self.page_size(), phase.seed));
-        Reads::new(pages, self.mapped_bytes(), phase.bs_bytes, phase.accesses)
+        phase.reads(self.mapped_bytes(), self.page_size())
     }
 
     /// What the job says that changes nothing, as a sentence each, without its full stop.
@@ -197,6 +191,16 @@ impl Phase {
     /// Whether the accesses are `read(2)`, not touches of the mapping.
     pub fn is_read(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
+    }
+
+    /// The pages that it touches of a mapping of `pages` pages, in order.
+    pub fn touches(&self, pages: PageCount) -> Accesses<'_> {
+        match &self.pattern {
+            Pattern::Listed(list) => Accesses::listed(&list.pages, self.accesses),
+            Pattern::Generated(workload) => {
+                Accesses::generated(*workload, pages, self.accesses, self.seed)
+            }
+        }
     }
 
     /// The blocks that it reads of a part of `len_bytes` bytes, from its beginning, in pages of

@@ -11,6 +11,7 @@ use crate::size::shorten;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SeedTwice {
     /// The seed of its random patterns.
+    #[serde(default)]
     seed: u64,
     /// The same in decimal digits.
     #[serde(default)]

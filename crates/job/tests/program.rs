@@ -463,7 +463,7 @@ fn parts_that_are_unmapped_are_used_no_more() {
     let part = "{ unmap = 'm', offset = '16k', len = '8k' }";
     assert!(phases(&format!("{part}, {{ mapping = 'm', pages = [3, 6] }}")).is_ok());
     let shown = phases(part).unwrap();
-    assert_eq!(shown.shown(shown.steps().next().unwrap()), "unmap m: of 8k from 16k");
+    assert_eq!(shown.shown(shown.steps().next().unwrap()), "unmap m of 8k from 16k");
     // All of it can be taken away, and mapped again, as long as another step maps it at first.
     let again = format!(
         "{{ map = 'm' }}, {part}, {{ unmap = 'm' }}, {{ map = 'm' }}, {{ mapping = 'm', pages = [4] }}"
@@ -485,5 +485,5 @@ fn parts_that_are_unmapped_are_used_no_more() {
     refused(phases("{ unmap = 'm', offset = '2k' }"), "offset");
     refused(phases("{ map = 'm', offset = '4k' }"), "one of");
     let rounds = program(&format!("[[thread]]\nrepeat = 2\nphase = [{part}]\n"));
-    refused(rounds, "'m'");
+    refused(rounds, "a part of mapping 'm' is unmapped at the end of a round");
 }

@@ -169,8 +169,9 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         first += u64::from(before.is_some_and(|end| first * entries < whole.vpn(end).0));
         last -= u64::from(behind.is_some_and(|from| last * entries > whole.vpn(from).0));
         if first < last {
+            // Those above them stay: what is left of the mapping lies in their reach.
             let pages = PageCount((last - first) * entries);
-            self.process.tables.remove(Vpn(first * entries), pages, entries);
+            self.process.tables.remove_lowest(Vpn(first * entries), pages, entries);
         }
     }
 

@@ -64,7 +64,10 @@ impl Governor {
         open: &mut OpenFile,
         task: &mut Task<'_, '_, C, L>,
     ) {
-        let bounds = Bounds { mapping: governed.pages, file_pages: open.limits.file_pages.0 };
+        let (first, end) = area.mapping.mapped_part(index);
+        let mapping =
+            Pages { first: governed.pages.first.max(first.0), end: governed.pages.end.min(end.0) };
+        let bounds = Bounds { mapping, file_pages: open.limits.file_pages.0 };
         let is_short = self.limit.is_some_and(|limit| limit < open.limits.file_pages);
         self.state.set_memory_short(is_short);
         self.state.set_thread(task.world.task as u64);

@@ -16,11 +16,9 @@ fn valid(text: &str) -> Program {
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The machine that a thrash is run on, with few CPUs: evicting a page takes none of them long.
+/// The machine that a thrash is run on.
 fn server() -> Profile {
-    let mut server = Profile::parse(include_str!("../../../data/machines/server.toml")).unwrap();
-    server.cost.evict_page_ns = 8_000;
-    server
+    Profile::parse(include_str!("../../../data/machines/server.toml")).unwrap()
 }
 
 /// `threads` threads on `cpus` CPUs, each of which maps a sparse file of 4 MiB, reads it and unmaps

@@ -96,7 +96,8 @@ fn caches_agree_on_parts_that_are_gone() {
     for seed in 0..400 {
         let text = random(seed);
         let program = valid(&text);
-        parts += program.steps().filter(|step| program.shown(step).starts_with("unmap m:")).count();
+        parts +=
+            program.steps().filter(|step| program.shown(step).starts_with("unmap m of")).count();
         let run = |plain: bool| {
             let (limit, mut digest) = (program.machine.cache_limit, Digest::default());
             let (profile, timing) = (&Profile::DEFAULT, Timing::Device);

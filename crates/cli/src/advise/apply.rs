@@ -99,7 +99,7 @@ fn remove_steps(program: &mut Program, is_gone: impl Fn(&ProgramStep) -> bool) {
 }
 
 /// Asks for a part of a mapping, its first page and how many: behind each `mmap(2)` of it, or
-/// before its first touch where it is there from the beginning.
+/// before the first step about it where it is there from the beginning.
 fn ask(program: &mut Program, number: usize, (first, pages): (u64, u64), advice: Madvise) {
     let mut is_due = program.mappings[number].at_start;
     let (first, pages) = (PageCount(first), PageCount(pages));
@@ -108,7 +108,7 @@ fn ask(program: &mut Program, number: usize, (first, pages): (u64, u64), advice:
         let mut steps = Vec::with_capacity(thread.steps.len() + 1);
         for step in thread.steps.drain(..) {
             let maps = matches!(&step, ProgramStep::Map { mapping } if *mapping == number);
-            if is_due && step.touched() == Some(number) {
+            if is_due && !maps && step.mapping() == Some(number) {
                 is_due = false;
                 steps.push(ask.clone());
             }

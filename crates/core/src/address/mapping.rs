@@ -193,6 +193,17 @@ impl Mapping {
         (before.map(Piece::end), behind.map(|piece| piece.first))
     }
 
+    /// The part of it that `index` lies in, which is mapped, up to parts that are not any more: its
+    /// first page, and the page behind its last.
+    pub fn mapped_part(&self, index: PageIndex) -> (PageIndex, PageIndex) {
+        let gone = |piece: &&Piece| piece.protection == Protection::Unmapped;
+        let pieces = self.pieces.all();
+        let before = pieces.iter().rfind(|piece| piece.end() <= index && gone(piece));
+        let behind = pieces.iter().find(|piece| piece.first > index && gone(piece));
+        let first = before.map_or(self.whole.pgoff, Piece::end);
+        (first, behind.map_or(self.whole.end(), |piece| piece.first))
+    }
+
     /// Gives advice for its pages `from..end`.
     pub fn advise(&mut self, from: PageIndex, end: PageIndex, flag: AdviceFlag) {
         self.change(from, end, Change::Advice(flag));

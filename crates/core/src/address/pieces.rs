@@ -144,6 +144,7 @@ impl Pieces {
         let previous = at.checked_sub(1).map(|previous| &self.0[previous]);
         let of_neighbour = [next, previous].into_iter().flatten();
         let shared = of_neighbour
+            .filter(|other| other.protection != Protection::Unmapped)
             .filter(|other| other.advice == advice && other.anonymous > 0)
             .map(|other| other.anonymous)
             .next();

@@ -74,6 +74,15 @@ pub enum ProgramError {
         /// The mapping.
         name: String,
     },
+    /// A part of a mapping is unmapped when a round ends.
+    #[error(
+        "a part of mapping '{name}' is unmapped at the end of a round, and the next one begins with \
+         all of it; unmap all of it and map it again in the round"
+    )]
+    PartAtRoundsEnd {
+        /// The mapping.
+        name: String,
+    },
     /// Nothing is left of a mapping of which parts are unmapped.
     #[error(
         "mapping '{name}': with this part nothing is left of it; unmap all of it, without 'offset' \

@@ -378,10 +378,7 @@ impl Program {
         match step {
             ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
             ProgramStep::Unmap { mapping: number, first, pages } => {
-                match self.part(*number, *first, *pages) {
-                    part if part.is_empty() => format!("unmap {}", mapping(number)),
-                    part => format!("unmap {}:{part}", mapping(number)),
-                }
+                format!("unmap {}{}", mapping(number), self.part(*number, *first, *pages))
             }
             ProgramStep::Touch { mapping: number, accesses, access, .. } => {
                 let does = match access {

@@ -6,7 +6,7 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use super::NamedMapping;
 use crate::accesses::Accesses;
-use crate::job::{Mapping, Pattern, Phase};
+use crate::job::{Mapping, Phase};
 
 impl NamedMapping {
     /// The first `pages` pages of the first open file, mapped from the start, shared, to be read.
@@ -60,12 +60,7 @@ impl NamedMapping {
 
     /// The pages that are touched, in order, counted through all parts.
     pub fn touches<'a>(&self, accesses: &'a Phase) -> Accesses<'a> {
-        match &accesses.pattern {
-            Pattern::Listed(list) => Accesses::listed(&list.pages, accesses.accesses),
-            Pattern::Generated(workload) => {
-                Accesses::generated(*workload, self.mapping.pages, accesses.accesses, accesses.seed)
-            }
-        }
+        accesses.touches(self.mapping.pages)
     }
 
     /// Says of a page that is counted through all parts which page of the file it is.

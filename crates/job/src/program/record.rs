@@ -160,11 +160,7 @@ impl ProgramRun {
     /// The same, where the files, mappings and threads of one table of the job file are one.
     fn by_table(self, program: &Program) -> ProgramRun {
         let TableOf { files, mappings, threads, .. } = &program.tables;
-        // A run that a guest has sent is told by table already.
-        let is_by_one = self.files.len() == files.len()
-            && self.mappings.len() == mappings.len()
-            && self.threads.len() == threads.len();
-        if !program.is_counted() || !is_by_one {
+        if !program.is_counted() {
             return self;
         }
         let steps = threads
@@ -180,7 +176,7 @@ impl ProgramRun {
                 major_faults: all.iter().map(|file| file.major_faults).sum(),
                 evicted_pages: all.iter().map(|file| file.evicted_pages).sum(),
                 cached: all.iter().map(|file| file.cached).sum(),
-                cached_parts: None,
+                cached_parts: all[0].cached_parts.filter(|_| all.len() == 1),
             }),
             mappings: together(mappings, self.mappings, |table, all: &[MappingRun]| MappingRun {
                 name: program.spec.mapping[*table].name.clone(),
@@ -227,7 +223,7 @@ pub struct FileRun {
     pub evicted_pages: Option<u64>,
     /// Pages of it that are cached at the end.
     pub cached: Option<u64>,
-    /// Where in the file these are; not told of the files of one table together.
+    /// Where in the file these are; not told of several files of one table together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_parts: Option<Cached>,
 }

@@ -132,7 +132,7 @@ pub struct ThreadPhaseSpec {
     /// The name of the mapping to be made, which is then not there from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
-    /// The name of the mapping to be taken away, or a part of it.
+    /// The name of the mapping of which all or a part is taken away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmap: Option<String>,
     /// The name of a barrier: it waits there until all threads have come that name it.

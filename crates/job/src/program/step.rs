@@ -117,11 +117,6 @@ impl Program {
         are_several && steps.any(ProgramStep::changes_mappings)
     }
 
-    /// Time that its threads spend thinking, in nanoseconds: that of all of them together.
-    pub fn think_ns(&self) -> u64 {
-        self.steps().map(ProgramStep::thinks_ns).fold(0, u64::saturating_add)
-    }
-
     /// Whether any of its accesses are drawn, so that another seed means other accesses.
     pub fn is_random(&self) -> bool {
         self.steps().any(|step| match step {

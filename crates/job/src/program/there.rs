@@ -81,8 +81,11 @@ impl<'n> There<'n> {
             return Ok(());
         };
         let name = shorten(&program.mappings[mapping].name);
-        let (how, remedy) =
-            if before[mapping].is_there() { ("gone", "map") } else { ("there", "unmap") };
+        let (how, remedy) = match (before[mapping].is_there(), self.mapped[mapping].is_there()) {
+            (true, true) => return Err(ProgramError::PartAtRoundsEnd { name }.into()),
+            (true, false) => ("gone", "map"),
+            (false, _) => ("there", "unmap"),
+        };
         Err(ProgramError::OtherRound { name, how, remedy }.into())
     }
 

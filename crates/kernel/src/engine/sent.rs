@@ -65,9 +65,9 @@ pub(super) fn takes_turns(program: &Program) -> bool {
 }
 
 /// Time that it takes at least in one run, in nanoseconds, whatever the machine.
-pub(super) fn think_ns(program: &Program) -> u64 {
+pub(super) fn program_ns(program: &Program) -> u64 {
     let each_ns =
-        program.threads.iter().map(|thread| thread.stagger_ns.saturating_add(least_ns(thread)));
+        program.threads.iter().map(|thread| thread.stagger_ns.saturating_add(thread_ns(thread)));
     if takes_turns(program) {
         each_ns.max().unwrap_or(0).saturating_mul(EMULATED_FACTOR)
     } else {
@@ -116,7 +116,7 @@ pub(super) fn forget_times(run: &mut ProgramRun) {
 }
 
 /// Time that a thread of a program takes at least, in nanoseconds.
-fn least_ns(thread: &ProgramThread) -> u64 {
+fn thread_ns(thread: &ProgramThread) -> u64 {
     let step = |step: &ProgramStep| match step {
         ProgramStep::Sleep { ns } => *ns,
         step => step.thinks_ns(),
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(received.rules.kernel.name(), "6.12");
         assert_eq!((received.image, received.machine.ram_bytes), (None, None));
         assert_eq!(received.machine.memory_max_bytes, Some(24 << 20));
-        assert_eq!((cpus(&program), think_ns(&program)), (1, 1000));
+        assert_eq!((cpus(&program), program_ns(&program)), (1, 1000));
     }
 
     #[test]

@@ -77,8 +77,8 @@ impl<'a> Mapped<'a> {
             false => MapFlags::FIXED_NOREPLACE,
         };
         for part in parts(self.of) {
-            // SAFETY: the range lies inside the room that this has taken and nobody else uses, as
-            // the process was checked; or it takes the place of nothing.
+            // SAFETY: the range lies inside the room that this has taken and nobody else uses, or
+            // it takes the place of nothing.
             unsafe {
                 let address = self.at(part.start);
                 mmap(address, part.bytes, part.protection, kind, file, part.offset)
@@ -106,10 +106,20 @@ impl<'a> Mapped<'a> {
     pub(super) fn unmap_part(&self, first: PageCount, pages: PageCount) -> Result<(), Error> {
         assert!((first + pages) <= self.pages, "a part outside the mapping");
         let page = page_size();
-        let (start, bytes) = (first.bytes(page) as usize, pages.bytes(page) as usize);
-        // SAFETY: a part of this mapping, to which nobody has a reference; the process was checked
-        // to touch no page of it from now on.
-        let done = unsafe { munmap(self.at(start), bytes) };
+        // At an end of the mapping with what is reserved there: a neighbour in the same page-table
+        // page would keep that.
+        let Room { start, bytes, base } = self.room;
+        let from = match first.0 {
+            0 => start,
+            _ => base + first.bytes(page) as usize,
+        };
+        let end = match first + pages == self.pages {
+            true => start + bytes,
+            false => base + (first + pages).bytes(page) as usize,
+        };
+        // SAFETY: a part of this mapping and of its room, to which nobody has a reference; a valid
+        // program touches no page of it from now on.
+        let done = unsafe { munmap(from as *mut _, end - from) };
         done.map_err(|errno| Error::call("take a part of the mapping away", errno))
     }
 
@@ -130,7 +140,7 @@ impl<'a> Mapped<'a> {
 
     /// The page of the file that a page of it shows.
     pub(super) fn file_page(&self, page: PageIndex) -> u64 {
-        self.of.file_page(page).expect("the process was checked").0
+        self.of.file_page(page).expect("a valid program").0
     }
 
     /// Reads a byte of a page.

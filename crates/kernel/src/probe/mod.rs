@@ -92,7 +92,8 @@ pub struct Probe {
 impl Probe {
     /// Starts a child and waits until it has opened and mapped its files; no page is accessed yet.
     /// Empty the cache, limit the memory and start the trace now. A page behind the end of a file
-    /// may be accessed: that is [`Error::Bus`].
+    /// may be accessed: that is [`Error::Bus`]. Otherwise the steps are those of a valid program,
+    /// so that none is about pages that are not mapped then.
     ///
     /// # Errors
     /// A process that no child can be; a file that cannot be opened or mapped that way.

@@ -122,7 +122,7 @@ fn shares_writes(of: &NamedMapping) -> bool {
 /// The most that one access of `step` reads with `read(2)`.
 pub(super) fn longest_read(step: &ProgramStep) -> u64 {
     match step {
-        ProgramStep::Read { accesses, .. } => accesses.bs_bytes,
+        ProgramStep::Read { accesses, len_bytes, .. } => accesses.bs_bytes.min(*len_bytes),
         _ => 0,
     }
 }

@@ -313,7 +313,7 @@ fn give(
 fn page_of(mapping: Option<&Mapped>, access: Access) -> u64 {
     match access {
         Access::Touch(page) | Access::Store(page) | Access::Call(page) => {
-            mapping.expect("the process was checked").file_page(page)
+            mapping.expect("a valid program").file_page(page)
         }
         Access::Read { offset, .. } => offset / page_size(),
     }
@@ -326,7 +326,7 @@ fn perform(
     access: Access,
     buffer: &mut [u8],
 ) -> Result<(), Error> {
-    let mapped = || mapping.expect("the process was checked");
+    let mapped = || mapping.expect("a valid program");
     match access {
         Access::Touch(page) => mapped().touch(page.0),
         Access::Store(page) => mapped().store(page.0),

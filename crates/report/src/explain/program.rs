@@ -261,14 +261,15 @@ pub(super) fn reached(program: &Program, file: usize) -> Parts {
     Parts::merged(mapped.chain(read).collect())
 }
 
-/// Whether the mapping that `step` touches was taken away behind its last touch in `before`.
+/// Whether all of the mapping that `step` touches was taken away after its last touch in `before`:
+/// it is there again only if it was mapped again.
 fn is_mapped_anew(before: &[ProgramStep], step: &ProgramStep) -> bool {
     let Some(number) = step.touched() else { return false };
     let last = before.iter().rev().find(|earlier| match earlier {
-        ProgramStep::Unmap { mapping, .. } => *mapping == number,
+        ProgramStep::Map { mapping } => *mapping == number,
         earlier => earlier.touched() == Some(number),
     });
-    matches!(last, Some(ProgramStep::Unmap { .. }))
+    matches!(last, Some(ProgramStep::Map { .. }))
 }
 
 fn accesses<'a>(

@@ -27,7 +27,7 @@ pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, f
 pub use mm_owner::{Atomics, Counting, FalselyShared};
 pub use source::Source;
 pub use study::{Findings, Ran, Study};
-pub use vma_retry::{Change, Simulation, Span, Trial, TrialRun, Trials};
+pub use vma_retry::{Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials};
 
 /// Seeds of a random cell of mmap-miss where none are given.
 pub const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;

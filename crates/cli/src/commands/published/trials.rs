@@ -11,7 +11,9 @@ use filemap_job::program::{
 use filemap_job::waits::{Cause, Wait};
 use filemap_job::{JobSpec, SizeText};
 use filemap_model::{Profile, trace_program};
-use filemap_report::published::{Change, Simulation, Span, Trial, TrialRun, Trials};
+use filemap_report::published::{
+    Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials,
+};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -25,6 +27,10 @@ const KERNEL: Kernel = Kernel::V6_18;
 
 /// The machine of all trials, whose costs are changed one at a time.
 const MACHINE: &str = "server";
+
+/// What it costs to evict a page, in nanoseconds for each CPU that does so at the same time: they
+/// wait for each other. Chosen so that about as many rounds a second come out as were published.
+const EVICT_NS_PER_CPU: u64 = 664;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -46,7 +52,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// # Errors
 /// A machine profile that is not to be had.
 pub fn simulation() -> Result<Simulation, Error> {
-    let costs = costs(&mut machine_profile::named(Some(MACHINE))?);
+    let costs = costs(&mut machine(PUBLISHED_CPUS)?);
     let named: Map<String, Value> =
         costs.iter().map(|(name, ns)| ((*name).to_string(), Value::from(*ns))).collect();
     let environment = json!({
@@ -78,8 +84,15 @@ fn costs(profile: &mut Profile) -> Vec<(&'static str, u64)> {
     named.filter(|(_, ns)| *ns > 0).collect()
 }
 
-fn run(trial: &Trial) -> Result<TrialRun, Error> {
+/// The machine of trials with so many CPUs.
+fn machine(cpus: u64) -> Result<Profile, Error> {
     let mut profile = machine_profile::named(Some(MACHINE))?;
+    profile.cost.evict_page_ns = EVICT_NS_PER_CPU.saturating_mul(cpus);
+    Ok(profile)
+}
+
+fn run(trial: &Trial) -> Result<TrialRun, Error> {
+    let mut profile = machine(trial.cpus)?;
     if let Change::Cost(name, percent) = trial.change {
         let found = profile.cost.named().into_iter().find(|(known, _)| *known == name);
         let (_, ns) = found.expect("only costs that there are are changed");

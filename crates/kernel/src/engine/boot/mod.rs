@@ -294,13 +294,13 @@ fn slow_time(job: &Program, needs: &Needs) -> Duration {
     let bytes = needs.made_bytes().max(read).saturating_mul(runs);
     let seconds = needs.made_bytes().saturating_add(bytes) / SLOW_BYTES_A_SECOND;
     let accesses = needs.accesses.saturating_mul(runs);
-    let thinks = Duration::from_nanos(sent::think_ns(job).saturating_mul(runs));
+    let at_least = Duration::from_nanos(sent::program_ns(job).saturating_mul(runs));
     let flushes = match MemoryLimits::of(&needs.machine).is_some() {
         true => LONGEST * u32::try_from(runs).unwrap_or(u32::MAX),
         false => Duration::ZERO,
     };
     let touches = SLOW_ACCESS.saturating_mul(u32::try_from(accesses).unwrap_or(u32::MAX));
-    let takes = [Duration::from_secs(seconds), touches, thinks, flushes];
+    let takes = [Duration::from_secs(seconds), touches, at_least, flushes];
     takes.into_iter().fold(Duration::ZERO, Duration::saturating_add)
 }
 

@@ -11,8 +11,8 @@ mod trial;
 use filemap_job::{DEFAULT_SEED, Job as RecordJob, seeds};
 
 use self::figures::{Beside, Job};
-pub use self::plan::Form;
-use self::plan::{CPUS, Experiment, Kind};
+use self::plan::{Experiment, Kind};
+pub use self::plan::{Form, PUBLISHED_CPUS};
 use self::tables::Tried;
 pub use self::trial::{Change, Simulation, Span, Trial, TrialRun, Trials};
 use super::data::PUBLISHED;
@@ -87,7 +87,7 @@ impl Study for VmaRetry {
             sweep.iter().chain(&experiments).map(|of| Tried::new(of, known)).collect();
         let job = Job::new(&self.form.job(pages, &self.seeds), known);
         let beside = Beside::all(&job);
-        let mut assumed = vec![("cpus", CPUS)];
+        let mut assumed = vec![("cpus", PUBLISHED_CPUS)];
         assumed.extend(&self.simulation.costs);
         let mut cells: Vec<_> =
             beside.iter().map(|beside| beside.json(pages * PAGE_KIB, &assumed)).collect();

@@ -2,7 +2,7 @@
 
 use super::PAGE_KIB;
 use super::figures::{Beside, Job, LEAST_SEEDS, published_ratios};
-use super::plan::{CPUS, Form, published_miss_percent};
+use super::plan::{Form, PUBLISHED_CPUS, published_miss_percent};
 use super::tables::{Tried, span};
 use crate::published::data::PUBLISHED;
 use crate::spread::over_seeds;
@@ -85,21 +85,22 @@ pub(super) fn evicting(form: &Form, pages: u64, costs: &[(&'static str, u64)]) -
         (row.retry_mmap_drop + row.retry_io_miss) as f64 * row.rounds_s / row.rounds as f64
     });
     let windows_s = windows_s.fold(0.0, f64::max);
-    let page_us = CPUS as f64 * 1e6 / (windows_s * pages as f64);
+    let page_us = PUBLISHED_CPUS as f64 * 1e6 / (windows_s * pages as f64);
     let evicting = costs.iter().find(|(name, _)| *name == "evict_page_ns");
     let evicting = evicting.map_or(String::new(), |(_, ns)| format!(" ({})", time(*ns as f64)));
     let more = match form.has_experiments {
-        true => " A table below has more and fewer CPUs.",
+        true => " A table below has other numbers of CPUs.",
         false => "",
     };
     format!(
         "The cost of evicting a page{evicting} is assumed. It stands for all that a CPU is busy \
          with for such a page, waiting for the lock of the reclaim lists and for the TLB \
-         flushes of other CPUs included. It was chosen so that as many rounds a second come out \
-         as were published, with the {CPUS} CPUs of the published machine. That they do is no \
-         independent test of the model. The published counters bound it: without the series at \
-         most {windows_s:.0} windows of {pages} pages were read in a second, so that all CPUs \
-         together had {page_us:.0} us or more for each page.{more}"
+         flushes of other CPUs included. It grows with the CPUs, and was chosen so that about \
+         as many rounds a second come out as were published, with the {PUBLISHED_CPUS} CPUs of \
+         the published machine. That they do is no independent test of the model. The published \
+         counters bound it: without the series at most {windows_s:.0} windows of {pages} pages \
+         were read in a second, so that all CPUs together had {page_us:.0} us or more for each \
+         page.{more}"
     )
 }
 

@@ -10,7 +10,7 @@ const HIGH_PAGES: u64 = 1 << 18;
 const MAX_PAGES: u64 = (12 << 18) / 10;
 
 /// CPUs of the published machine.
-pub(super) const CPUS: u64 = 256;
+pub const PUBLISHED_CPUS: u64 = 256;
 
 /// How long trials run, and which there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ const FULL: Form = Form {
     has_sensitivity: true,
 };
 
-/// About four minutes on two processors.
+/// About three minutes on two processors.
 const SHORT: Form = Form {
     job: 40,
     sweep: 30,
@@ -174,7 +174,7 @@ impl Form {
         }
         for &writers in self.writers {
             let smaller = with_threads(&base, THREADS / SMALLER);
-            let cpus = CPUS / SMALLER;
+            let cpus = PUBLISHED_CPUS / SMALLER;
             let trial = Trial { one_vma: true, writers, cpus, ..smaller };
             add(Kind::OneVma, writers.to_string(), &pair(&trial));
         }
@@ -201,7 +201,7 @@ fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {
         with_series: false,
         seed,
         threads: THREADS,
-        cpus: CPUS,
+        cpus: PUBLISHED_CPUS,
         file_pages: FILE_PAGES,
         read_ahead_pages,
         high_pages: HIGH_PAGES,
