@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::engine::Ran;
 use crate::flags::JobSpec;
 use crate::job::Job;
-use crate::program::{Program, ProgramRun};
+use crate::program::{MappedParts, ProgramRun};
 use crate::spread::Spread;
 use crate::waits::Wait;
 
@@ -138,18 +138,17 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// What `program` leaves in the cache of a file, where `count` says how many of a range of
-    /// pages are in it; of a file that is not mapped all of it is before the first page.
+    /// Where what is cached of a file lies of which so much is mapped, where `count` says how many
+    /// of a range of pages are cached. Of a file that is not mapped all of it is before the first
+    /// page.
     ///
     /// # Errors
     /// Those of `count`.
     pub fn of<E>(
-        program: &Program,
-        file: usize,
+        mapped: &MappedParts,
         mut count: impl FnMut(Range<PageIndex>) -> Result<u64, E>,
     ) -> Result<Cached, E> {
-        let ranges = program.mapped_ranges(file);
-        let end = PageIndex(program.file_pages(file).0);
+        let MappedParts { ranges, end, has_segments } = mapped;
         let (mut inside, mut between) = (0, 0);
         for (number, range) in ranges.iter().enumerate() {
             inside += count(range.clone())?;
@@ -157,14 +156,13 @@ impl Cached {
                 between += count(range.end..next.start)?;
             }
         }
-        let first = ranges.first().map_or(end, |range| range.start);
-        let last = ranges.last().map_or(end, |range| range.end);
-        let is_in_parts = ranges.len() > 1 || program.maps_segments(file);
+        let first = ranges.first().map_or(*end, |range| range.start);
+        let last = ranges.last().map_or(*end, |range| range.end);
         Ok(Cached {
             inside: Some(inside),
             before: Some(count(PageIndex(0)..first)?),
-            after: Some(count(last..end)?),
-            between: is_in_parts.then_some(between),
+            after: Some(count(last..*end)?),
+            between: (*has_segments || ranges.len() > 1).then_some(between),
         })
     }
 

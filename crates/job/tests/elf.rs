@@ -182,13 +182,13 @@ fn cached_pages_are_told_apart_by_segments() {
     ];
     let job = job("", Some(&file(DYNAMIC, 0x30000, loads))).unwrap();
     let range = |start, end| PageIndex(start)..PageIndex(end);
-    let program = job.program();
-    assert_eq!(program.mapped_ranges(0), [range(10, 15), range(20, 25)]);
+    let mapped = job.program().mapped_parts().remove(0);
+    assert_eq!(mapped.ranges, [range(10, 15), range(20, 25)]);
     let all = |pages: Range<PageIndex>| Ok::<_, ()>(pages.end.0 - pages.start.0);
-    let cached = Cached::of(&program, 0, all).unwrap();
+    let cached = Cached::of(&mapped, all).unwrap();
     let expected = Cached { inside: Some(10), between: Some(5), before: Some(10), after: Some(23) };
     assert_eq!(cached, expected);
-    assert_eq!(Cached::of(&program, 0, |_| Err("no count")), Err("no count"));
+    assert_eq!(Cached::of(&mapped, |_| Err("no count")), Err("no count"));
 }
 
 #[test]

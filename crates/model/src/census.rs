@@ -6,13 +6,14 @@ use std::ops::Range;
 
 use filemap_core::cache::FileCache;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Cached, Program};
+use filemap_job::Cached;
+use filemap_job::program::MappedParts;
 
-/// Pages of file number `number` cached inside, between and outside what `program` maps of it.
-pub(crate) fn cached(program: &Program, number: usize, cache: &impl FileCache) -> Cached {
+/// Pages of a file cached inside, between and outside what is `mapped` of it.
+pub(crate) fn cached(mapped: &MappedParts, cache: &impl FileCache) -> Cached {
     let count =
         |pages: Range<PageIndex>| Ok::<_, Infallible>(cache.cached(pages.start, pages.end).0);
-    match Cached::of(program, number, count) {
+    match Cached::of(mapped, count) {
         Ok(cached) => cached,
     }
 }

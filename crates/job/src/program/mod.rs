@@ -12,6 +12,7 @@ mod barriers;
 mod counted;
 mod error;
 mod keys;
+mod mapped_parts;
 mod names;
 mod of_one_file;
 mod of_thrash;
@@ -44,6 +45,7 @@ pub use self::advice::{Fadvise, Madvise};
 pub use self::after::StepOf;
 pub use self::error::ProgramError;
 pub use self::keys::{ExistingFile, ProgramSpec};
+pub use self::mapped_parts::MappedParts;
 pub use self::of_thrash::{THRASH, change_protection};
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,

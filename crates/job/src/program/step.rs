@@ -1,11 +1,7 @@
 //! What a step is about.
 
-use std::ops::Range;
-
-use filemap_core::units::PageIndex;
-
 use super::{Access, Fadvise, Madvise, Program, ProgramStep, ProgramThread};
-use crate::job::{Phase, merged};
+use crate::job::Phase;
 
 impl ProgramStep {
     /// Reads a byte of each of these pages of a mapping, in order.
@@ -85,22 +81,6 @@ impl Program {
     /// The file that `step` is about, as an index.
     pub fn file_of(&self, step: &ProgramStep) -> Option<usize> {
         self.open_of(step).map(|open| self.opens[open].file)
-    }
-
-    /// The pages of a file that any mapping shows, as ranges in order that neither touch nor
-    /// overlap.
-    pub fn mapped_ranges(&self, file: usize) -> Vec<Range<PageIndex>> {
-        let end = PageIndex(self.file_pages(file).0);
-        let of_file = self.mappings.iter().filter(|of| self.opens[of.open].file == file);
-        let parts = of_file.flat_map(|of| of.parts());
-        let ranges = parts.map(|(from, pages)| from.min(end)..(from + pages).min(end));
-        merged(ranges.filter(|range| !range.is_empty()).collect())
-    }
-
-    /// Whether a mapping shows segments of a file.
-    pub fn maps_segments(&self, file: usize) -> bool {
-        let mut of_file = self.mappings.iter().filter(|of| self.opens[of.open].file == file);
-        of_file.any(|of| !of.segments.is_empty())
     }
 
     /// Whether it reads a file of this machine.

@@ -39,8 +39,9 @@ pub(super) fn measure(
 ) -> Result<Measured, Error> {
     let ran = stage.run(process).map_err(|error| named(program, error))?;
     let files = &stage.files.files;
-    let parts = files.iter().enumerate().map(|(number, file)| {
-        let cached = Cached::of(program, number, |pages: Range<PageIndex>| {
+    let mapped = program.mapped_parts();
+    let parts = files.iter().zip(&mapped).map(|(file, mapped)| {
+        let cached = Cached::of(mapped, |pages: Range<PageIndex>| {
             CacheStat::of(&file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
         });
         // There is none before Linux 6.5.

@@ -77,6 +77,7 @@ pub fn of<C: PageCache, L: Log>(
             counters: by_thread.counters(),
         });
     }
+    let mapped = program.mapped_parts();
     let files = program.files.iter().zip(&by_file).enumerate().map(|(number, (named, sum))| {
         let (file, end) = (FileId::new(number as u32), PageIndex(program.file_pages(number).0));
         let cache = running.world.memory.cache.file(file);
@@ -89,7 +90,7 @@ pub fn of<C: PageCache, L: Log>(
             // What was read and is not there was reclaimed, or dropped on advice.
             evicted_pages: Some(pages_read - cached.0),
             cached: Some(cached.0),
-            cached_parts: Some(census::cached(program, number, &cache)),
+            cached_parts: Some(census::cached(&mapped[number], &cache)),
         }
     });
     let files = files.collect();
