@@ -1,9 +1,8 @@
 //! The record of a program: sums over what its threads did.
 
-use filemap_core::cache::FileCache;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::{FileId, PageIndex};
+use filemap_core::units::FileId;
 use filemap_job::Counters;
 use filemap_job::program::{
     FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, Rounds, ThreadRun,
@@ -79,18 +78,18 @@ pub fn of<C: PageCache, L: Log>(
     }
     let mapped = program.mapped_parts();
     let files = program.files.iter().zip(&by_file).enumerate().map(|(number, (named, sum))| {
-        let (file, end) = (FileId::new(number as u32), PageIndex(program.file_pages(number).0));
-        let cache = running.world.memory.cache.file(file);
-        let cached = cache.cached(PageIndex(0), end);
+        let file = running.world.memory.cache.file(FileId::new(number as u32));
+        let parts = census::cached(&mapped[number], &file);
+        let cached = parts.pages().expect("the model counts all");
         let Tally { pages_read, major_faults, .. } = sum.tally;
         FileRun {
             name: named.name.clone(),
             data_pages_read: Some(pages_read),
             major_faults: Some(major_faults),
             // What was read and is not there was reclaimed, or dropped on advice.
-            evicted_pages: Some(pages_read - cached.0),
-            cached: Some(cached.0),
-            cached_parts: Some(census::cached(&mapped[number], &cache)),
+            evicted_pages: Some(pages_read - cached),
+            cached: Some(cached),
+            cached_parts: Some(parts),
         }
     });
     let files = files.collect();
