@@ -1,7 +1,7 @@
 //! By which rules jobs are judged, where these are not those of the kernel in question.
 
-use filemap_core::rules::{Kernel, Nearest};
-use filemap_job::{EngineKind, Job, Program};
+use filemap_core::rules::{Kernel, Nearest, Rules};
+use filemap_job::{EngineKind, Image, Job, Program};
 
 use crate::error::Error;
 use crate::{host, input};
@@ -18,16 +18,26 @@ pub struct Judged<'a> {
 
 impl<'a> From<&'a Job> for Judged<'a> {
     fn from(Job { engine, image, rules, file, .. }: &'a Job) -> Self {
-        let image = image.as_ref().map(|image| image.path.as_str());
-        Judged { engine: *engine, image, rules: rules.kernel, has_file: file.path.is_some() }
+        Judged::new(*engine, image.as_ref(), rules, file.path.is_some())
     }
 }
 
 impl<'a> From<&'a Program> for Judged<'a> {
     fn from(program: &'a Program) -> Self {
         let Program { engine, image, rules, .. } = program;
-        let image = image.as_ref().map(|image| image.path.as_str());
-        Judged { engine: *engine, image, rules: rules.kernel, has_file: program.has_file() }
+        Judged::new(*engine, image.as_ref(), rules, program.has_file())
+    }
+}
+
+impl<'a> Judged<'a> {
+    fn new(
+        engine: EngineKind,
+        image: Option<&'a Image>,
+        rules: &Rules,
+        has_file: bool,
+    ) -> Judged<'a> {
+        let image = image.map(|image| image.path.as_str());
+        Judged { engine, image, rules: rules.kernel, has_file }
     }
 }
 

@@ -11,7 +11,7 @@ use filemap_core::series::Series;
 use filemap_core::units::{PageCount, PageIndex};
 use serde::{Deserialize, Serialize};
 
-use crate::accesses::{Accesses, DEFAULT_SEED, Reads};
+use crate::accesses::{Accesses, Reads};
 use crate::elf::{Elf, Segment};
 use crate::name::named;
 use crate::workload::Workload;
@@ -181,11 +181,11 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Accesses to these pages, in order.
-    pub fn listed(pages: Vec<u64>) -> Phase {
+    /// The accesses of a list that no file has, with `bs_bytes` of each read.
+    pub fn listed(pages: Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
         let accesses = pages.len() as u64;
-        let list = AccessList { path: String::new(), pages: Arc::new(pages) };
-        Phase { pattern: Pattern::Listed(list), accesses, seed: DEFAULT_SEED, bs_bytes: 1 }
+        let pattern = Pattern::Listed(AccessList { path: String::new(), pages });
+        Phase { pattern, accesses, seed, bs_bytes }
     }
 
     /// Whether the accesses are `read(2)`, not touches of the mapping.

@@ -39,7 +39,11 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                     self.will_need(Cause::WillNeed, from, end - from, open);
                 }
             }
-            Madvise::DontNeed => self.take_entries(area, from, end, open),
+            Madvise::DontNeed => {
+                self.take_entries(area, from, end, open);
+                let tables = &mut self.process.tables;
+                map::free_tables(&area.mapping, from, end, &open.limits, tables);
+            }
             // Fault by fault, between which others may have their turn.
             Madvise::PopulateRead => {}
         }
@@ -185,7 +189,6 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let copies = map::unmap(&area.mapping, from, end, &open.limits, &mut file);
         drop(file);
         world.memory.release(copies);
-        map::free_tables(&area.mapping, from, end, &open.limits, &mut process.tables);
         let first = area.mapping.whole.vpn(from);
         process.tlb.flush(first, first + (end - from));
     }

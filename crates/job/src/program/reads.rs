@@ -7,7 +7,6 @@ use filemap_core::units::PageCount;
 use super::error::ProgramError;
 use super::names::keyed;
 use super::spec::ThreadPhaseSpec;
-use super::validate::listed;
 use super::{Program, ProgramStep};
 use crate::Error;
 use crate::bounds::MAX_READ_BYTES;
@@ -43,7 +42,7 @@ impl ThreadPhaseSpec {
             remedy: "how many bytes are read at each offset, such as 4k",
         };
         let bs_bytes = size("bs", &self.bs, 1, MAX_READ_BYTES).map_err(keyed)?;
-        Ok(listed(list, seed, bs_bytes.ok_or_else(missing)?))
+        Ok(Phase::listed(list.clone(), seed, bs_bytes.ok_or_else(missing)?))
     }
 
     pub(super) fn read(

@@ -1,13 +1,16 @@
 //! What a step is about.
 
+use std::sync::Arc;
+
 use super::{Access, Fadvise, Madvise, Program, ProgramStep, ProgramThread};
+use crate::accesses::DEFAULT_SEED;
 use crate::job::Phase;
 
 impl ProgramStep {
     /// Reads a byte of each of these pages of a mapping, in order.
     pub fn touch(mapping: usize, pages: Vec<u64>) -> ProgramStep {
-        let (accesses, access) = (Phase::listed(pages), Access::Read);
-        ProgramStep::Touch { mapping, accesses, access, think_ns: 0 }
+        let accesses = Phase::listed(Arc::new(pages), DEFAULT_SEED, 1);
+        ProgramStep::Touch { mapping, accesses, access: Access::Read, think_ns: 0 }
     }
 
     /// The mapping that it is about.

@@ -18,7 +18,7 @@ use crate::bounds::{
     MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PHASE_RUNS, MAX_RUNS,
     MAX_THINK_NS,
 };
-use crate::job::{AccessList, EngineKind, File, Machine, Mapping, Pattern, Phase};
+use crate::job::{EngineKind, File, Machine, Mapping, Pattern, Phase};
 use crate::limits::{name, one_of, out_of_range, pages, size, split_pages, within};
 use crate::phases::Extent;
 use crate::size::{SizeText, format_size, shorten};
@@ -493,7 +493,7 @@ impl ThreadPhaseSpec {
         if list.is_empty() {
             return Err(Error::Zero { remedy: "one page or more in 'pages'" });
         }
-        Ok(listed(list, seed, 1))
+        Ok(Phase::listed(list.clone(), seed, 1))
     }
 
     /// Refuses what a list says itself.
@@ -513,13 +513,6 @@ fn check_one_part(of: &NamedMapping, key: &'static str) -> Result<(), Error> {
     }
     let remedy = "what the loader maps stays as it is; give a mapping of one part of the file";
     Err(Error::KeyConflict { key, other: "a mapping with elf = true", remedy })
-}
-
-/// The accesses of `list`, with `bs_bytes` of each read.
-pub(super) fn listed(list: &Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
-    let accesses = list.len() as u64;
-    let list = AccessList { path: String::new(), pages: list.clone() };
-    Phase { pattern: Pattern::Listed(list), accesses, seed, bs_bytes }
 }
 
 /// The patterns of pages through a mapping.

@@ -63,11 +63,8 @@ pub(super) fn measure(
     });
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
-    let mut run = told.run(&seen);
-    for (file, parts) in run.files.iter_mut().zip(parts) {
-        file.cached_parts = parts;
-    }
-    run.vmstat = ran.vmstat.map(VmStat::into_map);
+    let run = told.run(&seen, &parts);
+    let run = ProgramRun { vmstat: ran.vmstat.map(VmStat::into_map), ..run };
     Ok(Measured { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
 }
 
@@ -208,16 +205,16 @@ impl<'a> Told<'a> {
         dropped
     }
 
-    fn run(&self, seen: &[FileCounts]) -> ProgramRun {
+    fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> ProgramRun {
         let Told { program, ran, .. } = self;
         let named = program.files.iter().zip(&self.by_file);
-        let files = named.zip(seen).map(|((file, counters), seen)| FileRun {
+        let files = named.zip(seen).zip(parts).map(|(((file, counters), seen), parts)| FileRun {
             name: file.name.clone(),
             data_pages_read: seen.pages_added(),
             major_faults: counters.major_faults,
             evicted_pages: seen.pages_evicted(),
             cached: seen.cached_pages,
-            cached_parts: None,
+            cached_parts: *parts,
         });
         let files: Vec<FileRun> = files.collect();
         let mut by_mapping = vec![nothing(); program.mappings.len()];

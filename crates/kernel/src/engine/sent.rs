@@ -11,8 +11,8 @@ use crate::Error;
 use crate::image::Error as ImageError;
 use crate::probe::cpus;
 
-/// The keys of an answer: the runs, or where a program was observed, or what of the job
-/// was too large for its memory or its files. Every other failure is told in words.
+/// The keys of an answer: the runs, or where a program was observed, or what of the job was too
+/// large for its memory or its files. Every other failure is told in words.
 const RAN: &str = "ran";
 const WHERE: &str = "where";
 const OUT_OF_MEMORY: &str = "out_of_memory";

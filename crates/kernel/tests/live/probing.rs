@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use filemap_core::address::mapping::{Split, SplitProt};
@@ -139,7 +140,7 @@ pub(crate) fn segments(bench: &Bench) {
 pub(crate) fn calls(bench: &Bench) {
     let (path, _guard) = bench.file("calls", 64);
     std::fs::write(&path, vec![RETURN; (64 * page_size()) as usize]).unwrap();
-    let accesses = Phase::listed((0..64).collect());
+    let accesses = Phase::listed(Arc::new((0..64).collect()), 1, 1);
     let step = ProgramStep::Touch { mapping: 0, accesses, access: Access::Call, think_ns: 0 };
     let mut process = process(&path, 64, vec![step]);
     process.mappings[0].mapping.exec = true;
@@ -194,7 +195,7 @@ fn unmapped(pages: u64) -> NamedMapping {
 /// A thread that fails ends the process although another one is busy.
 pub(crate) fn failing_thread(bench: &Bench) {
     let (path, _guard) = bench.file("failing", 4);
-    let (accesses, access) = (Phase::listed(vec![0, 1]), Access::Read);
+    let (accesses, access) = (Phase::listed(Arc::new(vec![0, 1]), 1, 1), Access::Read);
     let busy = ProgramStep::Touch { mapping: 0, accesses, access, think_ns: 300_000_000_000 };
     // Nothing is mapped there that could be populated.
     let fails = ProgramStep::Madvise {

@@ -17,6 +17,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::program::{Program, ProgramRun, ProgramStep};
 
+use self::cursor::Cursor;
 pub use self::record::Done;
 use self::running::Running;
 use crate::Error;
@@ -77,11 +78,15 @@ pub(crate) fn run_with<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
-    let mut running = begin(program, profile, with, cache, log)?;
-    match schedule::run(&mut running) {
-        Ok(done) => Ok(record::of(&mut running, &done)),
-        Err(stopped) => Err(running.told(stopped)),
-    }
+    Ok(finish(&mut begin(program, profile, with, cache, log)?)?.0)
+}
+
+/// Runs a program to its end: what came of it, and the threads as they are then.
+fn finish<'p, C: PageCache, L: Log>(
+    running: &mut Running<'p, '_, C, L>,
+) -> Result<(ProgramRun, Vec<Cursor<'p>>), Error> {
+    let threads = schedule::run(running).map_err(|stopped| running.told(stopped))?;
+    Ok((record::of(running, &threads), threads))
 }
 
 /// A program before its first step.

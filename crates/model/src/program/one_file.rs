@@ -4,8 +4,8 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_job::{Job, Run};
 
-use super::record::{self, Done};
-use super::{With, begin, schedule};
+use super::record::Done;
+use super::{With, begin, finish};
 use crate::Error;
 use crate::extents::ExtentCache;
 use crate::profile::Profile;
@@ -66,8 +66,8 @@ fn trace_with<C: PageCache>(
 ) -> Result<Traced<C>, Error> {
     let program = job.program();
     let mut running = begin(&program, profile, with, cache, log)?;
-    let threads = schedule::run(&mut running).map_err(|stopped| running.told(stopped))?;
-    let run = Run::of(job, record::of(&mut running, &threads));
+    let (run, threads) = finish(&mut running)?;
+    let run = Run::of(job, run);
     Ok(Traced { run, cache: running.world.memory.cache, phases: threads[0].done.clone() })
 }
 
