@@ -260,7 +260,7 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct GovernArgs {
-    /// Program to run, and its arguments. It has the input, the terminal and the outputs of this
+    /// Job to run, and its arguments. It has the input, the terminal and the outputs of this
     /// command, and this command ends as the program does.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     #[arg(conflicts_with_all = ["pid", "cgroup", "duration", "release"])]
@@ -358,7 +358,7 @@ pub struct SearchArgs {
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
+    /// Job to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
     /// are dropped from the page cache when it maps them.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]

@@ -1,19 +1,19 @@
 //! What is decided in a program: by the model, and by a kernel under a trace.
 
 use filemap_core::fault::lock;
-use filemap_job::program::{Program, ProgramStep};
+use filemap_job::program::{Job, ProgramStep};
 use filemap_job::{Seen, Shown, ShownByFile, ShownLog};
 use filemap_kernel::engine::{Asked, Boot};
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::trace::{Observed, Observer};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Profile, Timing, trace_program_on};
+use filemap_model::{Profile, Timing, trace_on};
 
 use crate::error::Error;
 use crate::{interrupt, progress};
 
 /// Logs of the files of `program` that keep what is `seen`.
-pub fn shown(program: &Program, seen: Seen) -> ShownByFile {
+pub fn shown(program: &Job, seen: Seen) -> ShownByFile {
     let log = ShownLog::seeing(seen).beginning_with(lock::of_access(&program.rules));
     ShownByFile::new(program.files.len(), log)
 }
@@ -23,12 +23,12 @@ pub fn shown(program: &Program, seen: Seen) -> ShownByFile {
 ///
 /// # Errors
 /// Those of the model.
-pub fn decided(program: &Program, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
+pub fn decided(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
     let mut profile = Profile::DEFAULT;
     profile.device.io_bytes = io_bytes;
     let mut log = shown(program, seen);
     let cache = ExtentCache::new(program.machine.cache_limit);
-    trace_program_on(program, &profile, Timing::Settled, cache, &mut log)?;
+    trace_on(program, &profile, Timing::Settled, cache, &mut log)?;
     Ok(log.into_logs())
 }
 
@@ -36,7 +36,7 @@ pub fn decided(program: &Program, io_bytes: u64, seen: Seen) -> Result<Vec<Shown
 ///
 /// # Errors
 /// Those of the model.
-pub fn expected_events(program: &Program, io_bytes: u64) -> Result<u64, Error> {
+pub fn expected_events(program: &Job, io_bytes: u64) -> Result<u64, Error> {
     let logs = decided(program, io_bytes, Seen::ALL)?;
     let events = |log: ShownLog| log.into_lines().iter().map(Shown::events).sum::<u64>();
     let shown: u64 = logs.into_iter().map(events).sum();
@@ -45,7 +45,7 @@ pub fn expected_events(program: &Program, io_bytes: u64) -> Result<u64, Error> {
 }
 
 /// How many base pages the reads of `program` are long together.
-fn read_pages(program: &Program) -> u64 {
+fn read_pages(program: &Job) -> u64 {
     let pages = program.steps().map(|step| match step {
         ProgramStep::Read { accesses, .. } => {
             let pages = accesses.bs_bytes.div_ceil(program.page_size()).max(1);
@@ -61,7 +61,7 @@ fn read_pages(program: &Program) -> u64 {
 ///
 /// # Errors
 /// A kernel that cannot be watched, or that cannot run it.
-pub fn observe(program: &Program) -> Result<Observed, Error> {
+pub fn observe(program: &Job) -> Result<Observed, Error> {
     if program.image.is_some() {
         let expected = expected_events(program, IO_BYTES)?;
         let asked = Asked { settled: false, expected, may_lack_switches: false };

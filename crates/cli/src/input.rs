@@ -27,21 +27,21 @@ pub fn job_file(path: &str) -> Result<JobSpec, Error> {
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
-/// A program that a command is given.
+/// A job file with tables that a command is given.
 pub struct GivenFile {
-    /// The program.
+    /// The job.
     pub spec: ProgramSpec,
     /// What it says otherwise than the recording that it comes of, a sentence each; `None` where it
     /// comes of a job file.
     pub of_recording: Option<Vec<String>>,
 }
 
-/// The program of a job file or a recording; `None` where that is a job of one file, or cannot be
-/// read twice.
+/// The job file with tables at `path`, or the job of the recording there; `None` where that is a
+/// job of one file, or cannot be read twice.
 ///
 /// # Errors
 /// A file that is empty, or what is wrong with it.
-pub fn program(path: &str) -> Result<Option<GivenFile>, Error> {
+pub fn tables(path: &str) -> Result<Option<GivenFile>, Error> {
     let data = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
     let Some(data) = data else { return Ok(None) };
     if data.len() == 0 {

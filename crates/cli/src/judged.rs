@@ -1,51 +1,16 @@
 //! By which rules jobs are judged, where these are not those of the kernel in question.
 
-use filemap_core::rules::{Kernel, Nearest, Rules};
-use filemap_job::{EngineKind, Image, Job, Program};
+use filemap_core::rules::{Kernel, Nearest};
+use filemap_job::{EngineKind, Job};
 
 use crate::error::Error;
 use crate::{host, input};
-
-/// What of a job says by which rules it is judged.
-#[derive(Clone, Debug)]
-pub struct Judged<'a> {
-    engine: EngineKind,
-    image: Option<&'a str>,
-    rules: Kernel,
-    /// It reads a file of this machine.
-    has_file: bool,
-}
-
-impl<'a> From<&'a Job> for Judged<'a> {
-    fn from(Job { engine, image, rules, file, .. }: &'a Job) -> Self {
-        Judged::new(*engine, image.as_ref(), rules, file.path.is_some())
-    }
-}
-
-impl<'a> From<&'a Program> for Judged<'a> {
-    fn from(program: &'a Program) -> Self {
-        let Program { engine, image, rules, .. } = program;
-        Judged::new(*engine, image.as_ref(), rules, program.has_file())
-    }
-}
-
-impl<'a> Judged<'a> {
-    fn new(
-        engine: EngineKind,
-        image: Option<&'a Image>,
-        rules: &Rules,
-        has_file: bool,
-    ) -> Judged<'a> {
-        let image = image.map(|image| image.path.as_str());
-        Judged { engine, image, rules: rules.kernel, has_file }
-    }
-}
 
 /// What to say of the rules of `jobs`. `kernel` is what was given with --kernel, if anything was.
 ///
 /// # Errors
 /// A kernel image that cannot be read.
-pub fn warnings(kernel: Option<&str>, jobs: &[Judged]) -> Result<Vec<String>, Error> {
+pub fn warnings(kernel: Option<&str>, jobs: &[&Job]) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     let mut add = |warning: String| {
         if !warnings.contains(&warning) {
@@ -56,9 +21,9 @@ pub fn warnings(kernel: Option<&str>, jobs: &[Judged]) -> Result<Vec<String>, Er
     for job in jobs {
         let Some((release, nearest)) = kernel_of(job)? else { continue };
         inexact(&release, nearest).into_iter().for_each(&mut add);
-        let others = models().filter(|model| model.rules != nearest.kernel);
+        let others = models().filter(|model| model.rules.kernel != nearest.kernel);
         others.for_each(|model| {
-            let rules = model.rules.name();
+            let rules = model.rules.kernel.name();
             add(format!(
                 "the model goes by the rules of Linux {rules}, and the kernel beside it is \
                  {release}; leave --kernel out to give both the same"
@@ -82,16 +47,16 @@ pub fn warnings(kernel: Option<&str>, jobs: &[Judged]) -> Result<Vec<String>, Er
 ///
 /// # Errors
 /// Such a job; a kernel image that cannot be read.
-pub fn check(job: &Judged) -> Result<(), Error> {
+pub fn check(job: &Job) -> Result<(), Error> {
     let Some((release, nearest)) = kernel_of(job)? else { return Ok(()) };
-    if nearest.kernel == job.rules {
+    if nearest.kernel == job.rules.kernel {
         return Ok(());
     }
     let which = if job.image.is_some() { "booted" } else { "running" };
     Err(Error::CannotRun(format!(
         "--kernel {}: the {which} kernel, {release}, has rules of its own; leave it out, or give \
          --on model",
-        job.rules.name()
+        job.rules.kernel.name()
     )))
 }
 
@@ -117,12 +82,12 @@ pub fn check_conform(kernel: Option<&str>, release: &str, is_booted: bool) -> Re
 
 /// The release of the kernel that `job` runs on, and the rules nearest to it; `None` for a job of
 /// the model, and for a release that says no version.
-fn kernel_of(job: &Judged) -> Result<Option<(String, Nearest)>, Error> {
+fn kernel_of(job: &Job) -> Result<Option<(String, Nearest)>, Error> {
     if job.engine == EngineKind::Model {
         return Ok(None);
     }
-    let release = match job.image {
-        Some(image) => host::image_release(image)?,
+    let release = match &job.image {
+        Some(image) => host::image_release(&image.path)?,
         None => input::host_release().unwrap_or_default(),
     };
     Ok(Kernel::nearest(&release).map(|nearest| (release, nearest)))
@@ -139,9 +104,9 @@ fn inexact(release: &str, nearest: Nearest) -> Option<String> {
 }
 
 /// A job on a file of this machine that goes by other rules than those nearest to its kernel.
-fn otherwise(job: &Judged, release: &str, nearest: Nearest) -> Option<String> {
-    let rules = job.rules;
-    (job.has_file && rules != nearest.kernel).then(|| {
+fn otherwise(job: &Job, release: &str, nearest: Nearest) -> Option<String> {
+    let rules = job.rules.kernel;
+    (job.has_file() && rules != nearest.kernel).then(|| {
         format!(
             "the file is this machine's, which runs Linux {release}, and the rules are those of \
              {}; give --kernel host for the nearest to it",
@@ -188,9 +153,8 @@ mod tests {
             let spec = JobSpec::from_toml(&format!("workload = 'first'\nfile_size = '1m'\n{keys}"));
             spec.unwrap().validate(None).unwrap()
         };
-        let warning = |job: &Job, release| {
-            otherwise(&Judged::from(job), release, Kernel::nearest(release).unwrap())
-        };
+        let warning =
+            |job: &Job, release| otherwise(job, release, Kernel::nearest(release).unwrap());
         assert_eq!(warning(&job(""), "6.12.3"), None);
         assert_eq!(warning(&job("file = 'f'"), "6.18.3"), None);
         let told = warning(&job("file = 'f'"), "6.12.3").unwrap();

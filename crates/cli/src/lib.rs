@@ -9,6 +9,7 @@ mod error;
 pub mod examples;
 mod folio_maps;
 mod folio_ops;
+mod given;
 mod govern;
 mod host;
 mod input;

@@ -56,7 +56,7 @@ pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
     let runs: Vec<(usize, u64)> = runs.collect();
     let read = |(at, seed): (usize, u64)| {
         let job = Job { engine: EngineKind::Model, runs: 1, ..drawn[at].job.with_seed(seed) };
-        let ran = Model { profile: *drawn[at].profile }.run(&job.program()).ok();
+        let ran = Model { profile: *drawn[at].profile }.run(&job).ok();
         let read = |ran: Ran| (at, spread::bytes_read(&Record::of(&job, ran), &job));
         Ok::<_, Error>(ran.map(read))
     };

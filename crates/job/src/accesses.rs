@@ -49,7 +49,6 @@ enum Source<'a> {
     First,
     Interleave { streams: u64 },
     Skewed(Skewed),
-    Blocks { reads: Reads, page_size: u64 },
     Listed(slice::Iter<'a, u64>),
 }
 
@@ -59,7 +58,7 @@ impl<'a> Accesses<'a> {
     ///
     /// `interleave:K` gives stream s the pages from s x pages / K up to (s + 1) x pages / K, both
     /// rounded down, round which it wraps; K is at most `pages`. `read-sequential` goes by
-    /// bytes: see [`crate::Job::accesses`].
+    /// bytes: see [`crate::job::Phase::reads`].
     pub(crate) fn generated(workload: Workload, pages: PageCount, count: u64, seed: u64) -> Self {
         let source = match workload {
             Workload::Random | Workload::ReadRandom | Workload::ExecRandom => {
@@ -84,12 +83,6 @@ impl<'a> Accesses<'a> {
     /// The first `count` of a list.
     pub(crate) fn listed(list: &'a [u64], count: u64) -> Self {
         Accesses { source: Source::Listed(list.iter()), pages: 0, done: 0, count }
-    }
-
-    /// The page that each block begins in.
-    pub(crate) fn blocks(reads: Reads, page_size: u64) -> Self {
-        let count = reads.count;
-        Accesses { source: Source::Blocks { reads, page_size }, pages: 0, done: 0, count }
     }
 }
 
@@ -124,7 +117,6 @@ impl Iterator for Accesses<'_> {
                 start + number / *streams % (bound(stream + 1) - start)
             }
             Source::Skewed(skewed) => skewed.draw(),
-            Source::Blocks { reads, page_size } => reads.next()?.offset_bytes / *page_size,
             Source::Listed(list) => *list.next()?,
         })
     }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::job::EngineKind;
-use crate::program::{Program, ProgramRun};
+use crate::program::Job;
+use crate::record::Run;
 
 /// Makes jobs ready to run: the model, the running kernel, or one that is booted.
 pub trait Engine {
@@ -17,13 +18,13 @@ pub trait Engine {
     ///
     /// # Errors
     /// When this engine cannot run one of them.
-    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<Self::Ready>, Self::Error>;
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Self::Ready>, Self::Error>;
 
     /// Runs every run of `job`, with its own seed.
     ///
     /// # Errors
     /// When this engine cannot run the job, or a run fails.
-    fn run(&self, job: &Program) -> Result<Ran, Self::Error> {
+    fn run(&self, job: &Job) -> Result<Ran, Self::Error> {
         let mut ready = self.prepare_all(&[job])?.pop().expect("one job is made ready");
         let mut runs = Vec::new();
         for _ in 0..ready.turns() {
@@ -67,10 +68,10 @@ pub trait Ready {
     ///
     /// # Errors
     /// When a run fails.
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Self::Error>;
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Self::Error>;
 
     /// What came of it, where `runs` are those of all turns.
-    fn ran(self, runs: Vec<ProgramRun>) -> Ran;
+    fn ran(self, runs: Vec<Run>) -> Ran;
 }
 
 /// What came of the runs of a job.
@@ -81,5 +82,5 @@ pub struct Ran {
     /// Where and how.
     pub environment: Map<String, Value>,
     /// All of them, in order.
-    pub runs: Vec<ProgramRun>,
+    pub runs: Vec<Run>,
 }

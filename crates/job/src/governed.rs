@@ -2,8 +2,8 @@
 
 use filemap_core::address::vma::Advice;
 
-use crate::job::{Job, Mapping};
-use crate::program::NamedMapping;
+use crate::job::Mapping;
+use crate::program::{Job, NamedMapping};
 
 /// Bytes of the smallest mapping that a governor is for. A program has many smaller ones, and
 /// readahead reads not much more than they have.
@@ -36,14 +36,10 @@ impl NamedMapping {
 }
 
 impl Job {
-    /// Whether the governor's policy reads ahead in its mapping.
+    /// Whether the governor's policy reads ahead in one of its mappings.
     pub fn is_governed(&self) -> bool {
-        self.machine.governor && self.ungoverned().is_none()
-    }
-
-    /// Why a governor leaves its mapping alone; `None` where it is for such mappings.
-    pub fn ungoverned(&self) -> Option<&'static str> {
-        of_segments(self.elf.is_some()).or_else(|| self.mapping.ungoverned(self.page_size()))
+        let page_size = self.page_size();
+        self.machine.governor && self.mappings.iter().any(|of| of.ungoverned(page_size).is_none())
     }
 }
 

@@ -1,4 +1,4 @@
-//! A job that has been validated.
+//! What jobs are made of: accesses, files, mappings and the machine.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,130 +6,14 @@ use std::sync::Arc;
 
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
-use filemap_core::rules::{Arch, Rules};
+use filemap_core::rules::Arch;
 use filemap_core::series::Series;
 use filemap_core::units::{PageCount, PageIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::accesses::{Accesses, Reads};
-use crate::elf::{Elf, Segment};
 use crate::name::named;
 use crate::workload::Workload;
-
-/// What is run: workload, file, mapping and machine, every value resolved.
-///
-/// The result of [`crate::JobSpec::validate`]. Code that builds or changes one by hand keeps to
-/// [`crate::bounds`], and to a mapping inside the file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Job {
-    /// The engine that is to run it.
-    pub engine: EngineKind,
-    /// The kernel that is booted for it, instead of the running one.
-    pub image: Option<Image>,
-    /// The kernel's rules with the patch series on top.
-    pub rules: Rules,
-    /// How many times it runs: 1 or more.
-    pub runs: u64,
-    /// Seed of the phases that name none: not 0.
-    pub seed: u64,
-    /// The accesses, one phase after the other: at least one.
-    pub phases: Vec<Phase>,
-    /// The file.
-    pub file: File,
-    /// The mapping of it. Of an ELF file only length, advice and shift count: the length is that
-    /// of all segments together.
-    pub mapping: Mapping,
-    /// The file as a program that is loaded: each of its segments is mapped.
-    pub elf: Option<Elf>,
-    /// Memory, readahead and architecture.
-    pub machine: Machine,
-}
-
-impl Job {
-    /// Base page size in bytes.
-    pub fn page_size(&self) -> u64 {
-        self.machine.arch.page_size
-    }
-
-    /// Pages of the file; a partial last page counts.
-    pub fn file_pages(&self) -> PageCount {
-        PageCount(self.file.size_bytes.div_ceil(self.page_size()))
-    }
-
-    /// The segments that are mapped of an ELF file, in its order; none of any other file.
-    pub fn segments(&self) -> Vec<Segment> {
-        let segments = self.elf.as_ref().map(|elf| elf.segments(self.page_size()));
-        segments.map_or(Vec::new(), |valid| valid.expect("the job was validated"))
-    }
-
-    /// Bytes of the file that are mapped: the mapping's length up to the end of the file. Of an
-    /// ELF file all, as reads know no segments.
-    pub fn mapped_bytes(&self) -> u64 {
-        match self.elf {
-            Some(_) => self.file.size_bytes,
-            None => self.mapping.bytes_of(&self.file, self.page_size()),
-        }
-    }
-
-    /// The pages that `phase` accesses, in order, as indexes into the mapping: into all segments
-    /// of an ELF file, one behind the other. For a read phase these are the pages that each block
-    /// begins in.
-    pub fn accesses<'a>(&self, phase: &'a Phase) -> Accesses<'a> {
-        match &phase.pattern {
-            Pattern::Generated(Workload::ReadSequential) => {
-                Accesses::blocks(self.reads(phase), self.page_size())
-            }
-            _ => phase.touches(self.mapping.pages),
-        }
-    }
-
-    /// The blocks that a read phase reads, in order, clipped to the end of what is mapped.
-    pub fn reads(&self, phase: &Phase) -> Reads {
-        phase.reads(self.mapped_bytes(), self.page_size())
-    }
-
-    /// What the job says that changes nothing, as a sentence each, without its full stop.
-    pub fn without_effect(&self) -> Vec<String> {
-        let mut told = self.split_without_effect();
-        let why = self.ungoverned().filter(|_| self.machine.governor);
-        told.extend(why.map(|why| format!("the governor leaves the mapping alone: {why}")));
-        told
-    }
-
-    fn split_without_effect(&self) -> Vec<String> {
-        let Some(split) = self.mapping.split else { return Vec::new() };
-        let (piece, pages) = (split.pages, self.mapping.pages);
-        let already = match split.prot {
-            SplitProt::Write => "can be written",
-            SplitProt::Exec => "can be executed",
-        };
-        match self.mapping.effective_split() {
-            None => vec![format!(
-                "every page of the mapping {already} already, so that --split {piece} changes \
-                 nothing and the mapping stays whole"
-            )],
-            Some(_) if piece >= pages => vec![format!(
-                "a mapping of {pages} pages is one piece of --split {piece}, and stays whole"
-            )],
-            Some(_) => Vec::new(),
-        }
-    }
-
-    /// Whether any of its accesses are drawn, so that another seed means other accesses.
-    pub fn is_random(&self) -> bool {
-        self.phases.iter().any(Phase::is_random)
-    }
-
-    /// The same job with another seed: that of the job, and of the phases that had the job's.
-    pub fn with_seed(&self, seed: u64) -> Job {
-        let mut job = self.clone();
-        for phase in job.phases.iter_mut().filter(|phase| phase.seed == self.seed) {
-            phase.seed = seed;
-        }
-        job.seed = seed;
-        job
-    }
-}
 
 /// `ranges` in order, with those that touch or overlap as one.
 pub fn merged(mut ranges: Vec<Range<PageIndex>>) -> Vec<Range<PageIndex>> {
@@ -306,6 +190,26 @@ impl Mapping {
 }
 
 impl Mapping {
+    /// Why its split changes nothing, where it does not.
+    pub(crate) fn split_without_effect(&self) -> Option<String> {
+        let split = self.split?;
+        let (piece, pages) = (split.pages, self.pages);
+        let already = match split.prot {
+            SplitProt::Write => "can be written",
+            SplitProt::Exec => "can be executed",
+        };
+        match self.effective_split() {
+            None => Some(format!(
+                "every page of the mapping {already} already, so that --split {piece} changes \
+                 nothing and the mapping stays whole"
+            )),
+            Some(_) if piece >= pages => Some(format!(
+                "a mapping of {pages} pages is one piece of --split {piece}, and stays whole"
+            )),
+            Some(_) => None,
+        }
+    }
+
     /// Bytes of `file` that it maps: its length, up to the end of the file.
     pub(crate) fn bytes_of(&self, file: &File, page_size: u64) -> u64 {
         let start = self.offset.0 * page_size;

@@ -2,7 +2,8 @@
 //!
 //! A [`JobSpec`] is a job as written: every flag of the command line, or key of a job file, that
 //! was given. [`JobSpec::validate`] turns it into a [`Job`], whose values are resolved, aligned
-//! and inside the bounds of [`bounds`]; an [`Engine`] runs that and returns a [`Record`].
+//! and inside the bounds of [`bounds`]; so does [`ProgramSpec::validate`] with a job file that has
+//! tables. An [`Engine`] runs programs, and [`Record::of`] makes a record of what came out.
 //!
 //! Nothing here does I/O or asks the operating system: the caller reads files and hands in their
 //! text.
@@ -23,6 +24,7 @@ pub mod job;
 mod job_file;
 mod limits;
 mod name;
+mod one_file;
 mod phase_spec;
 mod phases;
 pub mod program;
@@ -38,7 +40,6 @@ pub mod size;
 mod skewed;
 mod spec;
 mod spread;
-mod used;
 mod validate;
 mod value;
 pub mod waits;
@@ -53,11 +54,14 @@ pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use flags::{Flag, JobSpec, Of};
 pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
 pub use job::{
-    AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase, merged,
+    AccessList, EngineKind, File, Filesystem, Image, Machine, Mapping, Pattern, Phase, merged,
 };
 pub use phase_spec::PhaseSpec;
-pub use program::{Program, ProgramSpec};
-pub use record::{Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Summary};
+pub use program::{Job, ProgramSpec};
+pub use record::{
+    Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun,
+    Record, Run, Summary, ThreadRun, Written,
+};
 pub use seen::{Seen, ShownKind};
 pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};

@@ -7,17 +7,19 @@ use filemap_core::units::PageCount;
 
 use crate::accesses::DEFAULT_SEED;
 use crate::flags::JobSpec;
-use crate::job::{EngineKind, Filesystem, Job, Pattern, Phase};
+use crate::job::{EngineKind, Filesystem, Pattern, Phase};
+use crate::one_file::OneFile;
 use crate::phase_spec::PhaseSpec;
 use crate::phases::DEFAULT_READ_BYTES;
+use crate::program::Job;
 use crate::size::SizeText;
 use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
 use crate::workload::{EXEC, Workload};
 
-impl Job {
+impl OneFile {
     /// The job as written, with everything said that decides what it does, defaults included:
     /// [`JobSpec::validate`] makes the same job of it (given the text of its accesses files).
-    pub fn to_spec(&self) -> JobSpec {
+    pub(crate) fn to_spec(&self) -> JobSpec {
         let (mapping, machine) = (&self.mapping, &self.machine);
         let bytes = |pages: PageCount| SizeText::of(pages.bytes(self.page_size()));
         let limit =
@@ -82,31 +84,38 @@ impl Job {
         }
         spec
     }
+}
 
-    /// The job as a job file.
+impl Job {
+    /// It as a job file.
     pub fn to_toml(&self) -> String {
-        let mut spec = self.to_spec();
+        let Some(flags) = &self.of_flags else {
+            return toml::to_string(&self.spec).unwrap_or_default();
+        };
+        let mut spec = flags.clone();
         // TOML does not round the number.
         spec.seed_text = None;
         spec.phase.iter_mut().for_each(|phase| phase.seed_text = None);
         spec.to_toml()
     }
 
-    /// The command line that repeats it, without what is default; for a job of several phases,
-    /// which no flags can say, the command for the job file of [`Job::to_toml`].
+    /// The command line that repeats it, without what is default; for what no flags can say, the
+    /// command for the job file of [`Job::to_toml`].
     pub fn command(&self) -> String {
-        let spec = self.to_spec();
-        if !spec.phase.is_empty() {
-            return "filemap run JOB.toml".to_string();
+        match &self.of_flags {
+            Some(flags) if flags.phase.is_empty() => {
+                self.without_defaults(JobSpec::clone(flags)).run_command()
+            }
+            _ => "filemap run JOB.toml".to_string(),
         }
-        self.without_defaults(spec).run_command()
     }
 
     fn without_defaults(&self, mut spec: JobSpec) -> JobSpec {
         drop_defaults(&mut spec, self.page_size());
         drop_if(&mut spec.bs, SizeText::of(DEFAULT_READ_BYTES));
         drop_if(&mut spec.map_offset, SizeText::of(0));
-        let rest = self.file_pages().saturating_sub(PageCount(self.mapping.offset.0));
+        let offset = self.mappings[0].mapping.offset;
+        let rest = self.file_pages(0).saturating_sub(PageCount(offset.0));
         drop_if(&mut spec.map_len, SizeText::of(rest.bytes(self.page_size())));
         drop_if(&mut spec.map_shift, 0);
         drop_if(&mut spec.advice, Advice::NORMAL.name().to_string());
@@ -116,8 +125,8 @@ impl Job {
 }
 
 /// What a job says of engine, kernel and machine, as written.
-fn spec_of(job: &Job) -> JobSpec {
-    let Job { rules, machine, .. } = job;
+fn spec_of(job: &OneFile) -> JobSpec {
+    let OneFile { rules, machine, .. } = job;
     let page_size = job.page_size();
     JobSpec {
         on: Some(job.engine.to_string()),
@@ -157,6 +166,15 @@ fn drop_defaults(spec: &mut JobSpec, page_size: u64) {
 }
 
 impl JobSpec {
+    /// Says another seed, where the seed was `old`: of the job, and of the phases that had the
+    /// job's.
+    pub(crate) fn reseed(&mut self, old: u64, seed: u64) {
+        (self.seed, self.seed_text) = (Some(seed), Some(seed.to_string()));
+        for phase in self.phase.iter_mut().filter(|phase| phase.seed == Some(old)) {
+            (phase.seed, phase.seed_text) = (Some(seed), Some(seed.to_string()));
+        }
+    }
+
     /// The command line that runs what flags can say of it.
     fn run_command(&self) -> String {
         let words = ["filemap".to_string(), "run".to_string()];

@@ -12,9 +12,11 @@ use crate::advice;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS};
 use crate::elf::Elf;
 use crate::flags::JobSpec;
-use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
+use crate::job::{EngineKind, File, Filesystem, Image, Machine, Mapping};
 use crate::limits::{name, one_of, pages, size, split_pages, unknown, within};
+use crate::one_file::OneFile;
 use crate::phases::Extent;
+use crate::program::Job;
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
 
@@ -54,7 +56,7 @@ impl JobSpec {
         let machine = self.valid_machine(arch)?;
         let phases = self.take_phases(seed, extent)?;
         let most_runs = MAX_PHASE_RUNS / phases.len() as u64;
-        Ok(Job {
+        let valid = OneFile {
             engine,
             image,
             rules,
@@ -65,7 +67,8 @@ impl JobSpec {
             file,
             mapping,
             elf,
-        })
+        };
+        Ok(valid.program())
     }
 
     pub(crate) fn valid_arch(&self) -> Result<Arch, Error> {

@@ -1,5 +1,6 @@
 //! Any text is a job, or is refused in one line.
 
+use filemap_job::program::ProgramStep;
 use filemap_job::{Error, Job, JobSpec};
 use proptest::prelude::*;
 
@@ -50,16 +51,20 @@ fn toml_line() -> impl Strategy<Value = String> {
 
 fn one_line_or_job(text: &str) {
     match job_of(text) {
-        Ok(job) => {
-            let accesses = &job.phases[0];
-            for page in job.accesses(accesses).take(100) {
-                assert!(page < job.mapping.pages.0);
+        Ok(job) => match job.steps().next().unwrap() {
+            ProgramStep::Read { len_bytes, accesses, .. } => {
+                for read in job.reads(*len_bytes, accesses).take(100) {
+                    assert!(read.len_bytes > 0);
+                    assert!(read.offset_bytes + read.len_bytes <= *len_bytes);
+                }
             }
-            for read in job.reads(accesses).take(100) {
-                assert!(read.len_bytes > 0);
-                assert!(read.offset_bytes + read.len_bytes <= job.mapped_bytes());
+            ProgramStep::Touch { accesses, .. } => {
+                for page in job.touches(0, accesses).take(100) {
+                    assert!(page < job.mappings[0].mapping.pages.0);
+                }
             }
-        }
+            other => panic!("{other:?}"),
+        },
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::{Elf, Segment};
-use filemap_job::{Cached, Job, JobSpec, Pattern, Workload};
+use filemap_job::{Cached, Job, JobSpec, Pattern, Phase, Workload};
 use proptest::prelude::*;
 
 /// A loaded segment as written: offset, bytes in the file, address, bytes in memory, executable.
@@ -49,6 +49,16 @@ const TYPICAL: &[Written] = &[
     (0x1a000, 0x8ed0, 0x1a000, 0x8ed0, false),
     (0x22fb0, 0x1310, 0x23fb0, 0x25f8, false),
 ];
+
+/// The accesses of the first phase.
+fn phase(job: &Job) -> &Phase {
+    job.accesses().next().unwrap()
+}
+
+/// The flags that say it.
+fn flags(job: &Job) -> JobSpec {
+    JobSpec::clone(job.of_flags.as_ref().unwrap())
+}
 
 #[test]
 fn segments_are_mapped_as_the_loader_does() {
@@ -161,11 +171,11 @@ fn job(more: &str, elf: Option<&[u8]>) -> Result<Job, filemap_job::Error> {
 fn jobs_touch_the_pages_of_all_segments_in_order() {
     let bytes = file(DYNAMIC, 0x30000, TYPICAL);
     let job = job("", Some(&bytes)).unwrap();
-    assert_eq!(job.phases[0].pattern, Pattern::Generated(Workload::Elf));
-    assert_eq!(job.mapping.pages, PageCount(38));
-    assert_eq!(job.accesses(&job.phases[0]).collect::<Vec<_>>(), (0..38).collect::<Vec<_>>());
-    assert_eq!((job.file.size_bytes, job.segments().len()), (0x30000, 4));
-    assert_eq!(job.to_spec().validate(None).as_ref(), Ok(&job));
+    assert_eq!(phase(&job).pattern, Pattern::Generated(Workload::Elf));
+    assert_eq!(job.mappings[0].mapping.pages, PageCount(38));
+    assert_eq!(job.touches(0, phase(&job)).collect::<Vec<_>>(), (0..38).collect::<Vec<_>>());
+    assert_eq!((job.files[0].file.size_bytes, job.mappings[0].segments.len()), (0x30000, 4));
+    assert_eq!(flags(&job).validate(None).as_ref(), Ok(&job));
     assert_eq!(
         job.command(),
         "filemap run --kernel 6.18 --workload elf --accesses 38 --file /bin/x"
@@ -182,7 +192,7 @@ fn cached_pages_are_told_apart_by_segments() {
     ];
     let job = job("", Some(&file(DYNAMIC, 0x30000, loads))).unwrap();
     let range = |start, end| PageIndex(start)..PageIndex(end);
-    let mapped = job.program().mapped_parts().remove(0);
+    let mapped = job.mapped_parts().remove(0);
     assert_eq!(mapped.ranges, [range(10, 15), range(20, 25)]);
     let all = |pages: Range<PageIndex>| Ok::<_, ()>(pages.end.0 - pages.start.0);
     let cached = Cached::of(&mapped, all).unwrap();
@@ -195,8 +205,8 @@ fn cached_pages_are_told_apart_by_segments() {
 fn jobs_touch_the_pages_of_a_list() {
     let bytes = file(DYNAMIC, 0x30000, TYPICAL);
     let job = job("accesses_file = 'list'", Some(&bytes)).unwrap();
-    assert_eq!(job.accesses(&job.phases[0]).collect::<Vec<_>>(), [36, 0]);
-    let mut spec = job.to_spec();
+    assert_eq!(job.touches(0, phase(&job)).collect::<Vec<_>>(), [36, 0]);
+    let mut spec = flags(&job);
     assert_eq!(spec.workload.as_deref(), Some("elf"));
     for (_, text) in spec.accesses_files() {
         *text = Some("36\n0\n".to_string());

@@ -3,8 +3,10 @@
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::{Series, Switch};
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::ProgramStep;
 use filemap_job::{
-    Advice, DEFAULT_SEED, EngineKind, Filesystem, Job, JobSpec, Pattern, Split, SplitProt, Workload,
+    Advice, DEFAULT_SEED, EngineKind, Filesystem, Job, JobSpec, Pattern, Phase, Split, SplitProt,
+    Workload,
 };
 
 fn job(toml: &str) -> Result<Job, filemap_job::Error> {
@@ -13,6 +15,19 @@ fn job(toml: &str) -> Result<Job, filemap_job::Error> {
         *text = (path == "list").then(|| "3\n1\n".to_string());
     }
     spec.validate(None)
+}
+
+/// The accesses of a phase.
+fn phase(job: &Job, at: usize) -> &Phase {
+    job.accesses().nth(at).unwrap()
+}
+
+/// Of how many bytes the first phase of `job` reads.
+fn read_bytes(job: &Job) -> u64 {
+    match job.steps().next() {
+        Some(ProgramStep::Read { len_bytes, .. }) => *len_bytes,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A job of random accesses to a file of 1 GiB, with more keys.
@@ -26,19 +41,30 @@ fn what_is_not_given() {
     assert_eq!(job.engine, EngineKind::Model);
     assert_eq!((job.rules.kernel, job.rules.series), (Kernel::V6_18, Series::BASELINE));
     assert_eq!((job.runs, job.seed), (1, DEFAULT_SEED));
-    assert_eq!(job.phases.len(), 1);
-    assert_eq!(job.phases[0].pattern, Pattern::Generated(Workload::Random));
-    assert_eq!(job.phases[0].accesses, 2621);
-    assert_eq!((job.mapping.offset, job.mapping.pages), (PageIndex(0), PageCount(262_144)));
-    assert_eq!((job.mapping.shift, job.mapping.split), (PageCount(0), None));
-    assert_eq!((job.mapping.advice, job.mapping.exec, job.mapping.private), {
-        (Advice::NORMAL, false, false)
-    });
+    assert_eq!(job.accesses().count(), 1);
+    assert_eq!(phase(&job, 0).pattern, Pattern::Generated(Workload::Random));
+    assert_eq!(phase(&job, 0).accesses, 2621);
+    assert_eq!(
+        (job.mappings[0].mapping.offset, job.mappings[0].mapping.pages),
+        (PageIndex(0), PageCount(262_144))
+    );
+    assert_eq!(
+        (job.mappings[0].mapping.shift, job.mappings[0].mapping.split),
+        (PageCount(0), None)
+    );
+    assert_eq!(
+        (
+            job.mappings[0].mapping.advice,
+            job.mappings[0].mapping.exec,
+            job.mappings[0].mapping.private
+        ),
+        { (Advice::NORMAL, false, false) }
+    );
     assert_eq!(job.machine.cache_limit, None);
     assert_eq!((job.machine.read_ahead, job.machine.fault_around), (PageCount(32), PageCount(16)));
     assert_eq!((job.machine.arch.family, job.page_size()), (Family::X86_64, 4096));
     assert_eq!(job.machine.fs, Filesystem::Ext4);
-    assert_eq!(job.accesses(&job.phases[0]).count(), 2621);
+    assert_eq!(job.touches(0, phase(&job, 0)).count(), 2621);
 }
 
 #[test]
@@ -68,14 +94,17 @@ fn mappings() {
         ("1g", "map_offset = '1073725440'", 262_140, 4),
     ] {
         let text = format!("workload = 'first'\naccesses = 1\nfile_size = '{size}'\n{keys}");
-        let mapping = job(&text).unwrap().mapping;
+        let mapping = job(&text).unwrap().mappings[0].mapping;
         assert_eq!((mapping.offset.0, mapping.pages.0), (offset, pages), "{size} {keys}");
     }
-    let job = job("workload = 'first'\naccesses = 1\nfile_size = 10000\nmap_offset = 4096");
-    assert_eq!(job.unwrap().mapped_bytes(), 5904);
-    let split = base("split = 64\nsplit_prot = 'exec'").unwrap().mapping.split;
+    let read = "workload = 'read-sequential'\naccesses = 1\nfile_size = 10000\nmap_offset = 4096";
+    assert_eq!(read_bytes(&job(read).unwrap()), 5904);
+    let split = base("split = 64\nsplit_prot = 'exec'").unwrap().mappings[0].mapping.split;
     assert_eq!(split, Some(Split { pages: PageCount(64), prot: SplitProt::Exec }));
-    assert_eq!(base("split = 64").unwrap().mapping.split.unwrap().prot, SplitProt::Write);
+    assert_eq!(
+        base("split = 64").unwrap().mappings[0].mapping.split.unwrap().prot,
+        SplitProt::Write
+    );
 }
 
 #[test]
@@ -178,7 +207,7 @@ fn fractions_of_reads_are_of_bytes() {
         for workload in ["read-random", "read-sequential"] {
             let spec = JobSpec::from_toml(&format!("workload = '{workload}'\n{keys}"));
             let job = spec.unwrap().validate(None).unwrap();
-            assert_eq!(job.phases[0].accesses, accesses, "{keys}");
+            assert_eq!(phase(&job, 0).accesses, accesses, "{keys}");
         }
     }
     for (keys, words) in [
@@ -210,7 +239,7 @@ fn fractions_are_exact() {
         let size = pages * 4096u64;
         let text = format!("workload = 'first'\nfile_size = {size}\nfraction = {fraction}");
         match job(&text) {
-            Ok(job) => assert_eq!(job.phases[0].accesses, accesses, "{fraction} of {pages}"),
+            Ok(job) => assert_eq!(phase(&job, 0).accesses, accesses, "{fraction} of {pages}"),
             Err(error) => {
                 assert_eq!(accesses, 0, "{fraction} of {pages}: {error}");
                 assert!(error.to_string().contains("is less than one access; give --accesses N"));
@@ -225,16 +254,16 @@ fn phases() {
          bs = '16k'\naccesses = 3\n[[phase]]\naccesses_file = 'list'\n[[phase]]\n\
          workload = 'random'\nfraction = 0.5\nseed = 9")
     .unwrap();
-    let pages = |phase| job.accesses(&job.phases[phase]).collect::<Vec<_>>();
-    assert_eq!(pages(0), [0, 4, 8]);
+    let pages = |at| job.touches(0, phase(&job, at)).collect::<Vec<_>>();
     assert_eq!(pages(1), [3, 1]);
     assert_eq!(pages(2).len(), 128);
-    assert!(job.phases[0].is_read() && !job.phases[1].is_read());
-    let reads: Vec<_> = job.reads(&job.phases[0]).map(|read| read.offset_bytes).collect();
+    assert!(phase(&job, 0).is_read() && !phase(&job, 1).is_read());
+    let reads: Vec<_> =
+        job.reads(read_bytes(&job), phase(&job, 0)).map(|read| read.offset_bytes).collect();
     assert_eq!(reads, [0, 16384, 32768]);
-    assert_eq!((job.phases[0].seed, job.phases[2].seed), (7, 9));
+    assert_eq!((phase(&job, 0).seed, phase(&job, 2).seed), (7, 9));
     let other = job.with_seed(8);
-    assert_eq!((other.seed, other.phases[0].seed, other.phases[2].seed), (8, 8, 9));
+    assert_eq!((other.seed, phase(&other, 0).seed, phase(&other, 2).seed), (8, 8, 9));
 }
 
 #[test]
@@ -244,12 +273,12 @@ fn flags_win_over_the_file() {
     );
     let flags = JobSpec { accesses: Some(5), runs: Some(2), ..JobSpec::default() };
     let job = file.unwrap().overlay(flags).validate(None).unwrap();
-    assert_eq!((job.phases[0].accesses, job.runs, job.mapping.exec), (5, 2, true));
+    assert_eq!((phase(&job, 0).accesses, job.runs, job.mappings[0].mapping.exec), (5, 2, true));
 
     let file = JobSpec::from_toml("file_size = '1m'\n[[phase]]\nworkload = 'first'").unwrap();
     let flags = JobSpec { workload: Some("reverse".to_string()), ..JobSpec::default() };
     let job = file.overlay(flags).validate(None).unwrap();
-    assert_eq!(job.phases[0].pattern, Pattern::Generated(Workload::Reverse));
+    assert_eq!(phase(&job, 0).pattern, Pattern::Generated(Workload::Reverse));
 }
 
 /// Each with words of its message: the value, and the remedy.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use filemap_core::units::PageIndex;
-use filemap_job::program::{NamedMapping, Program};
+use filemap_job::program::{Job, NamedMapping};
 
 use crate::probe::RETURN;
 use crate::{Error, ending, page_size};
@@ -29,7 +29,7 @@ pub(crate) enum Contents {
 
 impl Contents {
     /// What file number `file` of `program` holds if it is made.
-    pub(crate) fn of(program: &Program, file: usize) -> Self {
+    pub(crate) fn of(program: &Job, file: usize) -> Self {
         let maps_segments =
             |of: &NamedMapping| program.opens[of.open].file == file && !of.segments.is_empty();
         let named = &program.files[file].file;

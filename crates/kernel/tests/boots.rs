@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use filemap_job::random::{self, Rng};
 use filemap_job::size::SizeText;
-use filemap_job::{Cached, Counters, Engine, Job, JobSpec, PhaseSpec, Program, Ready, Run};
+use filemap_job::{Cached, Counters, Engine, Job, JobSpec, PhaseSpec, Ready, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::{Boot, Booted, in_guest};
 use filemap_kernel::image::guest;
@@ -96,8 +96,7 @@ fn run(boot: &Boot, job: &Job) -> Result<Vec<Run>, Error> {
 }
 
 fn prepare(boot: &Boot, jobs: &[Job]) -> Result<Vec<Booted>, Error> {
-    let programs: Vec<Program> = jobs.iter().map(Job::program).collect();
-    boot.prepare_all(&programs.iter().collect::<Vec<_>>())
+    boot.prepare_all(&jobs.iter().collect::<Vec<_>>())
 }
 
 fn take_turn(ready: &mut Booted, job: &Job) -> Result<Vec<Run>, Error> {
@@ -128,7 +127,10 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
         if counted(&own) == counted(&shared[number]) {
             continue;
         }
-        println!("seed {seed}, job {number}: {:?}", job.to_spec().flags());
+        println!(
+            "seed {seed}, job {number}: {:?}",
+            job.of_flags.as_ref().map(|flags| flags.flags())
+        );
         // A page that is still being read is not mapped by fault-around: is it the kernel's own?
         let often = Job { runs: REPEATS, ..job.clone() };
         let again = run(&Boot::default(), &often).expect("a boot of its own");

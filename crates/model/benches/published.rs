@@ -42,7 +42,7 @@ fn matrix(criterion: &mut Criterion) {
 fn throttled(criterion: &mut Criterion) {
     let job = job("random", "p1+p2", "20g", None);
     let mut group = criterion.benchmark_group("throttled");
-    group.throughput(Throughput::Elements(job.phases[0].accesses));
+    group.throughput(Throughput::Elements(job.accesses().next().unwrap().accesses));
     group.bench_function("random p1+p2", |bench| bench.iter(|| run(&job)));
     group.finish();
 }

@@ -1,7 +1,7 @@
 //! The engine: a job's runs, and where they took place.
 
-use filemap_job::program::{Program, ProgramRun};
-use filemap_job::{Engine, EngineKind, Machine, Ran, Ready};
+use filemap_job::program::Job;
+use filemap_job::{Engine, EngineKind, Machine, Ran, Ready, Run};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
@@ -19,7 +19,7 @@ pub struct Model {
 
 impl Model {
     /// What came of `job`, of which it has made `runs`.
-    pub fn ran(&self, job: &Program, runs: Vec<ProgramRun>) -> Ran {
+    pub fn ran(&self, job: &Job, runs: Vec<Run>) -> Ran {
         let environment = environment(&job.machine, &self.profile);
         Ran { engine: EngineKind::Model, environment, runs }
     }
@@ -29,8 +29,8 @@ impl Engine for Model {
     type Error = Error;
     type Ready = ReadyModel;
 
-    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<ReadyModel>, Error> {
-        let ready = |job: &&Program| ReadyModel {
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<ReadyModel>, Error> {
+        let ready = |job: &&Job| ReadyModel {
             job: (*job).clone(),
             model: self.clone(),
             flushes: Vec::new(),
@@ -42,7 +42,7 @@ impl Engine for Model {
 /// A job of the model.
 #[derive(Clone, Debug)]
 pub struct ReadyModel {
-    job: Program,
+    job: Job,
     model: Model,
     /// Those that each run has, where they are not predicted.
     flushes: Vec<Flushes>,
@@ -55,7 +55,7 @@ impl Ready for ReadyModel {
         self.job.seed
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
         let job = self.job.with_seed(seed);
         let run = |flushes: Flushes| {
             let cache = ExtentCache::new(job.machine.cache_limit);
@@ -73,7 +73,7 @@ impl Ready for ReadyModel {
         self.flushes = runs.iter().map(|run| Flushes::seen(run)).collect();
     }
 
-    fn ran(self, runs: Vec<ProgramRun>) -> Ran {
+    fn ran(self, runs: Vec<Run>) -> Ran {
         let mut ran = self.model.ran(&self.job, runs);
         if !self.flushes.is_empty() {
             ran.environment.insert("flushes".into(), Flushes::SEEN.into());

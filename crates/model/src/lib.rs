@@ -36,9 +36,7 @@ pub use engine::{Model, ReadyModel};
 pub use error::Error;
 pub use flushes::Flushes;
 pub use profile::Profile;
-pub use program::one_file::{Traced, trace, trace_on, trace_settled};
-
-pub use program::{Done, trace_program, trace_program_on};
+pub use program::{Done, Traced, trace, trace_on, trace_settled};
 pub use setup::mappings;
 pub use tally::Tally;
 pub use world::Timing;

@@ -9,7 +9,7 @@ fn counted(workload: &str, limit: &str) -> [u64; 3] {
         "{workload}\n{limit}\nkernel = '6.12'\nfile_size = '4g'\nread_ahead_kb = 8192\nfs = 'ext4'\n"
     );
     let job = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
-    let run = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().run;
+    let run = trace(&job, &Profile::DEFAULT, &mut ()).unwrap();
     let counters = run.counters;
     [counters.data_pages_read.unwrap(), counters.major_faults.unwrap(), run.cached.inside.unwrap()]
 }

@@ -30,7 +30,7 @@ fn predicted(touches: u64) -> (u64, u64) {
         text += &format!("[[phase]]\nworkload = 'stride:16'\naccesses = {touches}\n");
     }
     let job = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
-    let run = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().run;
+    let run = trace(&job, &Profile::DEFAULT, &mut ()).unwrap();
     (run.elapsed_ns.unwrap(), run.counters.minor_faults.unwrap())
 }
 

@@ -19,7 +19,7 @@ const START_BYTES: u64 = 1 << 20;
 /// the ends lie in.
 fn bytes_of_access(job: &Job) -> u64 {
     let window = job.machine.read_ahead.0.max(1 << 14);
-    let read = job.phases.iter().map(|phase| phase.bs_bytes / job.page_size()).max();
+    let read = job.accesses().map(|phase| phase.bs_bytes / job.page_size()).max();
     2 * 4 * window + 64 * read.unwrap_or(0) + (64 << 10)
 }
 
@@ -29,7 +29,7 @@ const SMALL_ACCESSES: u64 = 64;
 /// The longest that a small job may take on a busy machine: seconds, and some microseconds for each
 /// page that its `read(2)`s ask for, as in a memory of a few pages each is a window of its own.
 fn patience(job: &Job) -> Duration {
-    let pages = job.phases.iter().map(|phase| phase.accesses * phase.bs_bytes / job.page_size());
+    let pages = job.accesses().map(|phase| phase.accesses * phase.bs_bytes / job.page_size());
     Duration::from_secs(5) + Duration::from_micros(4 * pages.sum::<u64>())
 }
 
@@ -86,7 +86,7 @@ fn random_job_files_do_no_harm() {
 fn run(seed: u64) -> Option<Duration> {
     let text = job_file(&mut Rng(seed));
     let job = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None)).ok()?;
-    let small = job.phases.iter().map(|phase| phase.accesses).sum::<u64>() <= SMALL_ACCESSES;
+    let small = job.accesses().map(|phase| phase.accesses).sum::<u64>() <= SMALL_ACCESSES;
     small.then(|| check(&job, seed, &text))
 }
 
@@ -97,7 +97,7 @@ fn check(job: &Job, seed: u64, text: &str) -> Duration {
     let _ = trace(job, &Profile::DEFAULT, &mut ());
     let taken = start.elapsed();
     let used = (PEAK.load(Relaxed) - held) as u64;
-    let accesses: u64 = job.phases.iter().map(|phase| phase.accesses).sum();
+    let accesses: u64 = job.accesses().map(|phase| phase.accesses).sum();
     let bound = START_BYTES + accesses * bytes_of_access(job);
     assert!(used <= bound, "seed {seed}: {used} bytes, more than {bound}, for\n{text}");
     assert!(taken <= patience(job), "seed {seed}: {taken:?} for\n{text}");

@@ -5,10 +5,10 @@ mod support;
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
-use filemap_job::program::{ProgramRun, ProgramSpec};
-use filemap_job::{Counters, JobSpec, SizeText};
+use filemap_job::program::ProgramSpec;
+use filemap_job::{Counters, JobSpec, Run, SizeText};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace, trace_on, trace_program};
+use filemap_model::{Digest, Profile, Timing, trace, trace_on};
 use support::{Accesses, described, random_spec};
 
 fn spec(text: &str) -> JobSpec {
@@ -17,7 +17,7 @@ fn spec(text: &str) -> JobSpec {
 
 fn counted(text: &str) -> Counters {
     let job = spec(text).validate(None).unwrap();
-    trace(&job, &Profile::DEFAULT, &mut ()).unwrap().run.counters
+    trace(&job, &Profile::DEFAULT, &mut ()).unwrap().counters
 }
 
 /// A random job of a mapping that is governed; the sizes are in pages of its own.
@@ -102,8 +102,8 @@ fn a_file_is_left_to_the_kernel_where_its_windows_cost_less() {
         );
         let counters = counted(&text);
         let job = spec(&text).validate(None).unwrap();
-        let as_program = job.program_spec().validate(None).unwrap();
-        let run = trace_program(&as_program, &Profile::DEFAULT, &mut ());
+        let as_program = job.spec.validate(None).unwrap();
+        let run = trace(&as_program, &Profile::DEFAULT, &mut ());
         assert_eq!(run.unwrap().counters.major_faults, counters.major_faults, "{text}");
         (counters.data_pages_read.unwrap(), counters.major_faults.unwrap())
     };
@@ -131,8 +131,8 @@ fn governed_jobs_agree_with_their_programs_and_on_both_caches() {
         let plain = run(&mut |log| traced(&job, PlainCache::new(limit), log));
         assert_eq!(fast, plain, "seed {seed}\n{}", described(&spec));
         let mut of_program = Digest::default();
-        let program = job.program_spec().validate(None).unwrap();
-        let _ = trace_program(&program, &Profile::DEFAULT, &mut of_program);
+        let program = job.spec.validate(None).unwrap();
+        let _ = trace(&program, &Profile::DEFAULT, &mut of_program);
         assert_eq!(of_program, fast.1, "seed {seed}\n{}", described(&spec));
         let mut decisions: Vec<Decision> = Vec::new();
         let _ = trace(&job, &Profile::DEFAULT, &mut decisions);
@@ -166,7 +166,7 @@ fn other_mappings_are_left_alone() {
         let job = format!("workload = 'interleave:3'\naccesses = 2000\n{job}");
         let digest = |text: &str| {
             let (mut log, job) = (Digest::default(), spec(text).validate(None).unwrap());
-            let run = trace(&job, &Profile::DEFAULT, &mut log).unwrap().run;
+            let run = trace(&job, &Profile::DEFAULT, &mut log).unwrap();
             (log, run.counters, job.without_effect())
         };
         let (plain, counters, told) = digest(&job);
@@ -202,7 +202,7 @@ fn runs_cost_what_the_documentation_says() {
             ..spec(&format!("file_size = '{file_mib}m'\ngovernor = true"))
         };
         let job = of_list.validate(None).unwrap();
-        let counters = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().run.counters;
+        let counters = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().counters;
         let found = (counters.data_pages_read.unwrap(), counters.major_faults.unwrap());
         assert_eq!(found, expected, "runs of {pages}");
     }
@@ -229,9 +229,9 @@ fn patterns_cost_what_the_documentation_says() {
     }
 }
 
-fn program(text: &str) -> ProgramRun {
+fn program(text: &str) -> Run {
     let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
-    trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap()
+    trace(&program, &Profile::DEFAULT, &mut ()).unwrap()
 }
 
 const TABLES: &str = "

@@ -28,7 +28,7 @@ const KNOWN_ERROR: f64 = 0.005;
 
 /// What the model counts on a machine that takes for the job as long as the kernel's did.
 fn modelled(job: &Job, elapsed_ns: u64) -> Counts {
-    let run = |profile| trace(job, &profile, &mut ()).unwrap().run;
+    let run = |profile| trace(job, &profile, &mut ()).unwrap();
     let run = in_time(elapsed_ns, run, |run| run.elapsed_ns.unwrap());
     Counts {
         data_pages_read: run.counters.data_pages_read.unwrap(),

@@ -80,7 +80,7 @@ impl Measured {
 }
 
 fn run(job: &Job) -> Run {
-    trace(job, &Profile::DEFAULT, &mut ()).unwrap().run
+    trace(job, &Profile::DEFAULT, &mut ()).unwrap()
 }
 
 #[test]

@@ -3,15 +3,15 @@
 mod support;
 
 use filemap_core::plain::PlainCache;
-use filemap_job::SizeText;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::{Run, SizeText};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace_program, trace_program_on};
+use filemap_model::{Digest, Profile, Timing, trace, trace_on};
 use support::program::random_writers;
 
 const PAGE: u64 = 4096;
 
-fn valid(text: &str) -> Program {
+fn valid(text: &str) -> Job {
     let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -23,7 +23,7 @@ fn server() -> Profile {
 
 /// `threads` threads on `cpus` CPUs, each of which maps a sparse file of 4 MiB, reads it and unmaps
 /// it for half a second.
-fn thrash(limits: &str, threads: u64, cpus: u64, more: &str) -> ProgramRun {
+fn thrash(limits: &str, threads: u64, cpus: u64, more: &str) -> Run {
     let mut tables = String::new();
     for of in ["file", "open", "mapping"] {
         for number in 0..threads {
@@ -42,7 +42,7 @@ fn thrash(limits: &str, threads: u64, cpus: u64, more: &str) -> ProgramRun {
         );
     }
     let text = format!("cpus = {cpus}\nread_ahead_kb = 512\n{limits}\n{tables}{more}");
-    trace_program(&valid(&text), &server(), &mut ()).unwrap()
+    trace(&valid(&text), &server(), &mut ()).unwrap()
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn retries_under_pressure_miss_unless_they_keep_the_lock_of_their_vma() {
     for limits in ["memory_high = '16m'", "memory_max = '16m'"] {
         let baseline = thrash(limits, 64, 8, "");
         let retry = thrash(&format!("{limits}\nwith = 'vma-retry'"), 64, 8, "");
-        let misses = |run: &ProgramRun| {
+        let misses = |run: &Run| {
             let Some(drops) = run.counters.retry_mmap_drop else { unreachable!("it is counted") };
             run.counters.retry_io_miss.unwrap() as f64 / drops as f64
         };
@@ -107,10 +107,12 @@ fn random_threads_under_pressure_come_to_their_ends() {
             let limit = program.machine.cache_limit;
             let run = if fast {
                 let cache = ExtentCache::new(limit);
-                trace_program_on(&program, &profile, Timing::Device, cache, &mut digest)
+                trace_on(&program, &profile, Timing::Device, cache, &mut digest)
+                    .map(|traced| traced.run)
             } else {
                 let cache = PlainCache::new(limit);
-                trace_program_on(&program, &profile, Timing::Device, cache, &mut digest)
+                trace_on(&program, &profile, Timing::Device, cache, &mut digest)
+                    .map(|traced| traced.run)
             };
             (digest, run)
         };
@@ -147,7 +149,7 @@ fn a_page_that_was_read_is_kept_until_its_fault_goes_on() {
             phases(advice).replace("'x'", &format!("'{of}'"))
         );
     }
-    let run = trace_program(&valid(&text), &server(), &mut ()).unwrap();
+    let run = trace(&valid(&text), &server(), &mut ()).unwrap();
     assert_eq!(run.counters.accesses, Some(8 * 1024));
     assert!(run.counters.evicted_pages > Some(10_000), "{:?}", run.counters.evicted_pages);
 }

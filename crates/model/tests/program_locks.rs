@@ -4,20 +4,20 @@ mod support;
 
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
-use filemap_job::Counters;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::waits::Cause;
+use filemap_job::{Counters, Run};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Error, Profile, Timing, trace_program, trace_program_on};
+use filemap_model::{Digest, Error, Profile, Timing, trace, trace_on};
 use support::program::random_writers;
 
-fn valid(text: &str) -> Program {
+fn valid(text: &str) -> Job {
     let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn run(text: &str) -> ProgramRun {
-    trace_program(&valid(text), &Profile::DEFAULT, &mut ()).unwrap()
+fn run(text: &str) -> Run {
+    trace(&valid(text), &Profile::DEFAULT, &mut ()).unwrap()
 }
 
 /// A file of 16 MiB, which `tables` use.
@@ -31,16 +31,16 @@ fn of_file(tables: &str) -> String {
 /// The locks of a process.
 const LOCKS: [Cause; 3] = [Cause::MmapRead, Cause::MmapWrite, Cause::VmaFaults];
 
-fn waited_ns(run: &ProgramRun, lock: Cause) -> u64 {
+fn waited_ns(run: &Run, lock: Cause) -> u64 {
     run.waits.iter().filter(|wait| wait.cause == lock.name()).map(|wait| wait.sum_ns).sum()
 }
 
-type Found = (Digest, Result<ProgramRun, Error>);
+type Found = (Digest, Result<Run, Error>);
 
-fn run_on(program: &Program, cache: impl PageCache) -> Found {
+fn run_on(program: &Job, cache: impl PageCache) -> Found {
     let mut digest = Digest::default();
-    let run = trace_program_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
-    (digest, run)
+    let run = trace_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
+    (digest, run.map(|traced| traced.run))
 }
 
 /// Whatever threads do to each other, all come to their ends, and the stores of the page cache
@@ -97,7 +97,7 @@ fn a_thread_beside_writers_finds_what_it_finds_alone() {
     for kernel in ["6.1", "6.6", "6.12", "6.18"] {
         let (alone, beside) = (of("", kernel), of(writer, kernel));
         // Who is refused begins under mmap_lock, and so does not hand over to it.
-        let known = |run: &ProgramRun| Counters {
+        let known = |run: &Run| Counters {
             minor_faults: None,
             retry_mmap_drop: None,
             retry_arrival: None,
@@ -132,9 +132,9 @@ fn retries_under_the_lock_of_their_vma_do_not_wait_for_writers() {
         run(&of_file(&text))
     };
     let (baseline, retry) = (of(""), of("with = 'vma-retry'"));
-    let read = |run: &ProgramRun| waited_ns(run, Cause::MmapRead);
+    let read = |run: &Run| waited_ns(run, Cause::MmapRead);
     assert!(read(&baseline) > 0 && read(&retry) == 0, "{} {}", read(&baseline), read(&retry));
-    let tries = |run: &ProgramRun| run.counters.retry_arrival;
+    let tries = |run: &Run| run.counters.retry_arrival;
     assert!(tries(&baseline) > Some(100) && tries(&retry) > Some(100));
 }
 
@@ -153,7 +153,7 @@ fn prefork_processes_share_pages_and_not_entries() {
         }
     };
     let in_turn = run(&of_file(&(1..=4).map(after).collect::<String>()));
-    let faults = |run: &ProgramRun, thread: usize| {
+    let faults = |run: &Run, thread: usize| {
         let counters = &run.threads[thread].counters;
         (counters.major_faults.unwrap(), counters.minor_faults.unwrap())
     };
@@ -187,7 +187,7 @@ fn a_fork_takes_the_right_to_write_to_copies() {
              write = true\nworkload = 'sequential'\naccesses = 150\n"
         )
     };
-    let minors = |run: &ProgramRun| {
+    let minors = |run: &Run| {
         let last = run.phases.len() - 2;
         [last, last + 1].map(|phase| run.phases[phase].counters.minor_faults.unwrap())
     };
@@ -234,7 +234,7 @@ fn a_call_that_changes_nothing_refuses_no_fault() {
         )))
     };
     let (changes, repeats) = (of(["exec", "as-mapped"]), of(["exec", "exec"]));
-    let refused = |run: &ProgramRun| run.counters.vma_lock_refused.unwrap();
+    let refused = |run: &Run| run.counters.vma_lock_refused.unwrap();
     assert!(refused(&changes) > 20, "{}", refused(&changes));
     // The first of them does change something.
     assert!(refused(&repeats) <= 1, "{}", refused(&repeats));

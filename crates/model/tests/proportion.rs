@@ -19,9 +19,8 @@ use std::fs;
 use std::time::Duration;
 
 use filemap_core::decision::Log;
-use filemap_job::program::{Program, ProgramSpec};
-use filemap_job::{Job, JobSpec};
-use filemap_model::{Profile, trace, trace_program};
+use filemap_job::{Job, JobSpec, ProgramSpec};
+use filemap_model::{Profile, trace};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use support::wide::{Wide, wide};
@@ -61,67 +60,53 @@ struct KeptJob {
 /// A job, and what is known of its cost.
 struct Measured {
     name: String,
-    runs: Runs,
+    job: Job,
     work: Work,
     best: Duration,
     spent: Duration,
 }
 
-enum Runs {
-    OneFile(Box<Job>),
-    Program(Box<Program>),
+/// The job of `spec`.
+fn valid(spec: &Wide) -> Result<Job, String> {
+    let valid = match spec {
+        Wide::OneFile(spec) => JobSpec::clone(spec).validate(None),
+        Wide::Tables(spec) => spec.validate(None),
+    };
+    valid.map_err(|error| error.to_string())
 }
 
-impl Runs {
-    fn of(spec: &Wide) -> Result<Runs, String> {
-        match spec {
-            Wide::OneFile(spec) => {
-                let job = spec.clone().validate(None).map_err(|error| error.to_string())?;
-                Ok(Runs::OneFile(Box::new(job)))
-            }
-            Wide::Program(spec) => {
-                let program = spec.clone().validate(None).map_err(|error| error.to_string())?;
-                Ok(Runs::Program(Box::new(program)))
-            }
-        }
-    }
-
-    /// Runs it, to where memory is too small if it is.
-    fn run(&self, log: &mut impl Log) {
-        match self {
-            Runs::OneFile(job) => drop(trace(job, &Profile::DEFAULT, log)),
-            Runs::Program(program) => drop(trace_program(program, &Profile::DEFAULT, log)),
-        }
-    }
+/// Runs `job`, to where memory is too small if it is.
+fn run(job: &Job, log: &mut impl Log) {
+    drop(trace(job, &Profile::DEFAULT, log));
 }
 
 impl Measured {
     /// A job that is not measured yet; `None` where it is not valid or too small.
     fn new(name: String, spec: &Wide) -> Option<Measured> {
-        Measured::of_runs(name, Runs::of(spec).ok()?).ok()
+        Measured::of_job(name, valid(spec).ok()?).ok()
     }
 
     /// The job of a text in a job file.
     fn of_text(name: String, text: &str) -> Measured {
-        let runs = job_of(text).and_then(|spec| Runs::of(&spec));
-        let measured = runs.and_then(|runs| Measured::of_runs(name.clone(), runs));
+        let job = job_of(text).and_then(|spec| valid(&spec));
+        let measured = job.and_then(|job| Measured::of_job(name.clone(), job));
         measured.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     /// An error where there is too little work in it.
-    fn of_runs(name: String, runs: Runs) -> Result<Measured, String> {
+    fn of_job(name: String, job: Job) -> Result<Measured, String> {
         let mut work = Work::default();
-        runs.run(&mut work);
+        run(&job, &mut work);
         if work.units() < LEAST_UNITS {
             return Err(format!("its work is {} units, less than {LEAST_UNITS}", work.units()));
         }
-        Ok(Measured { name, runs, work, best: Duration::MAX, spent: Duration::ZERO })
+        Ok(Measured { name, job, work, best: Duration::MAX, spent: Duration::ZERO })
     }
 
     /// Runs it once more.
     fn again(&mut self) {
         let began = thread_time();
-        self.runs.run(&mut ());
+        run(&self.job, &mut ());
         let taken = thread_time() - began;
         self.best = self.best.min(taken);
         self.spent += taken;
@@ -156,7 +141,7 @@ fn drawn(first: u64, count: usize) -> Vec<Measured> {
 fn as_text(spec: &Wide) -> String {
     match spec {
         Wide::OneFile(spec) => spec.to_toml(),
-        Wide::Program(spec) => toml::to_string(spec).unwrap(),
+        Wide::Tables(spec) => toml::to_string(spec).unwrap(),
     }
 }
 
@@ -167,7 +152,7 @@ fn job_of(text: &str) -> Result<Wide, String> {
         Err(error) => error,
     };
     match ProgramSpec::from_toml(text) {
-        Ok(spec) => Ok(Wide::Program(Box::new(spec))),
+        Ok(spec) => Ok(Wide::Tables(Box::new(spec))),
         Err(error) => Err(format!("no job of one file: {of_one_file}; no program: {error}")),
     }
 }

@@ -2,7 +2,7 @@
 //! them: `data/measured-6.18-scans.json`. The kernel's own runs differ; the model's is one of them.
 
 use filemap_job::program::ProgramSpec;
-use filemap_model::{Profile, trace_program};
+use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ fn scans_are_inside_the_kernels_own_spread() {
     for scan in &recorded.scans {
         assert!(scan.runs.len() >= 10);
         let program = scan.program.clone().validate(None).unwrap();
-        let counters = trace_program(&program, &profile, &mut ()).unwrap().counters;
+        let counters = trace(&program, &profile, &mut ()).unwrap().counters;
         let model = (counters.data_pages_read.unwrap(), counters.major_faults.unwrap());
         let spread = |of: fn(&(u64, u64)) -> u64| {
             let all = scan.runs.iter().map(of);

@@ -1,12 +1,13 @@
 //! Programs that map segments of ELF files, and that call code.
 
+use filemap_job::Run;
 use filemap_job::elf::{Elf, Load};
-use filemap_job::program::{FoundFile, ProgramRun, ProgramSpec};
-use filemap_model::{Profile, trace_program};
+use filemap_job::program::{FoundFile, ProgramSpec};
+use filemap_model::{Profile, trace};
 
 /// The run of the program of `tables`. The file at `/x/p` has two segments of a page, with 4 MiB
 /// between them in memory.
-fn run(tables: &str) -> ProgramRun {
+fn run(tables: &str) -> Run {
     let load = |number, offset, address| Load {
         number,
         offset,
@@ -28,7 +29,7 @@ fn run(tables: &str) -> ProgramRun {
         *file.found = Some(FoundFile { size_bytes: elf_bytes(&elf), sparse: false, elf });
     }
     let program = spec.validate(None).unwrap();
-    trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap()
+    trace(&program, &Profile::DEFAULT, &mut ()).unwrap()
 }
 
 fn elf_bytes(elf: &Option<Elf>) -> u64 {
@@ -74,7 +75,7 @@ fn a_copy_that_is_kept_is_a_decision() {
                 [[thread.phase]]\nmapping = 'm'\npages = [3, 3]\nwrite = true\n";
     let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
     let mut log: Vec<Decision> = Vec::new();
-    trace_program(&program, &Profile::DEFAULT, &mut log).unwrap();
+    trace(&program, &Profile::DEFAULT, &mut log).unwrap();
     let served = log.iter().filter(|decision| matches!(decision, Decision::Served { .. }));
     assert_eq!(served.count(), 2);
 }

@@ -4,9 +4,10 @@ mod support;
 
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::Run;
+use filemap_job::program::{Job, ProgramSpec};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Error, Profile, Timing, trace, trace_program, trace_program_on};
+use filemap_model::{Digest, Error, Profile, Timing, trace, trace_on};
 use support::program::{random_program, random_program_with, random_threads, random_threads_with};
 use support::{Accesses, described, random_spec};
 
@@ -27,10 +28,10 @@ fn a_program_of_one_file_is_the_job_of_that_file() {
     for seed in 1..=JOBS {
         let spec = random_spec(seed, Accesses::Any);
         let Ok(job) = spec.clone().validate(None) else { continue };
-        let program = job.program_spec().validate(None).unwrap();
+        let program = job.spec.validate(None).unwrap();
         let (mut of_job, mut of_program) = (Digest::default(), Digest::default());
-        let run = trace(&job, &Profile::DEFAULT, &mut of_job).map(|traced| traced.run);
-        let found = trace_program(&program, &Profile::DEFAULT, &mut of_program);
+        let run = trace(&job, &Profile::DEFAULT, &mut of_job);
+        let found = trace(&program, &Profile::DEFAULT, &mut of_program);
         assert_eq!(of_program, of_job, "seed {seed}\n{}", described(&spec));
         match (run, found) {
             (Ok(run), Ok(found)) => {
@@ -96,8 +97,8 @@ fn parts_add_up() {
     for seed in 1..=400 {
         let spec = if seed % 2 == 0 { random_program(seed) } else { random_threads(seed) };
         let program = valid(&spec, seed);
-        let Ok(run) = trace_program(&program, &Profile::DEFAULT, &mut ()) else { continue };
-        let of_files = |count: fn(&filemap_job::program::FileRun) -> Option<u64>| {
+        let Ok(run) = trace(&program, &Profile::DEFAULT, &mut ()) else { continue };
+        let of_files = |count: fn(&filemap_job::FileRun) -> Option<u64>| {
             run.files.iter().map(count).sum::<Option<u64>>()
         };
         assert_eq!(of_files(|file| file.data_pages_read), run.counters.data_pages_read);
@@ -123,22 +124,22 @@ fn parts_add_up() {
     }
 }
 
-fn valid(spec: &ProgramSpec, seed: u64) -> Program {
+fn valid(spec: &ProgramSpec, seed: u64) -> Job {
     let valid = spec.validate(None);
     valid.unwrap_or_else(|error| panic!("{seed}: {error}\n{}", toml::to_string(spec).unwrap()))
 }
 
-type Found = (Digest, Result<ProgramRun, Error>);
+type Found = (Digest, Result<Run, Error>);
 
-fn run(program: &Program, cache: impl PageCache) -> Found {
+fn run(program: &Job, cache: impl PageCache) -> Found {
     let mut digest = Digest::default();
-    let run = trace_program_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
-    (digest, run)
+    let run = trace_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
+    (digest, run.map(|traced| traced.run))
 }
 
 /// The run of a program that `tables` spell, of two files of 4096 pages each, `a` opened as `a`
 /// and `again`, `b` as `b`.
-fn run_of(tables: &str) -> Result<ProgramRun, String> {
+fn run_of(tables: &str) -> Result<Run, String> {
     let text = format!(
         "{tables}\n[[file]]\nname = 'a'\nsize = '16m'\n[[file]]\nname = 'b'\nsize = '16m'\n\
          [[open]]\nname = 'a'\nfile = 'a'\n[[open]]\nname = 'again'\nfile = 'a'\n\
@@ -146,10 +147,10 @@ fn run_of(tables: &str) -> Result<ProgramRun, String> {
     );
     let program = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
     let program = program.map_err(|error| error.to_string())?;
-    trace_program(&program, &Profile::DEFAULT, &mut ()).map_err(|error| error.to_string())
+    trace(&program, &Profile::DEFAULT, &mut ()).map_err(|error| error.to_string())
 }
 
-fn majors(run: &ProgramRun) -> Vec<u64> {
+fn majors(run: &Run) -> Vec<u64> {
     run.phases.iter().map(|phase| phase.counters.major_faults.unwrap()).collect()
 }
 
@@ -243,13 +244,13 @@ fn ten_thousand_files() {
         }
     }
     let program = ProgramSpec::from_toml(&(text + &phases)).unwrap().validate(None).unwrap();
-    let run = trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap();
+    let run = trace(&program, &Profile::DEFAULT, &mut ()).unwrap();
     assert_eq!(run.counters.major_faults, Some(1_000));
     assert_eq!(run.files.len(), 10_000);
 }
 
 /// Writes to pages of a private mapping whose memory is all held, but for what readahead fills.
-fn copies(accesses: u64) -> Result<ProgramRun, Error> {
+fn copies(accesses: u64) -> Result<Run, Error> {
     let text = format!(
         "memory_max = '4m'\nanonymous = '3m'\nread_ahead_kb = 8192\n\
          [[file]]\nname = 'f'\nsize = '64m'\n[[open]]\nname = 'o'\nfile = 'f'\n\
@@ -258,7 +259,7 @@ fn copies(accesses: u64) -> Result<ProgramRun, Error> {
          accesses = {accesses}\n"
     );
     let program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
-    trace_program(&program, &Profile::DEFAULT, &mut ())
+    trace(&program, &Profile::DEFAULT, &mut ())
 }
 
 #[test]

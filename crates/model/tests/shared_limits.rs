@@ -7,7 +7,7 @@ mod support {
 }
 
 use filemap_job::Engine;
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 use filemap_model::Model;
 use support::emulated::in_time;
 use support::recorded_programs::{Counts, Recorded};
@@ -24,7 +24,7 @@ const PAGES_ERROR: f64 = 0.01;
 const FILE_ERROR: f64 = 0.03;
 
 /// What the model counts on a machine that takes as long for the program as the kernel's did.
-fn modelled(program: &Program, elapsed_ns: u64) -> Counts {
+fn modelled(program: &Job, elapsed_ns: u64) -> Counts {
     let run = |profile| Counts::of(&Model { profile }.run(program).unwrap().runs[0]);
     in_time(elapsed_ns, run, |counts| counts.elapsed_ns)
 }

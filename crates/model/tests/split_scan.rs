@@ -18,7 +18,7 @@ fn scan(kernel: &str, with: &str, kb: u64, pages: u64, prot: &str) -> (u64, u64)
         ..JobSpec::default()
     };
     let job = spec.validate(None).unwrap();
-    let counters = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().run.counters;
+    let counters = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().counters;
     (counters.major_faults.unwrap(), counters.data_pages_read.unwrap())
 }
 

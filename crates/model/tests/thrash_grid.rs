@@ -10,7 +10,7 @@ use std::thread;
 
 use filemap_job::Counters;
 use filemap_job::program::ProgramSpec;
-use filemap_model::{Profile, trace_program};
+use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
 /// As many private copies of a writer as take it the 7 ms that one mprotect(2) of its 64 MiB took
@@ -106,7 +106,7 @@ impl Row {
         let program = program.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let profile = include_str!("../../../data/machines/emulated.toml");
         let profile = Profile::parse(profile).expect("a profile");
-        let run = trace_program(&program, &profile, &mut ()).expect("it runs");
+        let run = trace(&program, &profile, &mut ()).expect("it runs");
         let readers = &run.threads[..self.threads];
         let rounds = readers.iter().map(|thread| thread.counters.rounds.unwrap()).sum();
         Counters { rounds: Some(rounds), ..run.counters }

@@ -1,12 +1,13 @@
 //! Several threads: what they share, when they wait, and who has a CPU.
 
 use filemap_core::decision::Decision;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::Run;
+use filemap_job::program::{Job, ProgramSpec};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Error, Profile, Timing, trace_program, trace_program_on};
+use filemap_model::{Digest, Error, Profile, Timing, trace, trace_on};
 
 /// A program of a file of 16 MiB, opened as `a` and `again` and mapped as `a` and `again`.
-fn program(tables: &str) -> Program {
+fn program(tables: &str) -> Job {
     let text = format!(
         "{tables}\n[[file]]\nname = 'f'\nsize = '16m'\n[[open]]\nname = 'a'\nfile = 'f'\n\
          [[open]]\nname = 'again'\nfile = 'f'\n[[mapping]]\nname = 'a'\nopen = 'a'\n\
@@ -15,8 +16,8 @@ fn program(tables: &str) -> Program {
     ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap()
 }
 
-fn run(tables: &str) -> ProgramRun {
-    trace_program(&program(tables), &Profile::DEFAULT, &mut ()).unwrap()
+fn run(tables: &str) -> Run {
+    trace(&program(tables), &Profile::DEFAULT, &mut ()).unwrap()
 }
 
 /// A thread of one phase.
@@ -25,7 +26,7 @@ fn thread(keys: &str) -> String {
 }
 
 /// Major and minor faults, windows and pages read of each thread.
-fn faults(run: &ProgramRun) -> Vec<[u64; 4]> {
+fn faults(run: &Run) -> Vec<[u64; 4]> {
     let counters = run.threads.iter().map(|thread| thread.counters);
     let known = counters.map(|of| {
         [of.major_faults, of.minor_faults, of.readahead_calls, of.data_pages_read]
@@ -74,7 +75,7 @@ fn a_page_that_two_threads_write_is_copied_once() {
 fn what_another_thread_has_mapped_is_not_mapped_around_again() {
     let mut log: Vec<Decision> = Vec::new();
     let touches = thread("mapping = 'a'\npages = [100]");
-    trace_program(&program(&(touches.clone() + &touches)), &Profile::DEFAULT, &mut log).unwrap();
+    trace(&program(&(touches.clone() + &touches)), &Profile::DEFAULT, &mut log).unwrap();
     let around = log.iter().filter(|decision| matches!(decision, Decision::MapPages { .. }));
     assert!(around.count() <= 3, "{log:?}");
     let served = log.iter().filter(|decision| matches!(decision, Decision::Served { .. }));
@@ -106,7 +107,7 @@ fn opens_of_their_own_are_streams_of_their_own() {
     // One thread misses at once and then meets only marks; two of one open break its stream.
     let own = run(&(scan("a", &low) + &scan("again", &high)));
     let shared = run(&(scan("a", &low) + &scan("a", &high)));
-    let majors = |run: &ProgramRun| run.counters.major_faults.unwrap();
+    let majors = |run: &Run| run.counters.major_faults.unwrap();
     assert_eq!(majors(&own), 2, "{:?}", faults(&own));
     assert!(majors(&shared) > 10, "{:?}", faults(&shared));
 }
@@ -170,7 +171,7 @@ fn decisions_of_all_threads_are_in_one_log() {
     let tables =
         thread("mapping = 'a'\npages = [0, 2000]") + &thread("mapping = 'a'\npages = [1000]");
     let mut log = Vec::new();
-    trace_program(&program(&tables), &Profile::DEFAULT, &mut log).unwrap();
+    trace(&program(&tables), &Profile::DEFAULT, &mut log).unwrap();
     let looked_up = log.iter().filter_map(|decision| match decision {
         Decision::Lookup { index, hit: false, .. } => Some(index.0),
         _ => None,
@@ -190,7 +191,7 @@ fn the_same_program_decides_the_same() {
         .collect();
     let digest = |tables: &str| {
         let mut digest = Digest::default();
-        trace_program(&program(tables), &Profile::DEFAULT, &mut digest).unwrap();
+        trace(&program(tables), &Profile::DEFAULT, &mut digest).unwrap();
         digest
     };
     let tight = format!("cache_limit = '4m'\n{tables}");
@@ -207,7 +208,6 @@ fn the_same_program_decides_the_same() {
 fn threads_have_no_order_where_everything_settles() {
     let tables = thread("mapping = 'a'\npages = [1]").repeat(2);
     let cache = ExtentCache::new(None);
-    let found =
-        trace_program_on(&program(&tables), &Profile::DEFAULT, Timing::Settled, cache, &mut ());
-    assert_eq!(found, Err(Error::SettledThreads { threads: 2 }));
+    let found = trace_on(&program(&tables), &Profile::DEFAULT, Timing::Settled, cache, &mut ());
+    assert_eq!(found.unwrap_err(), Error::SettledThreads { threads: 2 });
 }

@@ -58,7 +58,7 @@ fn holes_are_read_from_no_device() {
     };
     let elapsed_ns = |sparse: bool, profile: &Profile| {
         let spec = JobSpec { sparse: Some(sparse), ..spec.clone() };
-        trace(&spec.validate(None).unwrap(), profile, &mut ()).unwrap().run.elapsed_ns
+        trace(&spec.validate(None).unwrap(), profile, &mut ()).unwrap().elapsed_ns
     };
     let mut slow = profile(1_000_000);
     (slow.device.segment_ns, slow.device.ring_entries) = (100_000, Some(8));

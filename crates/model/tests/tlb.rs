@@ -2,9 +2,10 @@
 
 use filemap_core::units::{Order, Vpn};
 use filemap_job::{JobSpec, SizeText};
+use filemap_model::extents::ExtentCache;
 use filemap_model::profile::{InstructionTlb, TlbLevel};
 use filemap_model::tlb::{Counts, Tlb, Translation};
-use filemap_model::{Done, Profile, trace};
+use filemap_model::{Done, Profile, Timing, trace_on};
 
 /// Two entries before four in two sets; one entry holds at most 8 pages, or 64.
 fn small() -> Tlb {
@@ -52,7 +53,9 @@ fn random(keys: &[(&str, &str)]) -> Done {
         ..JobSpec::default()
     };
     let job = spec.validate(None).unwrap();
-    trace(&job, &Profile::DEFAULT, &mut ()).unwrap().phases[1]
+    let cache = ExtentCache::new(job.machine.cache_limit);
+    let traced = trace_on(&job, &Profile::DEFAULT, Timing::Device, cache, &mut ());
+    traced.unwrap().phases[1]
 }
 
 #[test]

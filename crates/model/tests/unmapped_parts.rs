@@ -1,18 +1,18 @@
 //! Parts of a mapping that are taken away: what is left are VMAs of their own.
 
 use filemap_core::plain::PlainCache;
-use filemap_job::program::{Program, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::random::Rng;
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace_program, trace_program_on};
+use filemap_model::{Digest, Profile, Timing, trace, trace_on};
 
-fn valid(text: &str) -> Program {
+fn valid(text: &str) -> Job {
     let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// A program of one file of 256 pages whose thread takes `phases` through its mapping `m`.
-fn of_one(keys: &str, phases: &[&str]) -> Program {
+fn of_one(keys: &str, phases: &[&str]) -> Job {
     valid(&format!(
         "{keys}\n[[file]]\nname = 'f'\nsize = '1m'\n[[open]]\nname = 'o'\nfile = 'f'\n[[mapping]]\n\
          name = 'm'\nopen = 'o'\n[[thread]]\nphase = [{}]\n",
@@ -20,8 +20,8 @@ fn of_one(keys: &str, phases: &[&str]) -> Program {
     ))
 }
 
-fn minors(program: &Program) -> Vec<u64> {
-    let run = trace_program(program, &Profile::DEFAULT, &mut ()).unwrap();
+fn minors(program: &Job) -> Vec<u64> {
+    let run = trace(program, &Profile::DEFAULT, &mut ()).unwrap();
     run.phases.iter().map(|phase| phase.counters.minor_faults.unwrap()).collect()
 }
 
@@ -44,7 +44,7 @@ fn bound_readahead_ends_where_a_part_is_gone() {
         ["{ unmap = 'm', offset = '400k', len = '4k' }", "{ mapping = 'm', pages = [96] }"];
     let pages = |with: &str| {
         let program = of_one(&format!("{keys}\n{with}"), &phases);
-        trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap().counters.data_pages_read
+        trace(&program, &Profile::DEFAULT, &mut ()).unwrap().counters.data_pages_read
     };
     assert_eq!(pages(""), Some(32));
     // Page 100 is gone: the window begins 16 pages before page 96, as without the series.
@@ -104,11 +104,11 @@ fn caches_agree_on_parts_that_are_gone() {
             let run = match plain {
                 true => {
                     let cache = PlainCache::new(limit);
-                    trace_program_on(&program, profile, timing, cache, &mut digest)
+                    trace_on(&program, profile, timing, cache, &mut digest).map(|traced| traced.run)
                 }
                 false => {
                     let cache = ExtentCache::new(limit);
-                    trace_program_on(&program, profile, timing, cache, &mut digest)
+                    trace_on(&program, profile, timing, cache, &mut digest).map(|traced| traced.run)
                 }
             };
             (format!("{run:?}"), digest.value())

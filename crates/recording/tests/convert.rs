@@ -4,8 +4,8 @@ mod support;
 
 use std::path::Path;
 
-use filemap_job::{Program, ProgramSpec};
-use filemap_model::{Digest, Profile, trace_program};
+use filemap_job::{Job, ProgramSpec};
+use filemap_model::{Digest, Profile, trace};
 use filemap_recording::convert::{Conversion, Existing, program};
 use filemap_recording::{Event, Header, Mode, Pages, Reader, What, Writer};
 use proptest::prelude::*;
@@ -44,20 +44,20 @@ fn converted_by(events: &[Event], existing: &dyn Fn(&Path) -> Option<Existing>) 
     program(&mut Reader::new(bytes.as_slice(), "r").unwrap(), existing).unwrap()
 }
 
-fn converted(events: &[Event]) -> (Program, Vec<String>) {
+fn converted(events: &[Event]) -> (Job, Vec<String>) {
     let Conversion { program, approximations, .. } = converted_by(events, &nowhere);
     let said = approximations.iter().map(ToString::to_string).collect();
     (program.validate(None).unwrap(), said)
 }
 
 /// What the model decides, and how long it takes.
-fn decided(program: &Program) -> (u64, Option<u64>) {
+fn decided(program: &Job) -> (u64, Option<u64>) {
     let mut digest = Digest::default();
-    let run = trace_program(program, &Profile::DEFAULT, &mut digest).unwrap();
+    let run = trace(program, &Profile::DEFAULT, &mut digest).unwrap();
     (digest.value(), run.elapsed_ns)
 }
 
-fn by_hand(text: &str) -> Program {
+fn by_hand(text: &str) -> Job {
     ProgramSpec::from_toml(text).unwrap().validate(None).unwrap()
 }
 
@@ -334,13 +334,13 @@ fn advice_of_another_thread_comes_in_its_order() {
     alone.extend([touch(0, 1000), touch(0, 2000), touch(0, 3000)].map(|what| of(0, what)));
     alone.push(of(0, What::Madvise { mapping: 0, pages: whole, advice: 1 }));
     alone.extend([touch(0, 100), touch(0, 200), touch(0, 300)].map(|what| of(0, what)));
-    let read = |program: &Program| {
-        let run = trace_program(program, &Profile::DEFAULT, &mut ()).unwrap();
+    let read = |program: &Job| {
+        let run = trace(program, &Profile::DEFAULT, &mut ()).unwrap();
         run.counters.data_pages_read
     };
     assert_eq!(read(&found), read(&converted(&alone).0));
     // Each reads a window where nothing is advised, and one page behind the advice.
-    let begun_together = Program {
+    let begun_together = Job {
         threads: found
             .threads
             .iter()

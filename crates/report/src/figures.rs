@@ -189,13 +189,14 @@ fn outside(seen: &FigureInput) -> Option<f64> {
 /// Bytes of a page where nothing says otherwise.
 const PAGE_BYTES: u64 = 4096;
 
-/// The runs of a record, of `job` if it is of one file, as figures see them.
+/// The runs of a record, of `job` where it is at hand, as figures see them.
 pub(crate) fn seen<'a, 'j>(
     record: &'a Record,
     job: impl Into<Option<&'j Job>>,
 ) -> Vec<FigureInput<'a>> {
     let job = job.into();
-    let page_size = record.job.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
+    let flags = record.job.flags();
+    let page_size = flags.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
     let page_size = page_size.or(job.map(Job::page_size));
     let page_bytes = page_size.unwrap_or(PAGE_BYTES) as f64;
     let mut used: BTreeMap<u64, Option<u64>> = BTreeMap::new();

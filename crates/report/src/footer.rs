@@ -33,7 +33,7 @@ impl Origin {
     pub fn of(record: &Record) -> Self {
         Origin {
             engine: record.engine.clone(),
-            kernel: record.job.kernel.clone(),
+            kernel: record.job.flags().kernel.clone(),
             environment: record.environment.clone(),
         }
     }

@@ -22,8 +22,6 @@ mod forms;
 pub mod govern;
 pub mod html;
 pub mod letter;
-pub mod phases;
-pub mod program;
 pub mod published;
 pub mod record;
 pub mod regression;

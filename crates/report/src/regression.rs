@@ -50,7 +50,10 @@ const LESS_IS_BETTER: [Counter; 3] = [
 /// The regressions of `own` against `first`.
 pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
     // Threads that run for a time read more where they do more in it.
-    if own.engine != first.engine || work(&own.job) != work(&first.job) || runs_for_a_time(own) {
+    if own.engine != first.engine
+        || work(&own.job.flags()) != work(&first.job.flags())
+        || runs_for_a_time(own)
+    {
         return Vec::new();
     }
     let measured = own.engine == EngineKind::Kernel.name();
@@ -67,7 +70,7 @@ pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
 
 /// Whether it makes rounds for a time, not so many.
 fn runs_for_a_time(record: &Record) -> bool {
-    record.job.duration.is_some()
+    record.job.flags().duration.is_some()
 }
 
 /// Whether a counter of which less is better rose by more than noise.
@@ -106,7 +109,7 @@ fn work(job: &JobSpec) -> JobSpec {
 /// major faults`.
 pub fn line(variant: &str, own: &Record, regressions: &[Regression]) -> Option<String> {
     let texts: Vec<String> = regressions.iter().map(Regression::text).collect();
-    let split = own.job.split.filter(|_| !variant.contains("split="));
+    let split = own.job.flags().split.filter(|_| !variant.contains("split="));
     let split = split.map_or(String::new(), |pages| format!(", split {pages}"));
     (!texts.is_empty()).then(|| format!("{variant}{split}: {}", texts.join(", ")))
 }

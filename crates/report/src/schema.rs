@@ -8,8 +8,8 @@ use schemars::Schema;
 
 use crate::decisions::{NumberedLine, TracedLine};
 use crate::{
-    advise, calibrate, compare, conform, doctor, explain, folio_maps, folio_ops, govern, program,
-    published, record, search,
+    advise, calibrate, compare, conform, doctor, explain, folio_maps, folio_ops, govern, published,
+    record, search,
 };
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`,
@@ -19,9 +19,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("job", filemap_job::schema::job()),
         ("run", written::<record::Json>()),
-        ("program", written::<program::Json>()),
-        ("compare", written::<compare::Json<compare::JsonCell>>()),
-        ("compare-program", written::<compare::Json<compare::ProgramJsonCell>>()),
+        ("compare", written::<compare::Json>()),
         ("conform", written::<conform::Json>()),
         ("search", written::<search::Json>()),
         ("explain", written::<explain::Json>()),

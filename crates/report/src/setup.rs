@@ -1,7 +1,7 @@
 //! What a report is of: the file, the mapping, the accesses and the machine that were used.
 
 use filemap_job::{
-    Advice, EngineKind, JobSpec, PhaseSpec, Record, SizeText, SplitProt, parse_size,
+    Advice, EngineKind, JobSpec, PhaseSpec, ProgramSpec, Record, SizeText, SplitProt, parse_size,
 };
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub(crate) type Line = (&'static str, Vec<String>);
 
 /// The lines on the job of `record`.
 pub fn of_record(record: &Record) -> Part {
-    facts(lines_of(record, kernel(record)))
+    facts(lines_of(record, &record.job.flags()))
 }
 
 /// The lines on a job that says everything, where both a kernel, the running one or that of the
@@ -41,9 +41,8 @@ pub fn of_job(job: &JobSpec) -> Part {
 pub fn of_records(records: &[Record]) -> Part {
     let of = |record: &Record| {
         // The series are the names of the columns.
-        let mut record = record.clone();
-        record.job.with = None;
-        lines_of(&record, kernel(&record))
+        let flags = JobSpec { with: None, ..record.job.flags().into_owned() };
+        lines_of(record, &flags)
     };
     let all: Vec<Vec<Line>> = records.iter().map(of).collect();
     let mut merged = all[0].clone();
@@ -78,8 +77,13 @@ pub(crate) fn facts(lines: Vec<Line>) -> Part {
     Part::Facts(lines.into_iter().map(fact).collect())
 }
 
-fn lines_of(record: &Record, kernel: String) -> Vec<Line> {
-    let mut lines = lines(&record.job, kernel);
+/// The lines on `record`, of which `flags` is what flags can say.
+fn lines_of(record: &Record, flags: &JobSpec) -> Vec<Line> {
+    let kernel = kernel(record, flags.with.as_deref());
+    let mut lines = match record.job.tables() {
+        None => lines(flags, kernel),
+        Some(program) => of_tables(program, flags, kernel),
+    };
     let seeds = spread::seeds(record);
     if seeds > 1 {
         let accesses = lines.iter_mut().filter(|(label, _)| *label == ACCESSES);
@@ -89,13 +93,39 @@ fn lines_of(record: &Record, kernel: String) -> Vec<Line> {
 }
 
 fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
+    let own = [("File", file(job)), ("Mapping", mapping(job)), (ACCESSES, vec![accesses(job)])];
+    own.into_iter().chain(of_machine(job, kernel)).collect()
+}
+
+/// The lines on a job file with tables, of which `flags` is what flags can say.
+fn of_tables(program: &ProgramSpec, flags: &JobSpec, kernel: String) -> Vec<Line> {
+    let seed = program.seed.map_or(String::new(), |seed| format!("seed {seed}"));
+    let own = [("Files", vec![files_of(program)]), ("Threads", vec![threads_of(program), seed])];
+    own.into_iter().chain(of_machine(flags, kernel)).collect()
+}
+
+/// `2 files`.
+pub(crate) fn files_of(program: &ProgramSpec) -> String {
+    match program.file.iter().map(|file| file.count.unwrap_or(1)).sum() {
+        1u64 => "1 file".to_string(),
+        files => format!("{files} files"),
+    }
+}
+
+/// `8 threads`.
+pub(crate) fn threads_of(program: &ProgramSpec) -> String {
+    match program.thread.iter().map(|thread| thread.count.unwrap_or(1)).sum() {
+        1u64 => "1 thread".to_string(),
+        threads => format!("{threads} threads"),
+    }
+}
+
+/// The lines on where a job runs.
+fn of_machine(job: &JobSpec, kernel: String) -> [Line; 3] {
     let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
     let [arch, page_size] = architecture(job);
-    vec![
-        ("File", file(job)),
-        ("Mapping", mapping(job)),
-        (ACCESSES, vec![accesses(job)]),
+    [
         ("Readahead", vec![read_ahead, format!("fault-around {fault_around}")]),
         ("Memory", vec![memory(job)]),
         ("Kernel", vec![kernel, arch, page_size]),
@@ -198,8 +228,8 @@ fn memory(job: &JobSpec) -> String {
     if given.is_empty() { "no limit".to_string() } else { given.join(", ") }
 }
 
-/// By which kernel `record` came about.
-pub(crate) fn kernel(record: &Record) -> String {
+/// By which kernel `record` came about, where these `series` are to be named.
+pub(crate) fn kernel(record: &Record, series: Option<&str>) -> String {
     let environment = |key: &str| record.environment.get(key).and_then(Value::as_str);
     if record.engine != EngineKind::Model.name() {
         let release = environment("kernel").unwrap_or("of unknown release");
@@ -213,12 +243,12 @@ pub(crate) fn kernel(record: &Record) -> String {
             None => format!("Linux {release}{switches}, the running one"),
         };
     }
-    let series = match record.job.with.as_deref() {
+    let series = match series {
         None => String::new(),
         Some("baseline") => ", baseline".to_string(),
         Some(series) => format!(" with {}", series.replace('+', " + ")),
     };
-    format!("rules of Linux {}{series}", text(&record.job.kernel))
+    format!("rules of Linux {}{series}", text(&record.job.flags().kernel))
 }
 
 /// Architecture and page size, where they are not as on most machines.
@@ -309,7 +339,7 @@ mod tests {
         environment.insert("kernel".into(), "6.12.1".into());
         let said = |environment: &serde_json::Map<String, Value>| {
             let job = job.clone().validate(None).unwrap();
-            kernel(&Record::new(&job, "kernel", environment.clone(), Vec::new()))
+            kernel(&Record::new(&job, "kernel", environment.clone(), Vec::new()), None)
         };
         assert_eq!(said(&environment), "Linux 6.12.1, the running one");
         environment.insert("image".into(), "bzImage".into());

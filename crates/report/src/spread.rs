@@ -36,7 +36,7 @@ pub fn outcomes(
     modes.iter().rev().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes read in each run of `record`, of `job` if it is of one file, where they are known.
+/// Bytes read in each run of `record`, of `job` where it is at hand, where they are known.
 pub fn bytes_read<'j>(record: &Record, job: impl Into<Option<&'j Job>>) -> Vec<f64> {
     seen(record, job).iter().filter_map(FigureInput::read_bytes).collect()
 }

@@ -3,17 +3,17 @@
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::series::Series;
 use filemap_core::units::PageCount;
-use filemap_job::program::{Fadvise, Madvise, Program, ProgramStep};
+use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 use filemap_report::advise::{Change, Target};
 
 /// `program` with `changes`.
-pub fn with(program: &Program, changes: &[Change]) -> Program {
+pub fn with(program: &Job, changes: &[Change]) -> Job {
     let mut program = program.clone();
     changes.iter().for_each(|change| apply(&mut program, change));
     program
 }
 
-fn apply(program: &mut Program, change: &Change) {
+fn apply(program: &mut Job, change: &Change) {
     let page_size = program.page_size();
     match change {
         Change::Madvise(on, hint) => read_as(program, on, *hint),
@@ -55,7 +55,7 @@ fn apply(program: &mut Program, change: &Change) {
 }
 
 /// Has mappings read as `hint` says, whatever the program itself advises.
-fn read_as(program: &mut Program, on: &Target, hint: ReadHint) {
+fn read_as(program: &mut Job, on: &Target, hint: ReadHint) {
     for number in &on.numbers {
         program.mappings[*number].mapping.advice.read = hint;
     }
@@ -65,7 +65,7 @@ fn read_as(program: &mut Program, on: &Target, hint: ReadHint) {
 }
 
 /// What a mapping has of the `pages` from its page `first` on, if it has any.
-fn clipped(program: &Program, number: usize, (first, pages): (u64, u64)) -> Option<(u64, u64)> {
+fn clipped(program: &Job, number: usize, (first, pages): (u64, u64)) -> Option<(u64, u64)> {
     let has = program.mappings[number].mapping.pages.0.checked_sub(first)?;
     (has > 0).then_some((first, pages.min(has)))
 }
@@ -90,7 +90,7 @@ pub fn is_file_advice(step: &ProgramStep) -> Option<usize> {
 }
 
 /// Removes the steps that `is_gone` names. A thread keeps one step at least.
-fn remove_steps(program: &mut Program, is_gone: impl Fn(&ProgramStep) -> bool) {
+fn remove_steps(program: &mut Job, is_gone: impl Fn(&ProgramStep) -> bool) {
     for thread in &mut program.threads {
         if !thread.steps.iter().all(&is_gone) {
             thread.steps.retain(|step| !is_gone(step));
@@ -100,7 +100,7 @@ fn remove_steps(program: &mut Program, is_gone: impl Fn(&ProgramStep) -> bool) {
 
 /// Asks for a part of a mapping, its first page and how many: behind each `mmap(2)` of it, or
 /// before the first step about it where it is there from the beginning.
-fn ask(program: &mut Program, number: usize, (first, pages): (u64, u64), advice: Madvise) {
+fn ask(program: &mut Job, number: usize, (first, pages): (u64, u64), advice: Madvise) {
     let mut is_due = program.mappings[number].at_start;
     let (first, pages) = (PageCount(first), PageCount(pages));
     let ask = ProgramStep::Madvise { mapping: number, advice, first, pages };
@@ -122,7 +122,7 @@ fn ask(program: &mut Program, number: usize, (first, pages): (u64, u64), advice:
 }
 
 /// Advises an open in each thread that reads it, before it does.
-fn advise_open(program: &mut Program, number: usize, hint: ReadHint) {
+fn advise_open(program: &mut Job, number: usize, hint: ReadHint) {
     let advice = match hint {
         ReadHint::Normal => Fadvise::Normal,
         ReadHint::Random => Fadvise::Random,
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn program() -> Program {
+    fn program() -> Job {
         let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
             [[mapping]]\nname = 'm'\nopen = 'a'\n[[thread]]\n\
             [[thread.phase]]\nmapping = 'm'\nmadvise = 'random'\n\
@@ -162,7 +162,7 @@ mod tests {
         Target { file: 0, name: "a".to_string(), numbers: numbers.to_vec() }
     }
 
-    fn steps(program: &Program) -> Vec<String> {
+    fn steps(program: &Job) -> Vec<String> {
         program.threads[0].steps.iter().map(|step| program.shown(step)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! What is tried.
 
 use filemap_core::address::vma::ReadHint;
-use filemap_job::program::{Program, ProgramStep};
+use filemap_job::program::{Job, ProgramStep};
 use filemap_report::advise::{Change, Outcome, Target};
 
 use super::apply::{is_file_advice, is_read_advice};
@@ -31,7 +31,7 @@ const SERIES: [&str; 2] = ["mmap-miss", "vma-bound"];
 const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequential];
 
 /// Everything that is tried for `program`, which comes to `now`.
-pub fn all(program: &Program, used: &Used, now: &Outcome) -> Vec<Change> {
+pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
     let mut changes = Vec::new();
     for file in files(now) {
         let mappings = targets(program, used, file);
@@ -78,7 +78,7 @@ fn files(now: &Outcome) -> Vec<usize> {
 
 /// The mappings of a file that are touched: together, and one by one where they are a few. Those of
 /// a program's segments are its loader's, which nobody advises.
-fn targets(program: &Program, used: &Used, file: usize) -> Vec<Target> {
+fn targets(program: &Job, used: &Used, file: usize) -> Vec<Target> {
     let is_used = |number: &usize| {
         program.opens[program.mappings[*number].open].file == file
             && program.mappings[*number].segments.is_empty()
@@ -103,7 +103,7 @@ fn targets(program: &Program, used: &Used, file: usize) -> Vec<Target> {
 }
 
 /// Whether the mappings have this advice already, from their beginning and throughout.
-fn is_so(program: &Program, on: &Target, hint: ReadHint) -> bool {
+fn is_so(program: &Job, on: &Target, hint: ReadHint) -> bool {
     let steps = program.steps().filter_map(is_read_advice);
     let is_advised = steps.into_iter().any(|mapping| on.numbers.contains(&mapping));
     let has = |number: &usize| program.mappings[*number].mapping.advice.read == hint;
@@ -122,7 +122,7 @@ fn asked(used: &Used, on: &Target) -> Vec<Change> {
 
 /// MADV_RANDOM for the part of a file that is touched in no order, where another part is touched in
 /// order. All its mappings begin at one place, so that the part is the same for each.
-fn part(program: &Program, used: &Used, on: &Target) -> Option<Change> {
+fn part(program: &Job, used: &Used, on: &Target) -> Option<Change> {
     let boundary = used.orders[on.file].boundary()?;
     let start = program.mappings[*on.numbers.first()?].mapping.offset;
     let is_one = |number: &usize| program.mappings[*number].mapping.offset == start;
@@ -134,7 +134,7 @@ fn part(program: &Program, used: &Used, on: &Target) -> Option<Change> {
 }
 
 /// Advice for the opens of a file that is only read.
-fn file_advice(program: &Program, file: usize) -> Vec<Change> {
+fn file_advice(program: &Job, file: usize) -> Vec<Change> {
     let is_read = |number: &usize| {
         let reads =
             |step: &ProgramStep| matches!(step, ProgramStep::Read { open, .. } if open == number);

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::Refusal;
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::page_size;
@@ -81,7 +81,7 @@ impl Again {
 pub fn run(
     again: &Again,
     study: &Study,
-    program: &Program,
+    program: &Job,
     runs: u64,
     applies: bool,
 ) -> Result<Check, Error> {
@@ -302,7 +302,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 /// The recorded files, which are there as they were.
-fn files(study: &Study, program: &Program) -> Result<Vec<(PathBuf, Stamp)>, Error> {
+fn files(study: &Study, program: &Job) -> Result<Vec<(PathBuf, Stamp)>, Error> {
     let all: u64 = study.now.pages.iter().sum();
     let mut files = Vec::new();
     for (file, pages) in program.files.iter().zip(&study.now.pages) {

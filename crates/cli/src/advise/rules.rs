@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use filemap_attach::Advice;
 use filemap_core::address::vma::ReadHint;
-use filemap_job::program::{NamedMapping, Program};
+use filemap_job::program::{Job, NamedMapping};
 use filemap_report::advise::{Change, Target};
 
 use super::apply::is_read_advice;
@@ -17,7 +17,7 @@ use super::rule::{Extent, Rule};
 ///
 /// # Errors
 /// What cannot be given from outside.
-pub fn of(program: &Program, changes: &[Change]) -> Result<Vec<Rule>, String> {
+pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
     let mut rules = Vec::new();
     for change in changes {
         match change {
@@ -73,7 +73,7 @@ fn advice(hint: ReadHint) -> Advice {
 
 /// A rule by which each mapping of `on` is read as `advice` says, in one part or as a whole.
 fn read_as(
-    program: &Program,
+    program: &Job,
     on: &Target,
     advice: Advice,
     part: Option<Extent>,
@@ -85,20 +85,20 @@ fn read_as(
 }
 
 /// Whether the program itself advises how mappings of `on` are read.
-fn is_advised(program: &Program, on: &Target) -> bool {
+fn is_advised(program: &Job, on: &Target) -> bool {
     let is_own = |number: usize| on.numbers.contains(&number);
     let is_kept = |of: &usize| program.mappings[*of].mapping.advice.read != ReadHint::Normal;
     program.steps().filter_map(is_read_advice).any(is_own) || on.numbers.iter().any(is_kept)
 }
 
-fn path(program: &Program, on: &Target) -> Result<PathBuf, String> {
+fn path(program: &Job, on: &Target) -> Result<PathBuf, String> {
     let path = program.files[on.file].file.path.as_ref();
     path.map(|path| path.clone().into())
         .ok_or_else(|| format!("'{}' is not there as it was recorded", program.files[on.file].name))
 }
 
 /// What tells a mapping from others of its file.
-fn extent(program: &Program, of: &NamedMapping) -> Extent {
+fn extent(program: &Job, of: &NamedMapping) -> Extent {
     Extent {
         offset_bytes: of.mapping.offset.0 * program.page_size(),
         length_bytes: of.mapping.pages.bytes(program.page_size()),
@@ -106,7 +106,7 @@ fn extent(program: &Program, of: &NamedMapping) -> Extent {
 }
 
 /// The mappings of `on`: `None` is all of the file's.
-fn mappings(program: &Program, on: &Target) -> Result<Vec<Option<Extent>>, String> {
+fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<Extent>>, String> {
     let others = others(program, on);
     if others.is_empty() {
         return Ok(vec![None]);
@@ -127,7 +127,7 @@ fn mappings(program: &Program, on: &Target) -> Result<Vec<Option<Extent>>, Strin
 }
 
 /// The mappings of the file of `on` that are touched and not its own.
-fn others(program: &Program, on: &Target) -> Vec<Extent> {
+fn others(program: &Job, on: &Target) -> Vec<Extent> {
     let mut touched = vec![false; program.mappings.len()];
     program.steps().filter_map(|step| step.touched()).for_each(|of| touched[of] = true);
     let is_other = |number: &usize| {
@@ -141,7 +141,7 @@ fn others(program: &Program, on: &Target) -> Vec<Extent> {
 /// Rules by which the used part of each mapping is asked for. Mappings of the same part of the file
 /// cannot be told apart, so that what any of them uses is asked for.
 fn asked(
-    program: &Program,
+    program: &Job,
     on: &Target,
     parts: &[(u64, u64)],
     advice: Advice,
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     /// A file of 256 pages with a mapping of all of it and, where it is said, another of a half.
-    fn program(second: &str) -> Program {
+    fn program(second: &str) -> Job {
         let text = format!(
             "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
              [[mapping]]\nname = 'm'\nopen = 'a'\n{second}[[thread]]\n\
@@ -200,7 +200,7 @@ mod tests {
         Target { file: 0, name: "a".to_string(), numbers: numbers.to_vec() }
     }
 
-    fn text(program: &Program, change: Change) -> Result<String, String> {
+    fn text(program: &Job, change: Change) -> Result<String, String> {
         let extent = |extent: Option<Extent>| {
             let text = |of: Extent| format!("{}+{}", of.offset_bytes, of.length_bytes);
             extent.map_or("*".to_string(), text)
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn all_mappings_of_a_file_or_one_of_them() {
         let random = |numbers: &[usize]| Change::Madvise(target(numbers), ReadHint::Random);
-        let said = |program: &Program, numbers: &[usize]| text(program, random(numbers));
+        let said = |program: &Job, numbers: &[usize]| text(program, random(numbers));
         assert_eq!(said(&program(""), &[0]).unwrap(), "Random * * /data/a\n");
         assert_eq!(said(&program(HALF), &[0, 1]).unwrap(), "Random * * /data/a\n");
         assert_eq!(said(&program(HALF), &[1]).unwrap(), "Random 524288+524288 * /data/a\n");
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_the_program_itself_advises_is_known() {
-        let is_over_own = |program: &Program| {
+        let is_over_own = |program: &Job| {
             let random = Change::Madvise(target(&[0]), ReadHint::Random);
             of(program, &[random]).unwrap()[0].is_over_own
         };

@@ -1,6 +1,6 @@
 //! Which of the things that were tried are run for real, and how.
 
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 use filemap_report::advise::check::LeftOut;
 use filemap_report::advise::{Beside, Change, Choice, Study, answer, answer_among};
 
@@ -38,7 +38,7 @@ pub struct Selected {
 
 /// How `changes` of `program` are made for a run; with `applies`, settings of the machine may be
 /// changed for it. The end of a sentence that says why they cannot.
-fn how(program: &Program, changes: &[Change], applies: bool) -> Result<How, String> {
+fn how(program: &Job, changes: &[Change], applies: bool) -> Result<How, String> {
     let mut size = None;
     for change in changes {
         match change {
@@ -68,7 +68,7 @@ fn how(program: &Program, changes: &[Change], applies: bool) -> Result<How, Stri
 
 /// What of `study` of `program` is run: the answer, what is tied with it, and then what is fastest
 /// of the rest.
-pub fn of(study: &Study, program: &Program, applies: bool) -> Selected {
+pub fn of(study: &Study, program: &Job, applies: bool) -> Selected {
     let trials = &study.trials;
     let hows: Vec<Result<How, String>> =
         trials.iter().map(|trial| how(program, &trial.changes, applies)).collect();
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn program() -> Program {
+    fn program() -> Job {
         let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
             [[mapping]]\nname = 'm'\nopen = 'a'\n[[thread]]\n[[thread.phase]]\nmapping = 'm'\n\
             pages = [1]\n";

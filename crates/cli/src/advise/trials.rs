@@ -1,9 +1,9 @@
 //! Runs of the model with each change, and under other conditions.
 
 use filemap_core::units::PageCount;
-use filemap_job::format_size;
-use filemap_job::program::{Program, ProgramRun};
-use filemap_model::{Profile, trace_program};
+use filemap_job::program::Job;
+use filemap_job::{Run, format_size};
+use filemap_model::{Profile, trace};
 use filemap_report::advise::{
     Beside, Change, Choice, Condition, Contents, FileUse, LATENCIES, Outcome, Study, Trial, Under,
     answer,
@@ -30,11 +30,11 @@ const MEMORY: [(u64, u64); 2] = [(1, 2), (2, 1)];
 /// # Errors
 /// When the model cannot run it as it is.
 pub fn study(
-    program: &Program,
+    program: &Job,
     profile: &Profile,
     contents: &[Contents],
-) -> Result<(Study, ProgramRun), Error> {
-    let run = trace_program(program, profile, &mut ())?;
+) -> Result<(Study, Run), Error> {
+    let run = trace(program, profile, &mut ())?;
     let used = used::of(program);
     let now = outcomes(std::slice::from_ref(program), profile, &LATENCIES)?;
     let now = now.into_iter().flatten().next().expect("it has run before");
@@ -62,13 +62,8 @@ pub fn study(
     Ok((study, run))
 }
 
-fn tried(
-    program: &Program,
-    profile: &Profile,
-    changes: Vec<Vec<Change>>,
-) -> Result<Vec<Trial>, Error> {
-    let programs: Vec<Program> =
-        changes.iter().map(|changes| apply::with(program, changes)).collect();
+fn tried(program: &Job, profile: &Profile, changes: Vec<Vec<Change>>) -> Result<Vec<Trial>, Error> {
+    let programs: Vec<Job> = changes.iter().map(|changes| apply::with(program, changes)).collect();
     let outcomes = outcomes(&programs, profile, &LATENCIES)?;
     let trials = changes.into_iter().zip(outcomes);
     Ok(trials.filter_map(|(changes, of)| Some(Trial { changes, outcome: of? })).collect())
@@ -77,7 +72,7 @@ fn tried(
 /// What each of `programs` comes to with each of `latencies`; nothing for one that the model cannot
 /// run. With one latency, it stands for all.
 fn outcomes(
-    programs: &[Program],
+    programs: &[Job],
     profile: &Profile,
     latencies: &[f64],
 ) -> Result<Vec<Option<Outcome>>, Error> {
@@ -89,7 +84,7 @@ fn outcomes(
         let mut profile = *profile;
         let latency_ns = (profile.device.latency_ns as f64 * factor).round() as u64;
         profile.device.latency_ns = latency_ns;
-        let run = trace_program(&programs[number], &profile, &mut ()).ok();
+        let run = trace(&programs[number], &profile, &mut ()).ok();
         progress.advance();
         Ok::<_, Error>(run.as_ref().map(|run| figures(run, programs[number].files.len())))
     };
@@ -104,7 +99,7 @@ fn outcomes(
     Ok(runs.chunks(latencies.len()).map(of_program).collect())
 }
 
-fn figures(run: &ProgramRun, files: usize) -> Outcome {
+fn figures(run: &Run, files: usize) -> Outcome {
     let pages = |file: usize| run.files.get(file).and_then(|file| file.data_pages_read);
     let ns = run.elapsed_ns.unwrap_or_default() as f64;
     Outcome {
@@ -139,7 +134,7 @@ fn pairs(now: &Outcome, alone: &[Trial]) -> Vec<Vec<Change>> {
 /// The answer with other readahead sizes, and with half and double the memory where that is
 /// limited.
 fn conditions(
-    program: &Program,
+    program: &Job,
     profile: &Profile,
     now: &Outcome,
     trials: &[Trial],
@@ -149,7 +144,7 @@ fn conditions(
         Choice::Nothing => None,
     };
     let page_size = program.page_size();
-    let mut others: Vec<(String, Program)> = Vec::new();
+    let mut others: Vec<(String, Job)> = Vec::new();
     for kb in READ_AHEAD_KB {
         let pages = PageCount(kb * 1024 / page_size);
         if pages != program.machine.read_ahead {
@@ -165,7 +160,7 @@ fn conditions(
             others.push((format!("page cache of {size}"), limited(program, pages, times, part)));
         }
     }
-    let condition = |(name, other): (String, Program)| {
+    let condition = |(name, other): (String, Job)| {
         let has_room = other.machine.cache_limit.is_none_or(|limit| other.anonymous < limit);
         let under = match has_room {
             true => under(&other, profile, trials, answer)?,
@@ -177,7 +172,7 @@ fn conditions(
 }
 
 /// `program` with a page cache of so many pages, and all limits multiplied alike.
-fn limited(program: &Program, pages: PageCount, times: u64, part: u64) -> Program {
+fn limited(program: &Job, pages: PageCount, times: u64, part: u64) -> Job {
     let mut program = program.clone();
     let machine = &mut program.machine;
     machine.cache_limit = Some(pages);
@@ -191,13 +186,13 @@ fn limited(program: &Program, pages: PageCount, times: u64, part: u64) -> Progra
 
 /// What all of `trials` come to for `program`, and the one with number `answer` of them.
 fn under(
-    program: &Program,
+    program: &Job,
     profile: &Profile,
     trials: &[Trial],
     answer: Option<usize>,
 ) -> Result<Option<Under>, Error> {
     let changed = trials.iter().map(|trial| apply::with(program, &trial.changes));
-    let programs: Vec<Program> = [program.clone()].into_iter().chain(changed).collect();
+    let programs: Vec<Job> = [program.clone()].into_iter().chain(changed).collect();
     let mut outcomes = outcomes(&programs, profile, &LATENCIES[..1])?.into_iter();
     let Some(now) = outcomes.next().flatten() else { return Ok(None) };
     let outcomes: Vec<Option<Outcome>> = outcomes.collect();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use filemap_job::program::{Program, ProgramStep};
+use filemap_job::program::{Job, ProgramStep};
 
 use super::order::Order;
 
@@ -54,7 +54,7 @@ pub struct Used {
 }
 
 /// What `program` uses.
-pub fn of(program: &Program) -> Used {
+pub fn of(program: &Job) -> Used {
     let mut files: Vec<Pages> = program.files.iter().map(|_| Pages::default()).collect();
     let mut mappings: Vec<Pages> = program.mappings.iter().map(|_| Pages::default()).collect();
     let order = |file: usize| Order::new(program.file_pages(file).0);

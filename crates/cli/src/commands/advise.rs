@@ -2,20 +2,20 @@
 
 use std::io::Read;
 
-use filemap_job::program::{NamedFile, Program, ProgramRecord};
-use filemap_job::{EngineKind, JobSpec, shell_word};
+use filemap_job::program::{Job, NamedFile};
+use filemap_job::{EngineKind, JobSpec, Record, Written, shell_word};
 use filemap_model::Model;
 use filemap_report::advise::{self, Contents, FIRST_BYTES};
 
-use super::program::{GivenProgram, in_file, profile};
 use crate::Outcome;
 use crate::advise::check::{self, Again};
 use crate::advise::study;
 use crate::args::AdviseArgs;
 use crate::error::Error;
+use crate::given::{self, Given};
 use crate::govern;
-use crate::input::{self, GivenFile};
-use crate::judged::{self, Judged};
+use crate::input;
+use crate::judged;
 use crate::output::Inputs;
 use crate::provenance;
 use crate::recording;
@@ -25,16 +25,17 @@ pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     let path = args.recording.clone();
     input::regular("recording", &path)?;
-    let given = input::program(&path)?.ok_or_else(|| {
+    let file = input::tables(&path)?.ok_or_else(|| {
         Error::Usage(format!(
             "'{path}' is a job of one file, for which filemap explain tries settings; give a \
              recording of filemap record, or a job file of a program"
         ))
     })?;
-    of_program(given, &path, args).map_err(|error| in_file(&path, error))
+    let mut given = Given::of_tables(&path, file, args.job.clone())?;
+    advised(&mut given, &path, args).map_err(|error| given.in_file(error))
 }
 
-fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome, Error> {
+fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, Error> {
     let is_recording = given.of_recording.is_some();
     if args.check && !is_recording {
         return Err(Error::Usage(format!(
@@ -43,51 +44,50 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
         )));
     }
     let again = args.check.then(|| Again::of(path)).transpose()?;
-    let mut asked = GivenProgram::new(given, path, args.job)?;
-    if asked.flags.advice.is_some() {
+    if given.flags.advice.is_some() {
         let message = "--advice does not go with advise, which tries all of it; remove it";
         return Err(Error::Usage(message.to_string()));
     }
     if is_recording {
-        add_recorded_program(&mut asked.inputs, path)?;
+        add_recorded_program(&mut given.inputs, path)?;
     }
-    let output = args.output.open(&asked.inputs, &[])?;
-    let runs = if args.check { asked.spec.runs.take() } else { None };
+    let output = args.output.open(&given.inputs, &[])?;
+    let Written::Tables(spec) = &mut given.written else { unreachable!("it has tables") };
+    let runs = if args.check { spec.runs.take() } else { None };
     if runs == Some(0) {
         let message = "--runs 0: a check runs the program at least once; give --runs 5";
         return Err(Error::Usage(message.to_string()));
     }
-    if asked.spec.runs.is_some_and(|runs| runs != 1) {
+    if spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with advise, which tries things in the model; remove it, \
                        or give --check too";
         return Err(Error::Usage(message.to_string()));
     }
     let is_model = |on: &String| on == EngineKind::Model.name();
-    if asked.spec.image.is_some() || !asked.spec.on.as_ref().is_none_or(is_model) {
+    if spec.image.is_some() || !spec.on.as_ref().is_none_or(is_model) {
         let message = "advise tries things in the model; leave out --on and --image, or try what \
                        it names with filemap compare";
         return Err(Error::CannotRun(message.to_string()));
     }
-    let mut spec = asked.spec.clone();
-    let found = asked.resolve(&mut spec)?;
-    let profile = found.on_device(profile(&mut spec)?);
-    let program = asked.validate(&spec)?;
+    let mut written = given.written.clone();
+    let found = given.resolve(&mut written)?;
+    let profile = found.on_device(given::profile(&mut written)?);
+    let program = given.validate(&written)?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
     let (mut study, run) = study(&program, &profile, &contents)?;
     study.name = path.to_string();
     study.program = if is_recording { command(path)? } else { None };
     study.warnings = found.warnings;
-    let kernel = asked.spec.kernel.as_deref();
-    study.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
+    study.warnings.extend(judged::warnings(given.kernel().as_deref(), &[&program])?);
     if let Some(again) = &again {
-        study.warnings.extend(other_machine(&asked.flags));
+        study.warnings.extend(other_machine(&given.flags));
         let runs = runs.unwrap_or(check::RUNS);
         study.check = Some(check::run(again, &study, &program, runs, args.apply)?);
     }
     let ran = Model { profile }.ran(&program, vec![run]);
-    let record = ProgramRecord::of(&program, provenance::stamped(ran));
-    let mut command = asked.command("advise");
+    let record = Record::of(&program, provenance::stamped(ran));
+    let mut command = given.command("advise", &program);
     command.extend(args.check.then_some(" --check"));
     command.extend(args.apply.then_some(" --apply"));
     output.write(&advise::report(&study, &record, command))?;
@@ -96,7 +96,7 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
 }
 
 /// Refuses threads that run for a time: whatever is changed, they take as long.
-fn check_ends(program: &Program) -> Result<(), Error> {
+fn check_ends(program: &Job) -> Result<(), Error> {
     match program.threads.iter().find(|thread| thread.rounds.is_timed()) {
         Some(thread) => Err(Error::CannotRun(format!(
             "thread '{}' runs 'for' a time, and advise compares how long a program takes; give \

@@ -4,8 +4,8 @@ mod calls;
 mod reclaim;
 mod wakes;
 
-use filemap_job::program::{Program, ProgramSpec, Rounds};
-use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
+use filemap_job::program::Rounds;
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{
     Bench, DIRECT_BYTES, MIN_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS, Sample,
 };
@@ -144,7 +144,7 @@ fn bytes(args: &CalibrateArgs) -> Result<u64, Error> {
 
 /// The program that the job file `text` says, on so many CPUs of this machine, and how often its
 /// threads do their phases.
-fn repeated(text: &str, cpus: Option<u64>) -> Result<(Program, f64), Error> {
+fn repeated(text: &str, cpus: Option<u64>) -> Result<(Job, f64), Error> {
     let mut spec = ProgramSpec::from_toml(text)?;
     spec.on = Some(EngineKind::Kernel.to_string());
     spec.cpus = cpus;
@@ -181,12 +181,12 @@ impl Measured {
         };
         host::resolve(&mut spec)?;
         let job = spec.validate(input::host_release().as_deref())?;
-        let prepared = kernel.prepare(&job.program())?;
+        let prepared = kernel.prepare(&job)?;
         Ok(Measured { workload, advice, job, prepared, runs: Vec::new() })
     }
 
     fn predicted(&self, profile: &Profile) -> Result<Row, Error> {
-        let run = trace(&self.job, profile, &mut ())?.run;
+        let run = trace(&self.job, profile, &mut ())?;
         let seconds = |run: &Run| run.elapsed_ns.unwrap_or(0) as f64 / 1e9;
         Ok(Row {
             workload: self.workload.to_string(),

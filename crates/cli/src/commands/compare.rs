@@ -3,22 +3,19 @@
 mod asked;
 mod booted;
 mod comparison;
-mod program;
 mod several;
 mod unseen;
 
-use filemap_job::JobSpec;
 use filemap_report::compare::{self, JobFile};
 use filemap_report::{Letter, Report};
 
 use comparison::{Compared, Comparison};
 
-use super::GivenJob;
-use super::program::{GivenProgram, in_file};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine::{self, Engines};
 use crate::error::Error;
+use crate::given::Given;
 use crate::input;
 use crate::output::Output;
 
@@ -27,19 +24,7 @@ pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
     if args.job_files.len() > 1 {
         return several::run(args, on);
     }
-    let path = args.job_files.first().cloned();
-    if let Some(path) = &path
-        && let Some(given) = input::program(path)?
-    {
-        let asked = GivenProgram::new(given, path, args.job.clone())?;
-        return program::run(asked, args, on).map_err(|error| in_file(path, error));
-    }
-    let given = GivenJob::new(path, args.job.clone())?;
-    if given.1.is_thrash() {
-        let asked = GivenProgram::of_thrash(given)?;
-        let path = asked.path.clone();
-        return program::run(asked, args, on).map_err(|error| in_file(&path, error));
-    }
+    let given = Given::new(args.job_files.first().cloned(), args.job.clone())?;
     let (output, report, letter) = reported(given, &args, on)?;
     output.write_compared(&report, &letter)?;
     Ok(Outcome::Done)
@@ -47,23 +32,21 @@ pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
 
 /// What comes out of the variants, and where it goes.
 fn reported(
-    given: (GivenJob, JobSpec),
+    mut given: Given,
     args: &CompareArgs,
     on: &impl Engines,
 ) -> Result<(Output, Report, Letter), Error> {
-    let (asked, variants) = comparison::with_variants(given, args)?;
-    let output = args.output.open_compared(&asked.0.inputs)?;
-    let mut comparison = Comparison::of(asked, variants, args)?;
+    let variants = comparison::with_variants(&mut given, args)?;
+    let output = args.output.open_compared(&given.inputs)?;
+    let mut comparison = Comparison::of(given, variants, args)?;
     let (jobs, profiles) = (&comparison.jobs, &mut comparison.profiles);
-    let records = engine::run_jobs(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply)?;
+    let records = engine::run_jobs(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply);
+    let records = records.map_err(|error| comparison.given.in_file(error))?;
     let Compared { cells, warnings } = comparison.compared(records, args)?;
-    let Comparison { command, of_phases, .. } = comparison;
-    let letter = compare::letter(
-        &cells,
-        &warnings,
-        letter_command(&command, args.apply),
-        of_phases.as_deref().map(job_file).as_ref(),
-    );
+    let job_file = comparison.job_file();
+    let command = comparison.command;
+    let of_letter = letter_command(&command, args.apply);
+    let letter = compare::letter(&cells, &warnings, of_letter, job_file.as_ref());
     Ok((output, compare::report(&cells, &warnings, args.verbose, command), letter))
 }
 
@@ -96,7 +79,7 @@ mod tests {
         let words = "filemap compare --workload random --file-size 1m --accesses 4 --seed 7";
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
-        let given = GivenJob::new(None, args.job.clone())?;
+        let given = Given::new(None, args.job.clone())?;
         let (_, report, _) = reported(given, &args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }

@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-mod program;
 mod remedies;
 
 use filemap_core::decision::Log;
@@ -11,45 +10,61 @@ use filemap_core::series::Series;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, Seen, ShownKind};
 use filemap_kernel::trace::Observed;
 use filemap_model::{Profile, trace};
-use filemap_report::explain::{self, Explainer, Explanation, Sight};
+use filemap_report::explain::{
+    self, Explainer, Explanation, ProgramExplainer, ProgramExplanation, Sight,
+};
 use serde_json::{Map, json};
 
-use super::program::in_file;
-use super::{GivenJob, with_seeds};
+use super::with_seeds;
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::decided;
 use crate::engine::{self, Machine};
 use crate::error::Error;
+use crate::given::{self, Given, not_of_tables};
 use crate::host;
 use crate::input;
-use crate::judged::{self, Judged};
-use crate::machine_profile;
+use crate::judged;
 use crate::provenance;
 use crate::seeds::{self, Cell};
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
-    if let Some(path) = &args.job_file
-        && let Some(given) = input::program(path)?
-    {
-        let path = path.clone();
-        return program::run(given, &path, args).map_err(|error| in_file(&path, error));
+    let given = Given::new(args.job_file.clone(), args.job.clone())?;
+    explained(&given, &args).map_err(|error| given.in_file(error))
+}
+
+fn explained(given: &Given, args: &ExplainArgs) -> Result<Outcome, Error> {
+    let has_tables = given.written.tables().is_some();
+    let of_one_file = [("--seeds", args.seeds.is_some()), ("--svg", args.svg.is_some())];
+    if let Some((flag, _)) = of_one_file.into_iter().find(|(_, is_given)| *is_given && has_tables) {
+        return Err(not_of_tables(flag, &given.name()));
     }
-    let (asked, mut spec) = GivenJob::new(args.job_file.clone(), args.job.clone())?;
     let svg = ("--svg", args.svg.as_deref());
-    let mut output = args.output.open(&asked.inputs, &[svg])?;
-    if spec.runs.is_some_and(|runs| runs != 1) {
+    let mut output = args.output.open(&given.inputs, &[svg])?;
+    if given.written.flags().runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    let seeds = args.seeds.unwrap_or(1);
-    let found = host::resolve(&mut spec)?;
-    let profile = found.on_device(machine_profile::of(&mut spec)?);
-    let job = spec.validate(input::host_release().as_deref())?;
+    let mut written = given.written.clone();
+    let found = given.resolve(&mut written)?;
+    let profile = found.on_device(given::profile(&mut written)?);
+    let job = given.validate(&written)?;
     check(&job)?;
-    judged::check(&Judged::from(&job))?;
+    judged::check(&job)?;
+    let mut warnings = found.warnings;
+    warnings.extend(job.without_effect());
+    warnings.extend(judged::warnings(given.kernel().as_deref(), &[&job])?);
+    let command = with_seeds(given.command("explain", &job), args.seeds);
+    if has_tables {
+        let (explanation, mut record) = by_file(&job, &profile)?;
+        given.leave_lists(&mut record);
+        record.warnings = warnings;
+        output.write(&explain::of_program(&explanation, &job, &record, command))?;
+        return Ok(Outcome::Done);
+    }
+    let seeds = args.seeds.unwrap_or(1);
     if job.engine == EngineKind::Kernel && seeds > 1 {
         let message = "--seeds: a log of a kernel is of one seed; leave it out, or give --on model";
         return Err(Error::CannotRun(message.to_string()));
@@ -58,19 +73,16 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         EngineKind::Model => of_model(&job, &profile, seeds)?,
         EngineKind::Kernel => of_kernel(&job)?,
     };
-    record.warnings = found.warnings;
-    record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);
+    record.warnings = warnings;
     if let Some(target) = output.take("--svg") {
         target.write(explain::svg(&explanation, &job, &record).as_bytes())?;
     }
     if args.seeds.is_none() {
-        let (job, profile) = (&job, &profile);
-        let cell = Cell { name: "this job", job, profile, record: &record };
-        record.warnings.extend(seeds::warnings(&[cell])?);
+        let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };
+        let warnings = seeds::warnings(&[cell])?;
+        record.warnings.extend(warnings);
     }
     let remedies = remedies::of(&job, &profile, &record)?;
-    let command = with_seeds(asked.command("explain", &job), args.seeds);
     output.write(&explain::report(&explanation, &job, &record, &remedies, command))?;
     Ok(Outcome::Done)
 }
@@ -81,6 +93,13 @@ fn check(job: &Job) -> Result<(), Error> {
         return Ok(());
     }
     let refuse = |message: String| Err(Error::CannotRun(message));
+    if job.of_flags.is_none() {
+        return refuse(
+            "explain reads the model's log of a program; give --on model, or filemap compare --on \
+             model,kernel for the counters of both"
+                .to_string(),
+        );
+    }
     if job.rules.series != Series::BASELINE && job.image.is_none() {
         return refuse(format!(
             "the series {} are not in the running kernel; give --on model, or the kernel that was \
@@ -97,16 +116,28 @@ fn check(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
+/// What a job with tables reads, by file.
+fn by_file(job: &Job, profile: &Profile) -> Result<(ProgramExplanation, Record), Error> {
+    let mut explainer = ProgramExplainer::new(job);
+    trace(job, profile, &mut explainer)?;
+    Ok((explainer.finish(), ran(job, profile, 1)?))
+}
+
 fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Record), Error> {
     let mut explainer = Explainer::new(job, Sight::Every);
     trace(job, profile, &mut explainer)?;
+    Ok((explainer.finish(), ran(job, profile, seeds)?))
+}
+
+/// The record of `job` in the model.
+fn ran(job: &Job, profile: &Profile, seeds: u64) -> Result<Record, Error> {
     let (jobs, profiles) = (std::slice::from_ref(job), &mut [*profile]);
     let mut records = engine::run_jobs(&Machine, jobs, profiles, seeds, false)?;
-    Ok((explainer.finish(), records.pop().expect("one job has one record")))
+    Ok(records.pop().expect("one job has one record"))
 }
 
 fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
-    let observed = decided::observe(&job.program())?;
+    let observed = decided::observe(job)?;
     let mut explainer = Explainer::new(job, sight(observed.seen));
     for decision in &observed.decisions {
         explainer.record(*decision);

@@ -1,73 +1,51 @@
 //! `filemap run`.
 
-use filemap_job::{EngineKind, Job, JobSpec, Record};
+use filemap_job::{EngineKind, Job, Record};
 use filemap_model::{Profile, trace};
-use filemap_report::explain::{Explainer, History, Sight};
-use filemap_report::{Report, record};
+use filemap_report::Report;
+use filemap_report::explain::{Explainer, ProgramRecorder, Sight};
+use filemap_report::record::{self, Courses};
 
-use super::program::GivenProgram;
-use super::{GivenJob, program, show_job, with_seeds};
+use super::{show_job, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::decided;
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::host;
-use crate::input;
-use crate::judged::{self, Judged};
+use crate::given::{self, Given};
+use crate::judged;
 use crate::log::LineLog;
-use crate::machine_profile;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
 
 /// Runs one job on `engines` and prints its record.
 pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
-    if let Some(path) = &args.job_file
-        && let Some(given) = input::program(path)?
-    {
-        let asked = GivenProgram::new(given, path, args.job.clone())?;
-        return of_program(asked, args, engines);
-    }
-    let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
-    if given.1.is_thrash() {
-        return of_program(GivenProgram::of_thrash(given)?, args, engines);
-    }
+    let given = Given::new(args.job_file.clone(), args.job.clone())?;
     if args.show_job {
-        return show_job::of_flags(given);
+        return show_job::run(&given);
     }
-    let (output, report) = reported(given, args, engines)?;
+    let reported = reported(&given, args, engines);
+    let (output, report) = reported.map_err(|error| given.in_file(error))?;
     output.write(&report)?;
     Ok(Outcome::Done)
 }
 
-fn of_program(
-    asked: GivenProgram,
-    args: RunArgs,
-    engines: &impl Engines,
-) -> Result<Outcome, Error> {
-    if args.show_job {
-        return show_job::of_program(&asked);
-    }
-    let path = asked.path.clone();
-    program::run(asked, args, engines).map_err(|error| program::in_file(&path, error))
-}
-
 /// What comes out of one job, and where it goes.
 fn reported(
-    (asked, mut spec): (GivenJob, JobSpec),
+    given: &Given,
     args: RunArgs,
     engines: &impl Engines,
 ) -> Result<(Output, Report), Error> {
     let log = ("--log", args.log.as_deref());
-    let mut output = args.output.open(&asked.inputs, &[log])?;
-    let found = host::resolve(&mut spec)?;
-    let mut profile = found.on_device(machine_profile::of(&mut spec)?);
-    let job = spec.validate(input::host_release().as_deref())?;
-    judged::check(&Judged::from(&job))?;
-    if args.seeds.is_some_and(|seeds| seeds > 1) && args.log.is_some() {
-        let message = "--log is of one seed; give that with --seed, and leave out --seeds";
-        return Err(Error::Usage(message.to_string()));
+    let mut output = args.output.open(&given.inputs, &[log])?;
+    let mut written = given.written.clone();
+    let found = given.resolve(&mut written)?;
+    let mut profile = found.on_device(given::profile(&mut written)?);
+    let job = given.validate(&written)?;
+    judged::check(&job)?;
+    if args.log.is_some() {
+        check_log(&job, args.seeds)?;
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
@@ -78,34 +56,56 @@ fn reported(
                 log.finish()?;
             }
             // A run of its own: a trace takes time.
-            EngineKind::Kernel => log.write_observed(&decided::observe(&job.program())?)?,
+            EngineKind::Kernel => log.write_observed(&decided::observe(&job)?)?,
         }
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
     let profiles = std::slice::from_mut(&mut profile);
     let mut record = one(engine::run_jobs(engines, jobs, profiles, seeds, args.apply)?);
+    given.leave_lists(&mut record);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);
+    record.warnings.extend(judged::warnings(given.kernel().as_deref(), &[&job])?);
     if args.seeds.is_none() {
         let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };
         let warnings = seeds::warnings(&[cell])?;
         record.warnings.extend(warnings);
     }
-    let history = if output.has_record() { history(&job, &profile)? } else { None };
-    let command = with_seeds(asked.command("run", &job), args.seeds);
+    let history = if output.has_record() { history(&job, &profile, &record)? } else { None };
+    let command = with_seeds(given.command("run", &job), args.seeds);
     let report = record::report(&record, Some(&job), history.as_ref(), args.verbose, command);
     Ok((output, report))
 }
 
-/// What was read in the course of the run of a job, where it runs in the model.
-fn history(job: &Job, profile: &Profile) -> Result<Option<History>, Error> {
-    if job.engine != EngineKind::Model {
+/// Refuses a log of what has none.
+fn check_log(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
+    if seeds.is_some_and(|seeds| seeds > 1) {
+        let message = "--log is of one seed; give that with --seed, and leave out --seeds";
+        return Err(Error::Usage(message.to_string()));
+    }
+    let is_one = job.threads.len() == 1 && job.processes.len() == 1;
+    if job.engine == EngineKind::Kernel && !is_one {
+        let message = "--log of a kernel is of one thread; give --on model, or leave it out";
+        return Err(Error::CannotRun(message.to_string()));
+    }
+    Ok(())
+}
+
+/// What was read in the course of the first run of a job, where it runs in the model.
+fn history(job: &Job, profile: &Profile, record: &Record) -> Result<Option<Courses>, Error> {
+    // One table can stand for many files, of which the record has the sum.
+    if job.engine != EngineKind::Model || job.is_counted() {
         return Ok(None);
     }
-    let mut explainer = Explainer::new(job, Sight::Every);
-    trace(job, profile, &mut explainer)?;
-    Ok(Some(explainer.finish().whole_history()))
+    if job.of_flags.is_some() {
+        let mut explainer = Explainer::new(job, Sight::Every);
+        trace(job, profile, &mut explainer)?;
+        return Ok(Some(Courses::OneFile(Box::new(explainer.finish().whole_history()))));
+    }
+    let read = record.runs[0].files.iter().map(|file| file.data_pages_read.unwrap_or(0));
+    let mut recorder = ProgramRecorder::new(job, &read.collect::<Vec<_>>());
+    trace(job, profile, &mut recorder)?;
+    Ok(Some(Courses::Files(Box::new(recorder.finish()))))
 }
 
 fn one(records: Vec<Record>) -> Record {
@@ -125,8 +125,8 @@ mod tests {
         let words = "filemap run --workload random --file-size 1m --accesses 4 --seed 7";
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Run(args) = cli.command else { unreachable!("the words name it") };
-        let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
-        let (_, report) = reported(given, args, mock)?;
+        let given = Given::new(args.job_file.clone(), args.job.clone())?;
+        let (_, report) = reported(&given, args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }
 

@@ -8,10 +8,10 @@ use filemap_model::{Model, Profile};
 use filemap_report::Footer;
 use filemap_report::search::{self, Goal, Study};
 
-use super::GivenJob;
 use crate::Outcome;
 use crate::args::SearchArgs;
 use crate::error::Error;
+use crate::given::Given;
 use crate::input;
 use crate::interrupt::Asked;
 use crate::machine_profile;
@@ -31,8 +31,9 @@ const DEFAULT_JOBS: u64 = 20_000;
 /// Looks for jobs that tell two variants apart, or that the second makes worse.
 pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
-    let (asked, mut spec) = GivenJob::new(None, args.job)?;
-    check(&spec)?;
+    let asked = Given::new(None, args.job)?;
+    let mut spec = asked.written.flags().into_owned();
+    check(&spec, asked.is_thrash)?;
     let state = ("--state", args.state.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[state])?;
     if output.take("--state").is_some_and(|state| state.is_stdout()) {
@@ -145,7 +146,7 @@ fn tell_terminal() {
 }
 
 /// Refuses jobs that the search has none of.
-fn check(spec: &JobSpec) -> Result<(), Error> {
+fn check(spec: &JobSpec, is_thrash: bool) -> Result<(), Error> {
     let is_model = |on: &String| on == EngineKind::Model.name();
     if spec.image.is_some() || !spec.on.as_ref().is_none_or(is_model) {
         return Err(Error::CannotRun(
@@ -154,7 +155,7 @@ fn check(spec: &JobSpec) -> Result<(), Error> {
                 .to_string(),
         ));
     }
-    if spec.is_thrash() {
+    if is_thrash {
         return Err(Error::Usage(format!(
             "--workload {THRASH} is a program, and search tries jobs of one file; compare it with \
              filemap compare"
@@ -189,6 +190,6 @@ fn record_of(variant: &Variant, spec: &JobSpec, profile: Profile) -> Result<Reco
         ..JobSpec::default()
     };
     let job = place.validate(input::host_release().as_deref())?;
-    let ran = Model { profile }.ran(&job.program(), Vec::new());
+    let ran = Model { profile }.ran(&job, Vec::new());
     Ok(Record::of(&job, provenance::stamped(ran)))
 }

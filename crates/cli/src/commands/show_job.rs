@@ -2,39 +2,28 @@
 
 use std::io::Write;
 
-use filemap_job::{JobSpec, ProgramSpec};
+use filemap_job::ProgramSpec;
 
-use super::GivenJob;
-use super::program::GivenProgram;
 use crate::Outcome;
 use crate::error::Error;
+use crate::given::{self, Given};
 use crate::input;
 use crate::output::Target;
-use crate::{host, machine_profile};
 
-/// Prints the program of a job of one file.
+/// Prints what was `given`.
 ///
 /// # Errors
 /// What is wrong with the job, and a job that is no program.
-pub fn of_flags((_, mut spec): (GivenJob, JobSpec)) -> Result<Outcome, Error> {
-    let found = host::resolve(&mut spec)?;
-    machine_profile::of(&mut spec)?;
-    let program = spec.validate(input::host_release().as_deref())?.program_spec();
-    // Less can be mapped by a program than by a job of one file.
-    program.validate(input::host_release().as_deref())?;
-    print(&program, &found.warnings)
-}
-
-/// Prints the program that was `asked` for.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn of_program(asked: &GivenProgram) -> Result<Outcome, Error> {
-    let mut spec = asked.spec.clone();
-    let found = asked.resolve(&mut spec)?;
-    super::program::profile(&mut spec)?;
-    let program = asked.validate(&spec)?;
-    print(&program.spec, &found.warnings)
+pub fn run(given: &Given) -> Result<Outcome, Error> {
+    let mut written = given.written.clone();
+    let found = given.resolve(&mut written)?;
+    given::profile(&mut written)?;
+    let job = given.validate(&written)?;
+    if job.of_flags.is_some() {
+        // Less can be mapped by a program than by a job of one file.
+        job.spec.validate(input::host_release().as_deref())?;
+    }
+    print(&job.spec, &found.warnings)
 }
 
 fn print(program: &ProgramSpec, warnings: &[String]) -> Result<Outcome, Error> {

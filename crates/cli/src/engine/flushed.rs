@@ -4,7 +4,7 @@
 //! at which access that is. A machine that is emulated takes longer for it than any that a profile
 //! describes, so the model takes from the kernel where its runs had them.
 
-use filemap_job::{Machine, Program, Ran, Ready, flushes};
+use filemap_job::{Job, Machine, Ran, Ready, flushes};
 use filemap_model::Profile;
 
 use super::{Engines, RunsOn, prepare};
@@ -15,7 +15,7 @@ use crate::provenance;
 /// recorded beside them, by the same rules and under the same limit.
 pub fn with_flushes(
     engines: &impl Engines,
-    jobs: &[Program],
+    jobs: &[Job],
     profiles: &[Profile],
     mut ran: Vec<Ran>,
 ) -> Result<Vec<Ran>, Error> {

@@ -1,6 +1,6 @@
 //! The engines of this machine.
 
-use filemap_job::{Engine, Program};
+use filemap_job::{Engine, Job};
 use filemap_kernel::engine::{Boot, Kernel, Prepared};
 use filemap_model::{Model, Profile};
 
@@ -42,7 +42,7 @@ impl Engine for Host {
     type Error = filemap_kernel::Error;
     type Ready = Prepared;
 
-    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<Prepared>, filemap_kernel::Error> {
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, filemap_kernel::Error> {
         self.kernel.prepare_all(jobs)
     }
 }

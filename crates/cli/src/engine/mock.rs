@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use filemap_job::program::{PhaseRun, ProgramRun};
-use filemap_job::{Counters, Engine, EngineKind, Program, Ran, Ready, flushes};
+use filemap_job::{Counters, Engine, EngineKind, Job, PhaseRun, Ran, Ready, Run, flushes};
 use filemap_model::Profile;
 use serde_json::Map;
 
@@ -83,7 +82,7 @@ impl Engines for Mock {
 }
 
 /// By what the jobs of a test are told apart.
-fn advice(job: &Program) -> &'static str {
+fn advice(job: &Job) -> &'static str {
     job.mappings[0].mapping.advice.name()
 }
 
@@ -105,8 +104,8 @@ impl Engine for MockEngine {
     type Error = Error;
     type Ready = MockReady;
 
-    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<MockReady>, Error> {
-        let ready = |job: &&Program| {
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<MockReady>, Error> {
+        let ready = |job: &&Job| {
             self.mock.note(format_args!("{}: prepare {}", self.name, advice(job)));
             MockReady { name: self.name, mock: self.mock.clone(), job: (*job).clone() }
         };
@@ -118,7 +117,7 @@ impl Engine for MockEngine {
 pub struct MockReady {
     name: &'static str,
     mock: Mock,
-    job: Program,
+    job: Job,
 }
 
 impl Drop for MockReady {
@@ -152,7 +151,7 @@ impl Ready for MockReady {
         self.mock.note(format_args!("{}: flush as {runs:?}", self.name));
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
         let turn = format!("{}: run {} {seed}", self.name, advice(&self.job));
         self.mock.note(&turn);
         if self.mock.failing == Some(turn.as_str()) {
@@ -163,11 +162,11 @@ impl Ready for MockReady {
         let counters = Counters { data_pages_read: Some(turns), ..Counters::default() };
         let elapsed_ns = Some(turns * 1_000_000_000);
         let phases = vec![PhaseRun { elapsed_ns, ..PhaseRun::default() }];
-        let run = ProgramRun { seed, elapsed_ns, counters, phases, ..ProgramRun::default() };
+        let run = Run { seed, elapsed_ns, counters, phases, ..Run::default() };
         Ok(vec![run; if self.is_host() { 1 } else { self.job.runs as usize }])
     }
 
-    fn ran(self, runs: Vec<ProgramRun>) -> Ran {
+    fn ran(self, runs: Vec<Run>) -> Ran {
         let mut environment = Map::new();
         if let Some(at) = self.mock.flushes.filter(|_| self.job.engine == EngineKind::Kernel) {
             flushes::note(&mut environment, &vec![at.to_vec(); runs.len()]);

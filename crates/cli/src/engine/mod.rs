@@ -10,9 +10,8 @@ mod tests;
 use std::vec;
 
 use filemap_core::units::PageCount;
-use filemap_job::program::ProgramRun;
 use filemap_job::{
-    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Program, Ran, Ready, Record, seeds,
+    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ran, Ready, Record, Run, seeds,
 };
 use filemap_model::Profile;
 
@@ -45,7 +44,7 @@ pub trait Engines {
     fn boot(&self) -> Self::Boot;
 }
 
-/// Runs jobs of one file as the programs that they are: see [`run_seeds`].
+/// The records of `jobs`: see [`run_seeds`].
 pub fn run_jobs(
     engines: &impl Engines,
     jobs: &[Job],
@@ -53,8 +52,7 @@ pub fn run_jobs(
     count: u64,
     apply: bool,
 ) -> Result<Vec<Record>, Error> {
-    let programs: Vec<Program> = jobs.iter().map(Job::program).collect();
-    let ran = run_seeds(engines, &programs, profiles, count, apply)?;
+    let ran = run_seeds(engines, jobs, profiles, count, apply)?;
     Ok(jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran)).collect())
 }
 
@@ -67,7 +65,7 @@ pub fn run_jobs(
 /// flushes.
 pub fn run_seeds(
     engines: &impl Engines,
-    jobs: &[Program],
+    jobs: &[Job],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
@@ -79,11 +77,11 @@ pub fn run_seeds(
 /// all, and what came of each list is by itself.
 pub fn run_lists(
     engines: &impl Engines,
-    lists: Vec<(&[Program], &mut [Profile])>,
+    lists: Vec<(&[Job], &mut [Profile])>,
     count: u64,
     apply: bool,
 ) -> Result<Vec<Vec<Ran>>, Error> {
-    let jobs: Vec<Program> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
+    let jobs: Vec<Job> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
     let mut profiles: Vec<Profile> = lists.iter().flat_map(|(_, of)| of.iter().copied()).collect();
     let ran = run_turns(engines, &jobs, &mut profiles, count, apply, told())?;
     let (mut ran, mut profiles) = (ran.into_iter(), profiles.into_iter());
@@ -108,7 +106,7 @@ fn told() -> impl FnOnce(usize) -> Box<dyn Fn() + Sync> {
 /// kernel's beside them.
 fn flushed(
     engines: &impl Engines,
-    jobs: &[Program],
+    jobs: &[Job],
     profiles: &[Profile],
     count: u64,
     ran: Vec<Ran>,
@@ -124,7 +122,7 @@ fn flushed(
 /// each.
 fn run_seeds_telling<T: Fn() + Sync>(
     engines: &impl Engines,
-    jobs: &[Program],
+    jobs: &[Job],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
@@ -137,16 +135,16 @@ fn run_seeds_telling<T: Fn() + Sync>(
 /// What came of `jobs`, each by itself.
 fn run_turns<T: Fn() + Sync>(
     engines: &impl Engines,
-    jobs: &[Program],
+    jobs: &[Job],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
     progress: impl FnOnce(usize) -> T,
 ) -> Result<Vec<Ran>, Error> {
-    let on = |place: RunsOn| -> Vec<&Program> {
+    let on = |place: RunsOn| -> Vec<&Job> {
         jobs.iter().filter(|job| RunsOn::of(job) == place).collect()
     };
-    let of_seeds = |job: &Program| -> Vec<Program> {
+    let of_seeds = |job: &Job| -> Vec<Job> {
         seeds(job.seed, count).map(|seed| job.with_seed(seed)).collect()
     };
     let of_host = on(RunsOn::Host);
@@ -156,7 +154,7 @@ fn run_turns<T: Fn() + Sync>(
     }
     // Before the model runs: what cannot be done here is told at once.
     // One job a seed: they share boots.
-    let of_images: Vec<Program> = on(RunsOn::Image).into_iter().flat_map(of_seeds).collect();
+    let of_images: Vec<Job> = on(RunsOn::Image).into_iter().flat_map(of_seeds).collect();
     let booted = prepare(&engines.boot(), &of_images.iter().collect::<Vec<_>>())?;
     // Outlives its jobs, so that a signal undoes what they changed until it is undone.
     let host = (!of_host.is_empty()).then(|| engines.host(apply)).transpose()?;
@@ -177,7 +175,7 @@ fn run_turns<T: Fn() + Sync>(
     let mut models = beside_each_other(models, count, &advance)?.into_iter();
     let mut measured = in_turn(measured, count, &advance)?.into_iter();
     let mut booted = by_batch(booted, count, &advance)?.into_iter();
-    let ran = |job: &Program| {
+    let ran = |job: &Job| {
         let all = match RunsOn::of(job) {
             RunsOn::Model => &mut models,
             RunsOn::Host => &mut measured,
@@ -190,7 +188,7 @@ fn run_turns<T: Fn() + Sync>(
 
 fn prepare<E: Engine<Error: Into<Error>>>(
     engine: &E,
-    jobs: &[&Program],
+    jobs: &[&Job],
 ) -> Result<Vec<E::Ready>, Error> {
     engine.prepare_all(jobs).map_err(Into::into)
 }
@@ -243,7 +241,7 @@ fn by_batch<R: Ready<Error: Into<Error>>>(
 }
 
 /// What came of each `count` of `done`, which are those of one job with all its seeds.
-fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<ProgramRun>)>, count: u64) -> Vec<Ran> {
+fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) -> Vec<Ran> {
     let mut done = done.into_iter();
     let mut ran = Vec::new();
     while let Some((first, mut runs)) = done.next() {
@@ -286,7 +284,7 @@ struct UnderWay<R: Ready> {
     ready: R,
     /// The seed of each turn that is still to come.
     left: vec::IntoIter<u64>,
-    runs: Vec<ProgramRun>,
+    runs: Vec<Run>,
 }
 
 /// Where a job runs.
@@ -301,7 +299,7 @@ pub enum RunsOn {
 }
 
 impl RunsOn {
-    fn of(job: &Program) -> RunsOn {
+    fn of(job: &Job) -> RunsOn {
         match (job.engine, job.image.is_some()) {
             (EngineKind::Model, _) => RunsOn::Model,
             (EngineKind::Kernel, false) => RunsOn::Host,
@@ -312,8 +310,8 @@ impl RunsOn {
 
 /// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads
 /// the file of `job`, so that the model beside them decides alike.
-fn io_bytes(job: &Program, of_host: &[&Program], ready: &[impl Ready]) -> Option<u64> {
-    let device = |job: &Program| device(&job.machine);
+fn io_bytes(job: &Job, of_host: &[&Job], ready: &[impl Ready]) -> Option<u64> {
+    let device = |job: &Job| device(&job.machine);
     let same = of_host.iter().position(|host| device(host) == device(job));
     ready.get(same.unwrap_or(0))?.io_bytes()
 }

@@ -7,13 +7,13 @@ use filemap_job::JobSpec;
 use super::mock::Mock;
 use super::*;
 
-fn job(keys: &str) -> Program {
+fn job(keys: &str) -> Job {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
-    JobSpec::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap().program()
+    JobSpec::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap()
 }
 
 /// Runs `jobs` and says what came out, of how many turns was told, and how many were.
-fn run(mock: &Mock, jobs: &[Program], count: u64) -> (Result<Vec<Ran>, Error>, usize, usize) {
+fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Ran>, Error>, usize, usize) {
     let (total, advanced) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let mut profiles = vec![Profile::DEFAULT; jobs.len()];
     let records = run_seeds_telling(mock, jobs, &mut profiles, count, false, |turns| {

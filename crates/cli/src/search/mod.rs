@@ -22,8 +22,8 @@ use filemap_job::{JobSpec, Run, shell_word};
 use filemap_model::{Digest, Profile, trace};
 use filemap_report::search::{Case, Goal, Group};
 
-use crate::commands::needs_said;
 use crate::error::Error;
+use crate::given::needs_said;
 use crate::input;
 use crate::interrupt::Asked;
 use crate::parallel;
@@ -174,7 +174,7 @@ impl Search<'_> {
         let mut runs: Vec<Run> = Vec::with_capacity(2);
         for (job, digest) in jobs.iter().zip(&mut digests) {
             match trace(job, &self.profile, digest).map_err(Error::from) {
-                Ok(traced) => runs.push(traced.run),
+                Ok(run) => runs.push(run),
                 Err(error) => return Ok(Fate::LeftOut(error)),
             }
         }
@@ -283,7 +283,7 @@ impl Search<'_> {
         said.machine = said.machine.filter(|name| needs_said(name));
         let job = said.clone().validate(input::host_release().as_deref())?;
         let variants = self.variants_flag();
-        let (command, job_file) = match job.phases.len() > 1 {
+        let (command, job_file) = match job.accesses().nth(1).is_some() {
             true => (format!("filemap compare JOB.toml {variants}"), Some(said.to_toml())),
             false => {
                 let command = job.command();

@@ -35,7 +35,7 @@ impl Tried {
 
 /// How many accesses `job` makes.
 fn accesses(job: &Job) -> u64 {
-    job.phases.iter().map(|phase| phase.accesses).sum()
+    job.accesses().map(|phase| phase.accesses).sum()
 }
 
 /// By which mechanism a job in two variants differs; `None` where it does not.

@@ -121,7 +121,7 @@ fn what_is_predicted_is_what_run_says() {
                 &tried.iter().find(is_it).unwrap_or_else(|| panic!("{setting}"))["outcome"]
             }
         };
-        let own = &run["run"];
+        let own = &run["runs"][0];
         for name in ["data_pages_read", "major_faults"] {
             assert_eq!(outcome[name], own["counters"][name], "{setting:?}");
         }

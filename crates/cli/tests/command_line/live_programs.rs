@@ -92,7 +92,7 @@ fn threads_are_counted_each_and_in_all() {
     let path = scratch.file("threads.toml", THREADS);
     let args = format!("run {path} --on kernel --json -");
     let Some(record) = json(&scratch, &args) else { return };
-    let run = &record["run"];
+    let run = &record["runs"][0];
     assert_eq!(run["files"][0]["data_pages_read"], 2048);
     assert_eq!(run["files"][0]["cached"], 2048);
     let threads = run["threads"].as_array().unwrap();
@@ -180,7 +180,7 @@ fn an_existing_file_is_used_in_place() {
         return skip(error);
     }
     let Some(record) = json(&scratch, &format!("run {path} --on kernel --json -")) else { return };
-    let files = &record["run"]["files"];
+    let files = &record["runs"][0]["files"];
     assert_eq!(files[0]["data_pages_read"], 1024);
     assert_eq!(files[1]["data_pages_read"], 256);
     let after = fs::metadata(&data).unwrap();

@@ -218,7 +218,7 @@ fn a_history_of_a_program_is_that_of_the_log() {
         let record: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
         let history = &record["history"];
         let accesses = history["accesses"].as_u64().unwrap();
-        assert_eq!(history["accesses"], record["run"]["counters"]["accesses"]);
+        assert_eq!(history["accesses"], record["runs"][0]["counters"]["accesses"]);
         let files = history["files"].as_array().unwrap();
         assert_eq!(files.len(), names.len());
         let list = |of: &Value| -> Vec<u64> {
@@ -246,7 +246,7 @@ fn a_history_of_a_program_is_that_of_the_log() {
             }
             assert_eq!(list(&own["read"]), read, "{name}");
             assert_eq!(list(&own["resident"]).last(), Some(&at_end), "{name}");
-            let of_run = &record["run"]["files"][number_of];
+            let of_run = &record["runs"][0]["files"][number_of];
             assert_eq!(of_run["data_pages_read"], sum(&own["read"]), "{name}");
             assert_eq!(of_run["cached"], at_end, "{name}");
             let causes = own["causes"].as_array().unwrap().iter();
@@ -268,7 +268,7 @@ fn a_history_of_a_program_is_that_of_the_log() {
         }
         // A thread computes or waits, and waits no longer than it runs.
         let threads = history["threads"].as_array().unwrap();
-        for (own, of_run) in threads.iter().zip(record["run"]["threads"].as_array().unwrap()) {
+        for (own, of_run) in threads.iter().zip(record["runs"][0]["threads"].as_array().unwrap()) {
             assert_eq!(own["name"], of_run["name"]);
             let (waited, elapsed) = (sum(&own["ns"]), of_run["elapsed_ns"].as_u64().unwrap());
             assert!(waited > 0 && waited <= elapsed, "{own}: {elapsed} ns");

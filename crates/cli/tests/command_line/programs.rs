@@ -44,7 +44,7 @@ accesses = 100
 ";
 
 fn file<'a>(record: &'a Value, name: &str) -> &'a Value {
-    let files = record["run"]["files"].as_array().unwrap();
+    let files = record["runs"][0]["files"].as_array().unwrap();
     files.iter().find(|file| file["name"] == name).unwrap()
 }
 
@@ -71,8 +71,8 @@ fn the_program_of_a_job_runs_the_same() {
         let mut counters = of_flags["runs"][0]["counters"].clone();
         // The counters of one mapping are those of its open file.
         counters["mmap_miss"].take();
-        assert_eq!(of_program["run"]["counters"], counters, "{flags}");
-        assert_eq!(of_program["run"]["elapsed_ns"], of_flags["runs"][0]["elapsed_ns"], "{flags}");
+        assert_eq!(of_program["runs"][0]["counters"], counters, "{flags}");
+        assert_eq!(of_program["runs"][0]["elapsed_ns"], of_flags["runs"][0]["elapsed_ns"], "{flags}");
         // A program is what it is.
         let again = stdout(&format!("run {program} --show-job"));
         assert_eq!(again, std::fs::read_to_string(&program).unwrap(), "{flags}");
@@ -102,7 +102,7 @@ fn advice_is_for_all_mappings_or_for_those_of_a_name() {
     assert_ne!(data, sequential);
     let [tree, both] = [("tree.toml", sequential), ("both.toml", data)].map(|(name, text)| {
         let path = scratch.file(name, text);
-        json(&format!("run {path} --json -"))["run"].clone()
+        json(&format!("run {path} --json -"))["runs"][0].clone()
     });
     let variants = "advice=sequential,advice@tree=sequential,advice@index=sequential";
     let report = json(&format!("compare {path} --variants {variants} --json -"));
@@ -110,7 +110,7 @@ fn advice_is_for_all_mappings_or_for_those_of_a_name() {
         report["cells"].as_array().unwrap().iter().map(|cell| &cell["runs"][0]["files"]).collect();
     assert_eq!(found, [&both["files"], &tree["files"], &tree["files"]]);
     let flag = json(&format!("run {path} --advice sequential --json -"));
-    assert_eq!(flag["run"]["files"], both["files"]);
+    assert_eq!(flag["runs"][0]["files"], both["files"]);
 }
 
 #[test]
@@ -118,14 +118,19 @@ fn a_program_runs_in_the_model() {
     let scratch = Scratch::new("program");
     let path = scratch.file("program.toml", PROGRAM);
     let record = json(&format!("run {path} --json -"));
-    assert_eq!(record["run"]["counters"]["accesses"], 500 + 8192 + 100);
+    assert_eq!(record["runs"][0]["counters"]["accesses"], 500 + 8192 + 100);
     assert!(file(&record, "data")["data_pages_read"].as_u64() > Some(8192));
     assert!(file(&record, "index")["data_pages_read"].as_u64() < Some(501));
-    assert_eq!(record["run"]["phases"][0]["does"], "touch tree: random");
+    assert_eq!(record["runs"][0]["phases"][0]["does"], "touch tree: random");
     let text = stdout(&format!("run {path}"));
-    for words in ["program of 2 files", "2. touch data: sequential", "mapping", "evicted"] {
+    for words in ["program of 2 files", "2  touch data: sequential", "mapping", "evicted"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    let seeds = json(&format!("run {path} --seeds 3 --json -"));
+    let runs = seeds["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), &runs[0]), (3, &record["runs"][0]));
+    assert_ne!(runs[1]["seed"], runs[0]["seed"]);
+    assert_ne!(runs[1]["counters"], runs[0]["counters"]);
     let log = stdout(&format!("run {path} --log -"));
     assert!(log.lines().any(|line| line.contains(r#""decision":"file""#)), "files are told apart");
 }
@@ -140,6 +145,20 @@ fn of_existing(path: &str) -> String {
     )
 }
 
+/// Job files with tables are compared beside each other as others are.
+#[test]
+fn several_programs_are_compared_in_the_same_variants() {
+    let scratch = Scratch::new("program_several");
+    let one = scratch.file("one.toml", PROGRAM);
+    let other = scratch.file("other.toml", "workload = 'random'\nfile_size = '8m'\n");
+    let report = json(&format!("compare {one} {other} --variants baseline,p1 --json -"));
+    let cells = report["cells"].as_array().unwrap();
+    let files: Vec<&str> = cells.iter().map(|cell| cell["job_file"].as_str().unwrap()).collect();
+    assert_eq!(files, [&*one, &*one, &*other, &*other]);
+    let alone = json(&format!("compare {one} --variants baseline,p1 --json -"));
+    assert_eq!(alone["cells"][1]["runs"], cells[1]["runs"]);
+}
+
 #[test]
 fn an_existing_file_and_advice_as_steps() {
     let scratch = Scratch::new("program_existing");
@@ -148,12 +167,12 @@ fn an_existing_file_and_advice_as_steps() {
     let path = scratch.file("program.toml", of_existing(&data));
     let text = stdout(&format!("run {path} --json -"));
     let record: Value = serde_json::from_str(&text).unwrap();
-    let phases = &record["run"]["phases"];
+    let phases = &record["runs"][0]["phases"];
     assert_eq!(phases[0]["does"], "madvise m: willneed of 12k from 8k");
     assert_eq!(phases[0]["counters"]["data_pages_read"], 3);
     assert_eq!(phases[0]["counters"]["bytes_read"], 0, "holes are filled without the device");
     assert_eq!(phases[1]["does"], "fadvise o: dontneed");
-    assert_eq!(record["run"]["files"][0]["evicted_pages"], 3);
+    assert_eq!(record["runs"][0]["files"][0]["evicted_pages"], 3);
 
     let missing = scratch.file("missing.toml", of_existing("/nowhere/at/all"));
     let directory = scratch.file("directory.toml", of_existing("/"));
@@ -199,7 +218,7 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         (format!("run {path} --on kernel --modules x"), "'image' is missing"),
         (format!("run {path} --image x --image y"), "--image is given several times"),
         (format!("compare {path} --modules x --variants p1,p2"), "give that with --image"),
-        (format!("run {path} --seeds 3"), "remove the flag, or give a job of one file"),
+        (format!("explain {path} --seeds 3"), "remove the flag, or give a job of one file"),
         (format!("run {path} --on disk"), "unknown engine 'disk'"),
         (format!("run {path} --apply"), "--apply is for the running kernel"),
         (format!("compare {path}"), "there is one variant only"),
@@ -268,10 +287,10 @@ fn flags_of_the_machine_go_before_the_job_file() {
     let path = scratch.file("program.toml", PROGRAM);
     let record = json(&format!("run {path} --memory-max 1g --seed 3 --runs 2 --json -"));
     assert_eq!(
-        (&record["program"]["memory_max"], &record["program"]["seed"]),
+        (&record["job"]["memory_max"], &record["job"]["seed"]),
         (&"1g".into(), &3.into())
     );
-    assert_eq!(record["run"]["counters"]["evicted_pages"], 0);
+    assert_eq!(record["runs"][0]["counters"]["evicted_pages"], 0);
     assert_eq!(record["runs"].as_array().unwrap().len(), 2);
     assert_eq!(record["summary"]["files"][0]["data_pages_read"]["min"], 8192);
     let command = record["command"].as_str().unwrap();
@@ -289,7 +308,7 @@ fn variants_of_a_program_are_compared_by_file() {
     assert_eq!(names, ["baseline", "mmap-miss", "memory_max=1g+read_ahead_kb=512"]);
     let pages = |cell: &Value| cell["figures"]["files"][0]["data_pages_read"]["median"].as_u64();
     assert!(pages(&cells[0]) > pages(&cells[2]), "{report}");
-    assert_eq!(cells[2]["program"]["read_ahead_kb"], 512);
+    assert_eq!(cells[2]["job"]["read_ahead_kb"], 512);
     let text = stdout(&format!("compare {path} {variants}"));
     for words in ["program of 2 files: changes against baseline", "By file: pages read", "\nindex "]
     {

@@ -181,7 +181,7 @@ fn the_model_of_a_recording_reads_what_the_program_reads() {
         place.command("run", &format!("{recording} --kernel host --json -")).output().unwrap();
     assert!(run.status.success(), "{}", stderr(&run));
     let record: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
-    let modelled = record["run"]["counters"]["data_pages_read"].as_u64().expect("a number");
+    let modelled = record["runs"][0]["counters"]["data_pages_read"].as_u64().expect("a number");
     let read = || {
         // The kernel's readahead ends where it finds pages that are still there.
         cold::drop_file(Path::new(&data)).expect("it can be dropped");
@@ -311,7 +311,7 @@ fn a_recording_shown_is_the_same_job() {
         let run = place.command("run", &format!("{path} --json -")).output().unwrap();
         assert!(run.status.success(), "{}", stderr(&run));
         let mut record: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
-        record["run"].take()
+        record["runs"][0].take()
     });
     assert_eq!(of_recording, of_job);
 }

@@ -50,7 +50,7 @@ fn recording(mode: Mode, path: &str, end: bool) -> Vec<u8> {
 
 /// What a record says of what happened.
 fn happened(record: &Value) -> (Value, Value) {
-    (record["run"].clone(), record["summary"].clone())
+    (record["runs"][0].clone(), record["summary"].clone())
 }
 
 #[test]
@@ -65,12 +65,12 @@ fn a_recording_runs_as_the_job_file_that_it_is_shown_as() {
         let direct = json(&format!("run {taken} --json - {flags}"));
         let by_file = json(&format!("run {job} --json - {flags}"));
         assert_eq!(happened(&direct), happened(&by_file), "{flags}");
-        assert_eq!(direct["run"]["counters"]["accesses"], 1000);
-        check("program", &direct);
+        assert_eq!(direct["runs"][0]["counters"]["accesses"], 1000);
+        check("run", &direct);
     }
     let record = json(&format!("run {taken} --json -"));
-    assert_eq!(record["program"]["thread"][0]["name"], "reader 7");
-    assert_eq!(record["program"]["thread"][0]["phase"], Value::Array(vec![]), "no lists");
+    assert_eq!(record["job"]["thread"][0]["name"], "reader 7");
+    assert_eq!(record["job"]["thread"][0]["phase"], Value::Array(vec![]), "no lists");
     let warnings = record["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|said| said == "its 2 threads begin together"), "{warnings:?}");
     let one = |variants: &str| json(&format!("compare {taken} --variants {variants} --json -"));

@@ -73,13 +73,13 @@ fn reports_of_jobs() {
         check("compare", &json(&format!("compare {job} --variants {variants} --json -")));
     }
     let thrash = "--workload thrash --threads 8 --file-size 1m --memory-max 2m --duration 200ms";
-    check("program", &json(&format!("run {thrash} --json -")));
+    check("run", &json(&format!("run {thrash} --json -")));
     let folio_ops = json("folio-ops --size 2m --folio-sizes 16k --runs 1 --json -");
     check("folio-ops", &folio_ops);
     has_provenance(&folio_ops["environment"]);
     check("folio-ops-mapped", &json("folio-ops --mapped 0-3 --mapped 1 --json -"));
     let variants = "--variants baseline,vma-retry,writers=1";
-    check("compare-program", &json(&format!("compare {thrash} {variants} --json -")));
+    check("compare", &json(&format!("compare {thrash} {variants} --json -")));
     let phases = "file_size = '8m'\n[[phase]]\nworkload = 'random'\naccesses = 9\n\
                   [[phase]]\nworkload = 'read-sequential'\naccesses = 3\n";
     let phases = scratch.file("phases.toml", phases);
@@ -98,8 +98,8 @@ fn reports_of_programs() {
     let scratch = Scratch::new("schema_program");
     let path = scratch.file("program.toml", crate::programs::PROGRAM);
     let run = json(&format!("run {path} --json -"));
-    check("program", &run);
-    check_closed("program", &run);
+    check("run", &run);
+    check_closed("run", &run);
     has_provenance(&run["environment"]);
 }
 

@@ -21,6 +21,8 @@ use filemap_kernel::interference::damon_pageout;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
 use filemap_kernel::residency::PageSet;
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Timing, trace_on};
 use serde_json::{Value, json};
 
 use skip::skip;
@@ -129,7 +131,7 @@ fn job(text: &str, release: &str) -> Job {
 }
 
 fn measure(kernel: &Kernel, job: &Job) -> Result<Left, String> {
-    let mut prepared = kernel.prepare(&job.program()).map_err(|error| error.to_string())?;
+    let mut prepared = kernel.prepare(job).map_err(|error| error.to_string())?;
     let run = prepared.run().map_err(|error| error.to_string())?;
     let resident = prepared.resident().map_err(|error| error.to_string())?;
     Ok(Left {
@@ -141,13 +143,15 @@ fn measure(kernel: &Kernel, job: &Job) -> Result<Left, String> {
 
 fn model(job: &Job) -> Left {
     let profile = filemap_model::Profile::DEFAULT;
-    let mut traced = filemap_model::trace(job, &profile, &mut ()).expect("a run of the model");
+    let cache = ExtentCache::new(job.machine.cache_limit);
+    let traced = trace_on(job, &profile, Timing::Device, cache, &mut ());
+    let mut traced = traced.expect("a run of the model");
     let file = traced.cache.file(FileId::FIRST);
     let cached = |page| file.folio(PageIndex(page)).is_some();
     Left {
         pages_read: traced.run.counters.data_pages_read.expect("the model counts it"),
         major_faults: traced.run.counters.major_faults.expect("the model counts it"),
-        resident: PageSet::collect((0..job.file_pages().0).map(cached)),
+        resident: PageSet::collect((0..job.file_pages(0).0).map(cached)),
     }
 }
 

@@ -18,14 +18,14 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use filemap_job::Ready;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::{Ready, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::{Kernel, temporary_directory};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Profile, Timing, trace_program_on};
+use filemap_model::{Profile, Timing, trace_on};
 
 use skip::skip;
 use support::program_that_fits;
@@ -103,7 +103,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(run: &ProgramRun) -> Counts {
+    fn of(run: &Run) -> Counts {
         let files = run.files.iter();
         let files = files.map(|file| [file.data_pages_read, file.major_faults, file.cached]);
         Counts {
@@ -169,9 +169,9 @@ fn disturbed_runs(environment: &serde_json::Map<String, serde_json::Value>) -> u
     kept.and_then(serde_json::Value::as_u64).unwrap_or(0)
 }
 
-fn predicted(program: &Program, profile: &Profile) -> ProgramRun {
+fn predicted(program: &Job, profile: &Profile) -> Run {
     let cache = ExtentCache::new(program.machine.cache_limit);
-    trace_program_on(program, profile, Timing::Settled, cache, &mut ()).expect("memory is enough")
+    trace_on(program, profile, Timing::Settled, cache, &mut ()).expect("memory is enough").run
 }
 
 fn differing(seed: u64, spec: &ProgramSpec, model: &Counts, live: &Counts) -> String {

@@ -6,12 +6,12 @@
 
 use std::fmt::Write;
 
-use filemap_job::Ready;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::{Ready, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::Kernel;
 use filemap_kernel::probe::cpus;
-use filemap_model::{Profile, trace_program};
+use filemap_model::{Profile, trace};
 
 use crate::skip::skip;
 use crate::support::threads_that_fit;
@@ -20,7 +20,7 @@ use crate::support::threads_that_fit;
 const RUNS: usize = 10;
 
 /// A figure of a run.
-type Figure = fn(&ProgramRun) -> Option<u64>;
+type Figure = fn(&Run) -> Option<u64>;
 
 /// What is compared of a run.
 const FIGURES: [(&str, Figure); 3] = [
@@ -55,7 +55,7 @@ pub fn compare(kernel: &Kernel, first: u64, programs: u64, shows_all: bool) {
         };
         let mut profile = profile;
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        let model = trace_program(&program, &profile, &mut ()).expect("memory is enough");
+        let model = trace(&program, &profile, &mut ()).expect("memory is enough");
         let mut text = format!("seed {seed}, {} threads:", program.threads.len());
         let mut is_outside = false;
         for ((name, figure), inside) in FIGURES.iter().zip(&mut inside) {
@@ -103,18 +103,13 @@ fn least_inside(programs: f64, own: f64) -> f64 {
 }
 
 /// What each step counts that lies outside: threads of one program are told apart by it.
-fn by_step(
-    spec: &ProgramSpec,
-    program: &Program,
-    model: &ProgramRun,
-    runs: &[ProgramRun],
-) -> String {
+fn by_step(spec: &ProgramSpec, program: &Job, model: &Run, runs: &[Run]) -> String {
     let mut text = String::new();
     // Of all threads, one behind the other.
     let mut phase = 0;
     for (thread, steps) in program.threads.iter().enumerate() {
         for (number, step) in steps.steps.iter().enumerate() {
-            let of = |run: &ProgramRun| run.phases[phase].counters;
+            let of = |run: &Run| run.phases[phase].counters;
             let own = of(model).major_faults.expect("the model sees it");
             let (least, most) = spread(runs.iter().filter_map(|run| of(run).major_faults));
             phase += 1;
@@ -132,7 +127,7 @@ fn by_step(
     text
 }
 
-fn figures(runs: &[ProgramRun], figure: Figure) -> Vec<u64> {
+fn figures(runs: &[Run], figure: Figure) -> Vec<u64> {
     let figures: Vec<u64> = runs.iter().filter_map(figure).collect();
     assert_eq!(figures.len(), runs.len(), "the kernel tells it in every run");
     figures
@@ -152,7 +147,7 @@ fn runs_inside(figures: &[u64]) -> u64 {
     (0..figures.len()).filter(is_inside).count() as u64
 }
 
-fn measured(kernel: &Kernel, program: &Program) -> Result<(Vec<ProgramRun>, Option<u64>), Error> {
+fn measured(kernel: &Kernel, program: &Job) -> Result<(Vec<Run>, Option<u64>), Error> {
     let mut prepared = kernel.prepare(program)?;
     let (seed, io_bytes) = (prepared.seed(), prepared.io_bytes());
     let runs = (0..RUNS).map(|_| Ok(prepared.take_turn(seed)?.remove(0)));

@@ -97,7 +97,7 @@ fn fill_in(missing: &mut [&mut Recording]) {
 /// What a guest needs to hold the job and its limit, and itself.
 fn ram(job: &Job) -> u64 {
     let limit = job.machine.cache_limit.map_or(u64::MAX, |pages| pages.bytes(4096));
-    (512 << 20) + limit.min(job.file.size_bytes) * 9 / 8
+    (512 << 20) + limit.min(job.files[0].file.size_bytes) * 9 / 8
 }
 
 fn in_guest(text: &str) -> Result<String, String> {
@@ -133,7 +133,7 @@ fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
     (spec.on, spec.kernel) = (Some("kernel".into()), Some("host".into()));
     let job = spec.validate(Some(&release())).map_err(|error| error.to_string())?;
     set_read_ahead(job.machine.read_ahead.bytes(4096) >> 10)?;
-    let mut prepared = kernel.prepare(&job.program()).map_err(|error| error.to_string())?;
+    let mut prepared = kernel.prepare(&job).map_err(|error| error.to_string())?;
     let mut counts = Vec::new();
     for _ in 0..REPEATS {
         let run = prepared.run().map_err(|error| error.to_string())?;
@@ -142,7 +142,7 @@ fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
         // Nothing is read from storage where there are holes: what was added has left, or is there.
         let evicted = run.vmstat.as_ref().and_then(|vmstat| vmstat.get("pgsteal_file").copied());
         let added = evicted.map(|pages| pages.unsigned_abs() + cached_inside);
-        let read = if job.file.sparse { added } else { run.counters.data_pages_read };
+        let read = if job.files[0].file.sparse { added } else { run.counters.data_pages_read };
         counts.push(Counts {
             data_pages_read: read.ok_or("pages read are not known")?,
             major_faults: run.counters.major_faults.ok_or("major faults are not known")?,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use filemap_job::Filesystem;
-use filemap_job::program::{Program, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
 use filemap_kernel::image::{self, Image};
 
 use crate::recorded_programs::{Counts, Recorded, Recording};
@@ -48,7 +48,7 @@ pub fn in_guest(text: &str) -> Option<Result<String, String>> {
     Some(program.and_then(|program| measure(&program)))
 }
 
-fn measure(program: &Program) -> Result<String, String> {
+fn measure(program: &Job) -> Result<String, String> {
     set_read_ahead(program.machine.read_ahead.bytes(4096) >> 10)?;
     let mut prepared = kernel_of_guest()?.prepare(program).map_err(|error| error.to_string())?;
     let mut counts = Vec::new();

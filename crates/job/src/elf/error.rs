@@ -72,9 +72,9 @@ pub enum ElfError {
          smaller --page-size"
     )]
     Overlap {
-        /// Program header of the lower one, from 0.
+        /// Job header of the lower one, from 0.
         first: usize,
-        /// Program header of the other.
+        /// Job header of the other.
         second: usize,
     },
 }

@@ -7,7 +7,7 @@ use super::advice::{Fadvise, Madvise};
 use super::error::ProgramError;
 use super::names::keyed;
 use super::spec::ThreadPhaseSpec;
-use super::{NamedMapping, Program, ProgramStep, Protection};
+use super::{Job, NamedMapping, ProgramStep, Protection};
 use crate::Error;
 use crate::limits::{one_of, pages, size};
 use crate::size::shorten;
@@ -58,7 +58,7 @@ impl ThreadPhaseSpec {
     }
 
     /// The step of `madvise` for a mapping.
-    pub(super) fn madvise(&self, mapping: usize, program: &Program) -> Result<ProgramStep, Error> {
+    pub(super) fn madvise(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let known = Madvise::ALL;
         let advice = one_of("madvise", "advice", &self.madvise, known[0], known, Madvise::name);
         let of = &program.mappings[mapping];
@@ -93,14 +93,14 @@ impl ThreadPhaseSpec {
     }
 
     /// The step of `unmap` for a mapping, or for a part of it.
-    pub(super) fn unmaps(&self, mapping: usize, program: &Program) -> Result<ProgramStep, Error> {
+    pub(super) fn unmaps(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let (first, pages) = self.part(&program.mappings[mapping], program.page_size())?;
         let (first, pages) = (PageCount(first), PageCount(pages));
         Ok(ProgramStep::Unmap { mapping, first, pages })
     }
 
     /// The step of `mprotect` for a mapping.
-    pub(super) fn mprotect(&self, mapping: usize, program: &Program) -> Result<ProgramStep, Error> {
+    pub(super) fn mprotect(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let (known, name) = (Protection::ALL, Protection::name);
         let asked = one_of("mprotect", "protection", &self.mprotect, known[0], known, name);
         let asked = asked.map_err(keyed)?;
@@ -122,7 +122,7 @@ impl ThreadPhaseSpec {
     }
 
     /// The step of `fadvise` for an open file.
-    pub(super) fn fadvise(&self, open: usize, program: &Program) -> Result<ProgramStep, Error> {
+    pub(super) fn fadvise(&self, open: usize, program: &Job) -> Result<ProgramStep, Error> {
         let known = Fadvise::ALL;
         let advice = one_of("fadvise", "advice", &self.fadvise, known[0], known, Fadvise::name);
         let advice = advice.map_err(keyed)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ProgramError;
 use super::names::Names;
 use super::spec::{AfterSpec, ThreadSpec};
-use super::{Program, ProgramStep, ProgramThread, Rounds};
+use super::{Job, ProgramStep, ProgramThread, Rounds};
 use crate::Error;
 use crate::size::shorten;
 
@@ -26,7 +26,7 @@ pub struct StepOf {
 pub(super) fn take(
     threads: &[ThreadSpec],
     names: &Names<'_>,
-    program: &mut Program,
+    program: &mut Job,
 ) -> Result<(), Error> {
     for (number, thread) in threads.iter().enumerate() {
         for (step, phase) in thread.phase.iter().enumerate().filter(|(_, of)| !of.after.is_empty())
@@ -73,7 +73,7 @@ fn find(
 }
 
 /// `of`, where it and the thread numbered `waits` take their steps once.
-fn once(of: StepOf, waits: usize, program: &Program) -> Result<StepOf, Error> {
+fn once(of: StepOf, waits: usize, program: &Job) -> Result<StepOf, Error> {
     let repeats = |number: &usize| program.threads[*number].rounds != Rounds::Times(1);
     match [waits, of.thread].into_iter().find(repeats) {
         None => Ok(of),
@@ -85,7 +85,7 @@ fn once(of: StepOf, waits: usize, program: &Program) -> Result<StepOf, Error> {
 }
 
 /// A step that can never begin, if there is one: where one round of all threads comes to.
-fn stuck(program: &Program) -> Option<StepOf> {
+fn stuck(program: &Job) -> Option<StepOf> {
     let threads = &program.threads;
     let mut done = vec![0; threads.len()];
     loop {

@@ -2,12 +2,12 @@
 
 use super::error::ProgramError;
 use super::spec::ThreadSpec;
-use super::{Barrier, Program, ProgramStep, ProgramThread, Rounds};
+use super::{Barrier, Job, ProgramStep, ProgramThread, Rounds};
 use crate::Error;
 use crate::size::shorten;
 
 /// Puts the barriers that `threads` name into `program`.
-pub(super) fn take(threads: &[ThreadSpec], program: &mut Program) {
+pub(super) fn take(threads: &[ThreadSpec], program: &mut Job) {
     for thread in threads {
         let mut named: Vec<&String> =
             thread.phase.iter().filter_map(|phase| phase.barrier.as_ref()).collect();
@@ -31,7 +31,7 @@ fn often(times: usize, rounds: u64) -> String {
 }
 
 /// Refuses threads that come to a barrier unequally often.
-pub(super) fn check(program: &Program) -> Result<(), Error> {
+pub(super) fn check(program: &Job) -> Result<(), Error> {
     for (number, barrier) in program.barriers.iter().enumerate() {
         let comes = |thread: &ProgramThread| {
             let is_it = |step: &&ProgramStep| **step == ProgramStep::Barrier { barrier: number };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use filemap_core::units::PageIndex;
 
-use super::Program;
+use super::Job;
 use crate::job::merged;
 
 /// What is mapped of one file.
@@ -18,7 +18,7 @@ pub struct MappedParts {
     pub has_segments: bool,
 }
 
-impl Program {
+impl Job {
     /// What is mapped of each file, in their order.
     pub fn mapped_parts(&self) -> Vec<MappedParts> {
         let ends = (0..self.files.len()).map(|file| PageIndex(self.file_pages(file).0));

@@ -1,6 +1,6 @@
 //! Jobs shaped like programs: files, open file descriptions, mappings, and threads in phases.
 //!
-//! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Program`] of
+//! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Job`] of
 //! it, in which names have become indexes and every value is resolved.
 
 mod access;
@@ -18,12 +18,12 @@ mod of_one_file;
 mod of_thrash;
 mod placed;
 mod reads;
-mod record;
 mod rounds;
 mod spec;
 mod step;
 mod there;
 mod threads;
+mod used;
 mod validate;
 
 pub use self::access::Access;
@@ -47,10 +47,6 @@ pub use self::error::ProgramError;
 pub use self::keys::{ExistingFile, ProgramSpec};
 pub use self::mapped_parts::MappedParts;
 pub use self::of_thrash::{THRASH, change_protection};
-pub use self::record::{
-    FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
-    ThreadRun,
-};
 pub use self::rounds::Rounds;
 pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
@@ -61,7 +57,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Program {
+pub struct Job {
     /// As it was written, with the kernel that was found for it.
     pub spec: ProgramSpec,
     /// The flags that say it, where it is a job of one file.
@@ -312,7 +308,7 @@ impl ProgramThread {
     }
 }
 
-impl Program {
+impl Job {
     /// Base page size in bytes.
     pub fn page_size(&self) -> u64 {
         self.machine.arch.page_size
@@ -326,6 +322,16 @@ impl Program {
     /// The steps of all threads, one thread behind the other.
     pub fn steps(&self) -> impl Iterator<Item = &ProgramStep> {
         self.threads.iter().flat_map(|thread| &thread.steps)
+    }
+
+    /// The accesses of those steps that make any, in the same order.
+    pub fn accesses(&self) -> impl Iterator<Item = &Phase> {
+        self.steps().filter_map(|step| match step {
+            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
+                Some(accesses)
+            }
+            _ => None,
+        })
     }
 
     /// How messages name a step: `phase 2`, with its thread where there are several.
@@ -362,6 +368,17 @@ impl Program {
         let left =
             self.file_pages(self.opens[*open].file).saturating_sub(PageCount(mapping.offset.0));
         (left < mapping.pages).then_some(PageIndex(left.0))
+    }
+
+    /// What its flags say that changes nothing, as a sentence each, without its full stop.
+    pub fn without_effect(&self) -> Vec<String> {
+        let ([of], Some(_)) = (self.mappings.as_slice(), &self.of_flags) else {
+            return Vec::new();
+        };
+        let mut told: Vec<String> = of.mapping.split_without_effect().into_iter().collect();
+        let why = of.ungoverned(self.page_size()).filter(|_| self.machine.governor);
+        told.extend(why.map(|why| format!("the governor leaves the mapping alone: {why}")));
+        told
     }
 
     /// Whether any of it is advised HUGEPAGE.

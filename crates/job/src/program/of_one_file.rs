@@ -2,11 +2,12 @@
 
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use super::{
-    Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep, ProgramThread,
-    TableOf, threads,
+    Access, Job, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep, ProgramThread, TableOf,
+    threads,
 };
 use crate::flags::JobSpec;
-use crate::job::{Job, Pattern, Phase};
+use crate::job::{Pattern, Phase};
+use crate::one_file::OneFile;
 use crate::size::SizeText;
 
 /// What its tables are called.
@@ -14,12 +15,12 @@ const FILE: &str = "file";
 const OPEN: &str = "open";
 const MAPPING: &str = "mapping";
 
-impl Job {
+impl OneFile {
     /// The program that it is.
-    pub fn program(&self) -> Program {
+    pub(crate) fn program(&self) -> Job {
         let steps = self.phases.iter().map(|phase| self.step(phase)).collect();
         let flags = self.to_spec();
-        Program {
+        Job {
             spec: self.spec_of(&flags),
             of_flags: Some(Box::new(flags)),
             engine: self.engine,
@@ -66,12 +67,8 @@ impl Job {
         ProgramStep::Touch { mapping: 0, accesses, access, think_ns }
     }
 
-    /// The job file of that program, with everything said that decides what it does.
-    pub fn program_spec(&self) -> ProgramSpec {
-        self.spec_of(&self.to_spec())
-    }
-
-    /// The same, where `spec` is [`Job::to_spec`].
+    /// The job file of that program, with everything said that decides what it does, where `spec`
+    /// is [`OneFile::to_spec`].
     fn spec_of(&self, spec: &JobSpec) -> ProgramSpec {
         let is_elf = self.elf.is_some();
         let file = FileSpec {

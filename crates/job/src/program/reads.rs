@@ -7,7 +7,7 @@ use filemap_core::units::PageCount;
 use super::error::ProgramError;
 use super::names::keyed;
 use super::spec::ThreadPhaseSpec;
-use super::{Program, ProgramStep};
+use super::{Job, ProgramStep};
 use crate::Error;
 use crate::bounds::MAX_READ_BYTES;
 use crate::job::Phase;
@@ -49,7 +49,7 @@ impl ThreadPhaseSpec {
         &self,
         open: usize,
         think_ns: u64,
-        program: &Program,
+        program: &Job,
     ) -> Result<ProgramStep, Error> {
         if self.write || self.pages.is_some() {
             let (key, other) = ("write or pages", "an open file");

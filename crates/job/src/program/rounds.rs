@@ -43,7 +43,7 @@ impl Rounds {
 
 impl ThreadSpec {
     /// What it is called where it is number `at` of its tables, from 0.
-    pub(super) fn called(&self, at: usize) -> String {
+    pub(crate) fn called(&self, at: usize) -> String {
         self.name.clone().unwrap_or((at + 1).to_string())
     }
 

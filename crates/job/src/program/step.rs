@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Access, Fadvise, Madvise, Program, ProgramStep, ProgramThread};
+use super::{Access, Fadvise, Job, Madvise, ProgramStep, ProgramThread};
 use crate::accesses::DEFAULT_SEED;
 use crate::job::Phase;
 
@@ -67,7 +67,7 @@ impl ProgramStep {
     }
 }
 
-impl Program {
+impl Job {
     /// The open file that `step` is about, as an index.
     pub fn open_of(&self, step: &ProgramStep) -> Option<usize> {
         match step {
@@ -102,16 +102,11 @@ impl Program {
 
     /// Whether any of its accesses are drawn, so that another seed means other accesses.
     pub fn is_random(&self) -> bool {
-        self.steps().any(|step| match step {
-            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
-                accesses.is_random()
-            }
-            _ => false,
-        })
+        self.accesses().any(Phase::is_random)
     }
 
     /// The same program with another seed: its own, and that of the phases that had it.
-    pub fn with_seed(&self, seed: u64) -> Program {
+    pub fn with_seed(&self, seed: u64) -> Job {
         let mut program = self.clone();
         let steps = program.threads.iter_mut().flat_map(|thread| &mut thread.steps);
         for step in steps {
@@ -126,7 +121,7 @@ impl Program {
         program.seed = seed;
         program.spec.seed = Some(seed);
         if let Some(flags) = &mut program.of_flags {
-            flags.seed = Some(seed);
+            flags.reseed(self.seed, seed);
         }
         program
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::error::ProgramError;
 use super::names::Names;
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
-use super::{Program, ProgramStep};
+use super::{Job, ProgramStep};
 use crate::Error;
 use crate::job::Pattern;
 use crate::size::shorten;
@@ -56,7 +56,7 @@ impl<'n> There<'n> {
         threads: &[ThreadSpec],
         names: &'n [String],
         mappings: &Names<'_>,
-        program: &mut Program,
+        program: &mut Job,
     ) -> There<'n> {
         let mut owners = vec![None; program.mappings.len()];
         for (number, thread) in threads.iter().enumerate() {
@@ -75,7 +75,7 @@ impl<'n> There<'n> {
     }
 
     /// Refuses a round that ends with other mappings than were there `before` it.
-    pub(super) fn check_round(&self, before: &[Parts], program: &Program) -> Result<(), Error> {
+    pub(super) fn check_round(&self, before: &[Parts], program: &Job) -> Result<(), Error> {
         let both = self.mapped.iter().zip(before);
         let Some(mapping) = both.into_iter().position(|(now, before)| now != before) else {
             return Ok(());
@@ -111,7 +111,7 @@ impl<'n> There<'n> {
     ///
     /// # Errors
     /// A step about such a part.
-    pub(super) fn follow(&mut self, step: &ProgramStep, program: &Program) -> Result<(), Error> {
+    pub(super) fn follow(&mut self, step: &ProgramStep, program: &Job) -> Result<(), Error> {
         let Some(mapping) = step.mapping() else { return Ok(()) };
         let (of, there) = (&program.mappings[mapping], &mut self.mapped[mapping]);
         let all = of.mapping.pages.0;

@@ -4,7 +4,7 @@ use super::error::ProgramError;
 use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
 use super::there::There;
-use super::{Program, ProgramStep, ProgramThread, Rounds, after, barriers};
+use super::{Job, ProgramStep, ProgramThread, Rounds, after, barriers};
 use crate::Error;
 use crate::bounds::{MAX_PROCESSES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::out_of_range;
@@ -21,7 +21,7 @@ pub(super) fn take(
     threads: &[ThreadSpec],
     opens: &Names<'_>,
     mappings: &Names<'_>,
-    program: &mut Program,
+    program: &mut Job,
 ) -> Result<(), Error> {
     let named = threads.iter().enumerate();
     let names: Vec<String> = named.map(|(at, thread)| thread.called(at)).collect();
@@ -52,7 +52,7 @@ pub(super) fn take(
 }
 
 /// Puts the names of all processes into `program`. Returns that of each thread, as an index.
-fn processes(threads: &[ThreadSpec], program: &mut Program) -> Result<Vec<usize>, Error> {
+fn processes(threads: &[ThreadSpec], program: &mut Job) -> Result<Vec<usize>, Error> {
     let names = &mut program.processes;
     names.push(MAIN.to_string());
     let mut found = Vec::with_capacity(threads.len());
@@ -78,7 +78,7 @@ fn steps(
     phases: &[ThreadPhaseSpec],
     opens: &Names<'_>,
     mappings: &Names<'_>,
-    program: &Program,
+    program: &Job,
     there: &mut There<'_>,
 ) -> Result<Vec<ProgramStep>, Error> {
     if phases.is_empty() || phases.len() > MAX_THREAD_PHASES {

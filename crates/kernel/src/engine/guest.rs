@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 use filemap_job::{Engine, Machine, Ran};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     }
 }
 
-fn run(program: &Program) -> Result<Ran, Error> {
+fn run(program: &Job) -> Result<Ran, Error> {
     prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
     Kernel::in_directory(journal, guest::DATA_DIR.into()).run(program)
@@ -60,7 +60,7 @@ fn run(program: &Program) -> Result<Ran, Error> {
 
 /// Runs `program` under a trace, as it is `asked`; what the kernel decides goes to `log`. Returns
 /// where it ran.
-fn observed(program: &Program, asked: Asked, log: &mut Log) -> Result<Map<String, Value>, Error> {
+fn observed(program: &Job, asked: Asked, log: &mut Log) -> Result<Map<String, Value>, Error> {
     prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
     let recording = observed::record(program, &journal, Path::new(guest::DATA_DIR), asked)?;

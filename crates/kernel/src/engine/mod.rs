@@ -20,8 +20,8 @@ mod tracer;
 
 use std::path::PathBuf;
 
-use filemap_job::program::{Program, ProgramRun};
-use filemap_job::{Engine, EngineKind, Ran, Ready, flushes};
+use filemap_job::program::Job;
+use filemap_job::{Engine, EngineKind, Ran, Ready, Run, flushes};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -80,7 +80,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::NoSpace`].
-    fn require_space(&self, jobs: &[&Program]) -> Result<(), Error> {
+    fn require_space(&self, jobs: &[&Job]) -> Result<(), Error> {
         let bytes = jobs.iter().map(|job| Needs::from(*job).written_bytes());
         let bytes = bytes.fold(0, u64::saturating_add);
         require_space(&self.directory, bytes).map_err(|error| match jobs.first() {
@@ -94,7 +94,7 @@ impl Kernel {
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
-    pub fn prepare(&self, job: &Program) -> Result<Prepared, Error> {
+    pub fn prepare(&self, job: &Job) -> Result<Prepared, Error> {
         let Kernel { journal, directory, may_change_settings } = self;
         let needs = Needs::from(job);
         let stage = Stage::prepare(&needs, journal, directory, *may_change_settings)
@@ -108,7 +108,7 @@ impl Engine for Kernel {
     type Error = Error;
     type Ready = Prepared;
 
-    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<Prepared>, Error> {
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, Error> {
         jobs.iter().try_for_each(|job| program::check(job))?;
         self.require_space(jobs)?;
         jobs.iter().map(|job| self.prepare(job)).collect()
@@ -124,7 +124,7 @@ pub(crate) fn check(needs: &Needs) -> Result<(), Error> {
 /// A job with its files, ready to run as often as wanted.
 #[derive(Debug)]
 pub struct Prepared {
-    job: Program,
+    job: Job,
     /// The seed that the job names.
     seed: u64,
     process: Process,
@@ -147,7 +147,7 @@ impl Prepared {
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn run(&mut self) -> Result<ProgramRun, Error> {
+    pub fn run(&mut self) -> Result<Run, Error> {
         let Prepared { job, process, stage, flushes, .. } = self;
         let measured = stage.undisturbed(|stage| program::measure(job, process, stage))?;
         flushes.push(measured.flushes);
@@ -199,12 +199,12 @@ impl Ready for Prepared {
         io_bytes(&self.stage.files.files[0].path).ok()
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
         self.reseed(seed)?;
         Ok(vec![self.run()?])
     }
 
-    fn ran(self, runs: Vec<ProgramRun>) -> Ran {
+    fn ran(self, runs: Vec<Run>) -> Ran {
         Ran { engine: EngineKind::Kernel, environment: self.environment(), runs }
     }
 }

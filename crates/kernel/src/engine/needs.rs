@@ -5,7 +5,7 @@ use std::path::Path;
 
 use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::{Access, Program, ProgramStep};
+use filemap_job::program::{Access, Job, ProgramStep};
 use filemap_job::{File, Machine, merged};
 
 use crate::contents::Contents;
@@ -87,8 +87,8 @@ impl Needs {
     }
 }
 
-impl From<&Program> for Needs {
-    fn from(program: &Program) -> Self {
+impl From<&Job> for Needs {
+    fn from(program: &Job) -> Self {
         let reads = program.steps().map(|step| match step {
             ProgramStep::Read { accesses, .. } => accesses.bs_bytes,
             _ => 0,
@@ -118,7 +118,7 @@ impl From<&Program> for Needs {
 }
 
 /// The pages of a file that `program` calls.
-fn called(program: &Program, file: usize) -> Vec<Range<PageIndex>> {
+fn called(program: &Job, file: usize) -> Vec<Range<PageIndex>> {
     let end = PageIndex(program.file_pages(file).0);
     let steps = program.steps().filter(|step| step.calls());
     let mappings = steps.filter_map(ProgramStep::touched).map(|number| &program.mappings[number]);
@@ -145,7 +145,7 @@ mod tests {
             needs.told(error).to_string()
         };
         let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
-        let of_job = told(Needs::from(&job.validate(None).unwrap().program()));
+        let of_job = told(Needs::from(&job.validate(None).unwrap()));
         assert!(of_job.contains("--file-size"), "{of_job}");
         let program = "file = [{ name = 'a', size = '1m' }]\nopen = [{ name = 'o', file = 'a' }]\n\
                        thread = [{ phase = [{ open = 'o', workload = 'read-sequential', bs = '4k', \

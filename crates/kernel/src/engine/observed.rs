@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 use filemap_job::{Engine, Ready};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl Asked {
 
 /// Runs a program under a trace of the kernel that this is, with its files in `directory`.
 pub(super) fn record(
-    program: &Program,
+    program: &Job,
     journal: &Journal,
     directory: &Path,
     asked: Asked,
@@ -81,10 +81,10 @@ impl Boot {
     /// Those of `each`. That a program cannot be run is for that to say.
     pub fn observe_each<E: From<Error>>(
         &self,
-        programs: &[(&Program, Asked)],
+        programs: &[(&Job, Asked)],
         mut each: impl FnMut(usize, Result<Recording, Error>) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let ready = |(program, asked): &(&Program, Asked)| {
+        let ready = |(program, asked): &(&Job, Asked)| {
             let ready = self.clone().observing(asked.sent()).prepare_all(&[*program]);
             ready.map(|mut ready| ready.pop().expect("one program is made ready"))
         };

@@ -4,12 +4,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
-use filemap_job::program::{
-    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep, Protection,
-    Rounds, ThreadRun,
-};
+use filemap_job::program::{Job, NamedMapping, ProgramStep, Protection, Rounds};
 use filemap_job::waits::Wait;
-use filemap_job::{Cached, Counters};
+use filemap_job::{Cached, Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 
 use super::file_counts::{Dropped, FileCounts};
 use super::phases;
@@ -21,7 +18,7 @@ use crate::residency::CacheStat;
 use crate::trace::TracedWaits;
 
 /// Refuses, before anything is made for it, what no probe does for `program`.
-pub(super) fn check(program: &Program) -> Result<(), Error> {
+pub(super) fn check(program: &Job) -> Result<(), Error> {
     if program.machine.governor && program.processes.len() > 1 {
         return Err(Error::unavailable(
             "a governor beside several processes",
@@ -32,11 +29,7 @@ pub(super) fn check(program: &Program) -> Result<(), Error> {
 }
 
 /// Runs `program` once, of which a child does `process`.
-pub(super) fn measure(
-    program: &Program,
-    process: &Process,
-    stage: &Stage,
-) -> Result<Measured, Error> {
+pub(super) fn measure(program: &Job, process: &Process, stage: &Stage) -> Result<Measured, Error> {
     let ran = stage.run(process).map_err(|error| named(program, error))?;
     let files = &stage.files.files;
     let mapped = program.mapped_parts();
@@ -64,12 +57,12 @@ pub(super) fn measure(
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
     let run = told.run(&seen, &parts);
-    let run = ProgramRun { vmstat: ran.vmstat.map(VmStat::into_map), ..run };
+    let run = Run { vmstat: ran.vmstat.map(VmStat::into_map), ..run };
     Ok(Measured { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
 }
 
 /// What the `error` of a process of `program` says, with what it names by the job's own names.
-pub(crate) fn named(program: &Program, error: Error) -> Error {
+pub(crate) fn named(program: &Job, error: Error) -> Error {
     match error {
         Error::Bus { mapping, page } => beyond_file(program, mapping, page),
         error => error,
@@ -80,7 +73,7 @@ pub(crate) fn named(program: &Program, error: Error) -> Error {
 ///
 /// # Errors
 /// What no probe does.
-pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, Error> {
+pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<Process, Error> {
     check(program)?;
     Ok(Process {
         files: paths.to_vec(),
@@ -98,7 +91,7 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, E
 }
 
 /// Refuses to make pages of the user's own files writable.
-fn check_protections(program: &Program) -> Result<(), Error> {
+fn check_protections(program: &Job) -> Result<(), Error> {
     for step in program.steps() {
         let ProgramStep::Mprotect { mapping, protection: Protection::Write, .. } = step else {
             continue;
@@ -116,7 +109,7 @@ fn check_protections(program: &Program) -> Result<(), Error> {
 }
 
 /// Which step of `program` touched a page behind the end of a file, where one did.
-fn beyond_file(program: &Program, mapping: usize, page: u64) -> Error {
+fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
     let touches = |of: &ProgramStep| match of {
         ProgramStep::Touch { mapping: touched, accesses, .. } => {
             *touched == mapping && program.touches(mapping, accesses).any(|at| at == page)
@@ -139,7 +132,7 @@ fn beyond_file(program: &Program, mapping: usize, page: u64) -> Error {
 
 /// What is known of the steps of a run.
 struct Told<'a> {
-    program: &'a Program,
+    program: &'a Job,
     ran: &'a Ran,
     /// Each step, one thread behind the other, with what it counted.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
@@ -149,7 +142,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(program: &'a Program, ran: &'a Ran, whole: &[bool]) -> Self {
+    fn new(program: &'a Job, ran: &'a Ran, whole: &[bool]) -> Self {
         let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
         let own: u64 = costs().map(|cost| cost.major).sum();
         let major_faults = ran.major_events.unwrap_or(own).max(own);
@@ -205,7 +198,7 @@ impl<'a> Told<'a> {
         dropped
     }
 
-    fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> ProgramRun {
+    fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> Run {
         let Told { program, ran, .. } = self;
         let named = program.files.iter().zip(&self.by_file);
         let files = named.zip(seen).zip(parts).map(|(((file, counters), seen), parts)| FileRun {
@@ -258,7 +251,7 @@ impl<'a> Told<'a> {
             u64::try_from(change).ok()
         };
         let refused = kernels("vma_lock_abort").zip(kernels("vma_lock_miss"));
-        ProgramRun {
+        Run {
             seed: program.seed,
             elapsed_ns: ran.ended.threads.iter().map(|thread| thread.elapsed_ns).max(),
             counters: Counters {
@@ -276,6 +269,7 @@ impl<'a> Told<'a> {
                 mmap_lock_waits: whole.map(|traced| traced.read.count + traced.write.count),
                 ..self.steps.iter().map(|(.., counted)| *counted).fold(nothing(), add)
             },
+            cached: Cached::of_files(&files),
             files,
             mappings: mappings.collect(),
             threads,

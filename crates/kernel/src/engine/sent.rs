@@ -1,8 +1,8 @@
 //! What is sent to a kernel that was booted for a job, and what comes back from it.
 
 use filemap_core::series::{Series, Switch};
-use filemap_job::program::{Program, ProgramRun, ProgramSpec, ProgramStep, ProgramThread, Rounds};
-use filemap_job::{EngineKind, JobSpec, Ran};
+use filemap_job::program::{Job, ProgramSpec, ProgramStep, ProgramThread, Rounds};
+use filemap_job::{EngineKind, JobSpec, Ran, Run};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -43,29 +43,29 @@ pub(super) struct Returned {
     /// Where its runs took place.
     pub(super) environment: Map<String, Value>,
     /// All of them.
-    pub(super) runs: Vec<ProgramRun>,
+    pub(super) runs: Vec<Run>,
 }
 
 /// CPUs of the machine that is booted: as many as this machine has for the threads, where the
 /// program does not say.
-pub(super) fn cpus(program: &Program) -> u64 {
+pub(super) fn cpus(program: &Job) -> u64 {
     program.cpus.map_or((program.threads.len() as u64).min(cpus::allowed()), u64::from)
 }
 
 /// Most CPUs that a machine for it may have.
-pub(super) fn most_cpus(program: &Program) -> u64 {
+pub(super) fn most_cpus(program: &Job) -> u64 {
     if takes_turns(program) { MOST_EMULATED_CPUS } else { cpus::allowed() }
 }
 
 /// Whether its CPUs take turns where the machine is emulated, each for as many instructions as the
 /// others. As threads of this machine, of which some may wait, they have no common time. So it is
 /// where threads make rounds for a time: these are compared by how many they make.
-pub(super) fn takes_turns(program: &Program) -> bool {
+pub(super) fn takes_turns(program: &Job) -> bool {
     program.threads.len() > 1 && program.threads.iter().any(|thread| thread.rounds.is_timed())
 }
 
 /// Time that it takes at least in one run, in nanoseconds, whatever the machine.
-pub(super) fn program_ns(program: &Program) -> u64 {
+pub(super) fn program_ns(program: &Job) -> u64 {
     let each_ns =
         program.threads.iter().map(|thread| thread.stagger_ns.saturating_add(thread_ns(thread)));
     if takes_turns(program) {
@@ -76,7 +76,7 @@ pub(super) fn program_ns(program: &Program) -> u64 {
 }
 
 /// What errors call it: its flags, as far as they have words.
-pub(super) fn words(program: &Program) -> String {
+pub(super) fn words(program: &Job) -> String {
     if let Some(flags) = &program.of_flags {
         return words_of((**flags).clone());
     }
@@ -86,7 +86,7 @@ pub(super) fn words(program: &Program) -> String {
 
 /// What the guest is sent: the program with the lists that it names, without the machine around it,
 /// and the flags that said it.
-pub(super) fn job(program: &Program) -> Value {
+pub(super) fn job(program: &Job) -> Value {
     let mut spec = program.spec.clone();
     (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
     // The kernel has the series that it was built with.
@@ -99,7 +99,7 @@ pub(super) fn job(program: &Program) -> Value {
 ///
 /// # Errors
 /// In one line, what is wrong with it.
-pub(super) fn received(sent: &Value, release: &str) -> Result<Program, String> {
+pub(super) fn received(sent: &Value, release: &str) -> Result<Job, String> {
     let spec: ProgramSpec = from_json(&sent[PROGRAM])?;
     let mut program = spec.validate(Some(release)).map_err(|error| error.to_string())?;
     program.of_flags = from_json(&sent[FLAGS])?;
@@ -107,7 +107,7 @@ pub(super) fn received(sent: &Value, release: &str) -> Result<Program, String> {
 }
 
 /// Takes the times out of a run.
-pub(super) fn forget_times(run: &mut ProgramRun) {
+pub(super) fn forget_times(run: &mut Run) {
     run.elapsed_ns = None;
     run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
     run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
@@ -273,7 +273,7 @@ mod tests {
         pages = [3, 1]\nthink_ns = 500\n[[thread.phase]]\nopen = 'o'\n\
         workload = 'read-random'\nbs = '4k'\naccesses = 5\n";
 
-    fn program() -> Program {
+    fn program() -> Job {
         ProgramSpec::from_toml(PROGRAM).unwrap().validate(None).unwrap().with_seed(9)
     }
 
@@ -282,7 +282,7 @@ mod tests {
         let program = program();
         let sent: Value = serde_json::from_str(&job(&program).to_string()).unwrap();
         let received = received(&sent, "6.12.1").unwrap();
-        let alike = Program {
+        let alike = Job {
             spec: program.spec.clone(),
             image: program.image.clone(),
             rules: program.rules,
@@ -298,13 +298,13 @@ mod tests {
 
     #[test]
     fn records_come_back_with_all_runs() {
-        let runs = vec![ProgramRun { elapsed_ns: Some(3), ..ProgramRun::default() }; 2];
+        let runs = vec![Run { elapsed_ns: Some(3), ..Run::default() }; 2];
         let engine = EngineKind::Kernel;
         let ran = Ran { engine, environment: Map::new(), runs: runs.clone() };
         let mut back = opened(&answer(Ok(ran)).unwrap()).unwrap();
         assert_eq!(back.runs, runs);
         forget_times(&mut back.runs[0]);
-        assert_eq!(back.runs[0], ProgramRun::default());
+        assert_eq!(back.runs[0], Run::default());
     }
 
     #[test]

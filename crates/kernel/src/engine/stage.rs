@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use filemap_job::program::ProgramRun;
+use filemap_job::Run;
 
 use super::file::JobFiles;
 use super::flush::await_flush;
@@ -46,7 +46,7 @@ pub struct Stage {
 #[derive(Debug)]
 pub(super) struct Measured {
     /// What it comes to.
-    pub(super) run: ProgramRun,
+    pub(super) run: Run,
     /// Somebody else took pages of the files meanwhile.
     pub(super) is_disturbed: bool,
     /// Accesses that it had begun at each flush of the statistics of its cgroup, where that decides

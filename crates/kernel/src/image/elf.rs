@@ -2,7 +2,7 @@
 //!
 //! Only 64-bit little-endian files are read; anything else, or a cut file, answers `None`.
 
-/// Program header type of the interpreter's path.
+/// Job header type of the interpreter's path.
 const PT_INTERP: u32 = 3;
 
 /// Bytes of the section called `name`.

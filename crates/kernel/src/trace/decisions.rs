@@ -328,7 +328,7 @@ mod tests {
     }
 
     fn read_seeing(job: &Job, shown: &[Tracepoint], seen: Seen) -> Vec<Decision> {
-        let process = process(&job.program(), &["file".into()]).expect("a process");
+        let process = process(job, &["file".into()]).expect("a process");
         let event =
             |shown: &Tracepoint| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, tracepoint: *shown };
         let events: Vec<Event> = shown.iter().map(event).collect();

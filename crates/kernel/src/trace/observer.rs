@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use filemap_core::decision::Decision;
 use filemap_job::Seen;
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 
 use super::event::Inode;
 use super::packed::PackedEvents;
@@ -99,7 +99,7 @@ impl Observer {
     ///
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
-    pub fn subject(&mut self, program: &Program) -> Result<Subject, Error> {
+    pub fn subject(&mut self, program: &Job) -> Result<Subject, Error> {
         self.places.subject(&Needs::from(program))
     }
 
@@ -111,7 +111,7 @@ impl Observer {
     /// What no probe can do; a trace that is not complete.
     pub fn observe(
         &mut self,
-        program: &Program,
+        program: &Job,
         subject: &Subject,
         expected: u64,
     ) -> Result<Observed, Error> {
@@ -125,7 +125,7 @@ impl Observer {
     /// As there.
     pub fn recording(
         &mut self,
-        program: &Program,
+        program: &Job,
         subject: &Subject,
         expected: u64,
     ) -> Result<Recording, Error> {
@@ -157,7 +157,7 @@ impl Observer {
     /// does not leave the files' pages alone.
     pub fn observe_settled(
         &mut self,
-        program: &Program,
+        program: &Job,
         subject: &Subject,
         expected: u64,
     ) -> Result<Observed, Error> {
@@ -171,7 +171,7 @@ impl Observer {
     /// As there.
     pub fn settled_recording(
         &mut self,
-        program: &Program,
+        program: &Job,
         subject: &Subject,
         expected: u64,
     ) -> Result<Recording, Error> {

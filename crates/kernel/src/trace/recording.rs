@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use filemap_job::Seen;
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 
 use super::decisions::{Child, decisions};
 use super::event::{Event, Tracepoint};
@@ -55,7 +55,7 @@ impl Recording {
     ///
     /// # Errors
     /// It is of another one.
-    pub fn of_program(&self, program: &Program) -> Result<Observed, Error> {
+    pub fn of_program(&self, program: &Job) -> Result<Observed, Error> {
         // Which decision is about which file is told by their order.
         let paths = vec![PathBuf::from("file"); program.files.len()];
         let process = engine::process(program, &paths)?;
@@ -68,7 +68,7 @@ impl Recording {
     }
 
     /// What it shows of `program`, which ran as `process`.
-    pub(super) fn observed(&self, program: &Program, process: &Process) -> Observed {
+    pub(super) fn observed(&self, program: &Job, process: &Process) -> Observed {
         let (rules, pmd_order) = (&program.rules, program.machine.arch.pmd_order());
         let (pid, addresses) = (self.pid, self.addresses.as_slice());
         let child = Child { pid, process, addresses, rules, pmd_order, seen: self.seen };

@@ -30,7 +30,7 @@ fn kernel(bench: &Bench) -> Kernel {
 
 fn run(bench: &Bench, keys: &str) -> Option<Record> {
     let job = job(bench, keys);
-    match kernel(bench).run(&job.program()) {
+    match kernel(bench).run(&job) {
         Ok(ran) => Some(Record::of(&job, ran)),
         Err(error) if error.cannot_run_here() => {
             skip(error);
@@ -98,15 +98,14 @@ pub(crate) fn impossible_jobs(bench: &Bench) {
         ("fault_around = '32k'", "give --apply"),
         ("arch = 'arm64'\npage_size = '16k'", "leave out --arch and --page-size"),
     ] {
-        let error =
-            kernel(bench).prepare(&job(bench, &format!("{base}{keys}")).program()).unwrap_err();
+        let error = kernel(bench).prepare(&job(bench, &format!("{base}{keys}"))).unwrap_err();
         assert!(error.cannot_run_here(), "{keys}: {error}");
         assert!(error.to_string().contains(words), "{keys}: {error}");
     }
     let many = "workload = 'random'\nfile_size = '1m'\naccesses = 10000000";
-    assert!(kernel(bench).prepare(&job(bench, many).program()).unwrap_err().cannot_run_here());
+    assert!(kernel(bench).prepare(&job(bench, many)).unwrap_err().cannot_run_here());
     let large = "workload = 'first'\nfile_size = '512p'\naccesses = 1";
-    let error = kernel(bench).prepare(&job(bench, large).program()).unwrap_err();
+    let error = kernel(bench).prepare(&job(bench, large)).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
 }
 
@@ -116,7 +115,7 @@ pub(crate) fn changing_files(bench: &Bench) {
         "workload = 'first'\nfile_size = '256k'\naccesses = 1\ncold = true\nfile = '{}'",
         path.display()
     );
-    let mut prepared = match kernel(bench).prepare(&job(bench, &keys).program()) {
+    let mut prepared = match kernel(bench).prepare(&job(bench, &keys)) {
         Err(error) if error.cannot_run_here() => return skip(error),
         prepared => prepared.unwrap(),
     };

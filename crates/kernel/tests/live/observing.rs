@@ -25,7 +25,7 @@ pub(crate) fn observed(bench: &Bench) {
         return;
     }
     let mut observer = Observer::open(&bench.journal).unwrap();
-    let job = spec(256, "100\n101\n").validate(Some("6.18.1")).unwrap().program();
+    let job = spec(256, "100\n101\n").validate(Some("6.18.1")).unwrap();
     let subject = match observer.subject(&job) {
         Ok(subject) => subject,
         Err(error) if error.cannot_run_here() => return skip(error),
@@ -46,6 +46,6 @@ pub(crate) fn observed(bench: &Bench) {
     assert_eq!(log[4..], [around], "the second access faults no more");
 
     let limited = JobSpec { memory_max: Some(SizeText("1m".to_string())), ..spec(256, "1\n") };
-    let limited = limited.validate(Some("6.18.1")).unwrap().program();
+    let limited = limited.validate(Some("6.18.1")).unwrap();
     assert!(observer.subject(&limited).is_err_and(|error| error.cannot_run_here()));
 }

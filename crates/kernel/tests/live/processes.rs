@@ -1,7 +1,7 @@
 //! Programs of several processes, on the running kernel.
 
-use filemap_job::Engine;
-use filemap_job::program::{ProgramRun, ProgramSpec};
+use filemap_job::program::ProgramSpec;
+use filemap_job::{Engine, Run};
 use filemap_kernel::engine::Kernel;
 use filemap_kernel::storage::Storage;
 
@@ -9,7 +9,7 @@ use crate::Bench;
 use crate::skip::skip;
 
 /// A run of a program with the filesystem and readahead of where the tests' files are.
-fn run(bench: &Bench, text: &str) -> Option<ProgramRun> {
+fn run(bench: &Bench, text: &str) -> Option<Run> {
     let place = Storage::of(&bench.directory).unwrap();
     let mut spec = ProgramSpec::from_toml(text).unwrap();
     spec.on = Some("kernel".into());

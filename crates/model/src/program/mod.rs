@@ -1,9 +1,8 @@
-//! Jobs shaped like programs.
+//! Jobs that run in virtual time.
 
 mod call;
 mod cursor;
 mod fair;
-pub mod one_file;
 mod order;
 mod populate;
 mod record;
@@ -14,8 +13,9 @@ mod stream;
 
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
+use filemap_job::Run;
 use filemap_job::bounds::MAX_MODEL_BYTES;
-use filemap_job::program::{Program, ProgramRun, ProgramStep};
+use filemap_job::program::{Job, ProgramStep};
 
 use self::cursor::Cursor;
 pub use self::record::Done;
@@ -42,56 +42,77 @@ impl Default for With {
     }
 }
 
-/// Runs `program` on a cache of the kind that engines use, sending its decisions to `log`.
-///
-/// # Errors
-/// When the memory is too small to hold what one access needs, or a page behind the end of a file
-/// is touched.
-pub fn trace_program(
-    program: &Program,
-    profile: &Profile,
-    log: &mut impl Log,
-) -> Result<ProgramRun, Error> {
-    let cache = ExtentCache::new(program.machine.cache_limit);
-    trace_program_on(program, profile, Timing::Device, cache, log)
+/// One run with the cache as it was left.
+#[derive(Clone, Debug)]
+pub struct Traced<C> {
+    /// Counters and times, as a record has them.
+    pub run: Run,
+    /// The page cache at the end.
+    pub cache: C,
+    /// What each phase of the first thread did, in order.
+    pub phases: Vec<Done>,
 }
 
-/// [`trace_program`] with this timing on a given empty cache.
+/// Runs `program` once on a cache of the kind that engines use, sending its decisions to `log`;
+/// what it did is told as a record has it.
 ///
 /// # Errors
-/// As for [`trace_program`].
-pub fn trace_program_on<C: PageCache>(
-    program: &Program,
+/// When the memory is too small to hold what one access needs, or a page after the end of a file
+/// is touched.
+pub fn trace(program: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
+    let cache = ExtentCache::new(program.machine.cache_limit);
+    Ok(trace_on(program, profile, Timing::Device, cache, log)?.run)
+}
+
+/// [`trace`] with [`Timing::Settled`].
+///
+/// # Errors
+/// As for [`trace`].
+pub fn trace_settled(program: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
+    let cache = ExtentCache::new(program.machine.cache_limit);
+    Ok(trace_on(program, profile, Timing::Settled, cache, log)?.run)
+}
+
+/// [`trace`] with this timing on a given empty cache.
+///
+/// # Errors
+/// As for [`trace`].
+pub fn trace_on<C: PageCache>(
+    program: &Job,
     profile: &Profile,
     timing: Timing,
     cache: C,
     log: &mut impl Log,
-) -> Result<ProgramRun, Error> {
-    run_with(program, profile, With { timing, ..With::default() }, cache, log)
+) -> Result<Traced<C>, Error> {
+    let with = With { timing, ..With::default() };
+    let mut running = begin(program, profile, with, cache, log)?;
+    let (run, threads) = finish(&mut running)?;
+    let run = Run::of(program, run);
+    Ok(Traced { run, cache: running.world.memory.cache, phases: threads[0].done.clone() })
 }
 
 /// Runs `program` on a given empty cache, sending its decisions to `log`.
 pub(crate) fn run_with<C: PageCache>(
-    program: &Program,
+    program: &Job,
     profile: &Profile,
     with: With,
     cache: C,
     log: &mut impl Log,
-) -> Result<ProgramRun, Error> {
+) -> Result<Run, Error> {
     Ok(finish(&mut begin(program, profile, with, cache, log)?)?.0)
 }
 
 /// Runs a program to its end: what came of it, and the threads as they are then.
 fn finish<'p, C: PageCache, L: Log>(
     running: &mut Running<'p, '_, C, L>,
-) -> Result<(ProgramRun, Vec<Cursor<'p>>), Error> {
+) -> Result<(Run, Vec<Cursor<'p>>), Error> {
     let threads = schedule::run(running).map_err(|stopped| running.told(stopped))?;
     Ok((record::of(running, &threads), threads))
 }
 
 /// A program before its first step.
 fn begin<'p, 'a, C: PageCache, L: Log>(
-    program: &'p Program,
+    program: &'p Job,
     profile: &'a Profile,
     With { timing, flushes, most_bytes }: With,
     cache: C,
@@ -106,4 +127,45 @@ fn begin<'p, 'a, C: PageCache, L: Log>(
     let mut running = Running::new(program, profile, (timing, flushes), cache, log);
     running.world.bound(most_bytes, program.steps().map(ProgramStep::accesses));
     Ok(running)
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::decision::Decision;
+    use filemap_job::JobSpec;
+
+    use super::*;
+
+    /// The number of the last access.
+    #[derive(Default)]
+    struct Last(u64);
+
+    impl Log for Last {
+        fn record(&mut self, _: Decision) {}
+
+        fn access(&mut self, number: u64) {
+            self.0 = number;
+        }
+    }
+
+    /// How a job of 10,000 accesses ends that may take so much memory, and its last access.
+    fn ended(most_bytes: u64, more: &str) -> (Option<Error>, u64) {
+        let spec = format!("workload = 'random'\nfile_size = '1p'\naccesses = 10000\n{more}");
+        let job = JobSpec::from_toml(&spec).unwrap().validate(None).unwrap();
+        let cache = ExtentCache::new(job.machine.cache_limit);
+        let mut last = Last::default();
+        let with = With { most_bytes, ..With::default() };
+        let run = run_with(&job, &Profile::DEFAULT, with, cache, &mut last);
+        (run.err(), last.0)
+    }
+
+    #[test]
+    fn a_job_that_takes_more_memory_than_allowed_ends() {
+        let (error, last) = ended(4 << 20, "");
+        assert!((1000..6000).contains(&last), "{last} accesses in 4 MiB");
+        // All of them take some 8 MiB, and whole GiB are told.
+        assert_eq!(error, Some(Error::TooLarge { needed_gib: 1, most_gib: 0 }));
+        // A limit of the cache bounds that too: what is evicted is forgotten in the end.
+        assert_eq!(ended(10 << 20, "ram = '16m'"), (None, 9_999));
+    }
 }

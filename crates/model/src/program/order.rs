@@ -1,6 +1,6 @@
 //! Steps that wait for steps of other threads, and barriers.
 
-use filemap_job::program::{Program, ProgramThread, StepOf};
+use filemap_job::program::{Job, ProgramThread, StepOf};
 
 /// How far each thread is, and who waits for it.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ struct Barrier {
 }
 
 impl Barriers {
-    pub(super) fn new(program: &Program) -> Barriers {
+    pub(super) fn new(program: &Job) -> Barriers {
         let barrier = |threads| Barrier { threads, waiting: Vec::new() };
         Barriers(program.barriers.iter().map(|of| barrier(of.threads)).collect())
     }

@@ -3,10 +3,8 @@
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
-use filemap_job::Counters;
-use filemap_job::program::{
-    FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, Rounds, ThreadRun,
-};
+use filemap_job::program::{Job, ProgramStep, Rounds};
+use filemap_job::{Cached, Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 
 use super::cursor::Cursor;
 use super::running::Running;
@@ -39,7 +37,7 @@ impl Done {
 pub fn of<C: PageCache, L: Log>(
     running: &mut Running<'_, '_, C, L>,
     threads_done: &[Cursor<'_>],
-) -> ProgramRun {
+) -> Run {
     let program = running.program;
     let timed = running.world.timing == Timing::Device;
     let mut in_all = Sum::default();
@@ -92,7 +90,7 @@ pub fn of<C: PageCache, L: Log>(
             cached_parts: Some(parts),
         }
     });
-    let files = files.collect();
+    let files: Vec<FileRun> = files.collect();
     let mappings = program
         .mappings
         .iter()
@@ -100,10 +98,11 @@ pub fn of<C: PageCache, L: Log>(
         .map(|(mapping, sum)| MappingRun { name: mapping.name.clone(), counters: sum.counters() });
     let spent = running.spent.as_ref();
     let elapsed_ns = threads.iter().filter_map(|thread| thread.elapsed_ns).max();
-    ProgramRun {
+    Run {
         seed: program.seed,
         elapsed_ns,
         counters: in_all.counters(),
+        cached: Cached::of_files(&files),
         files,
         mappings: mappings.collect(),
         threads,
@@ -131,7 +130,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(program: &Program, step: &ProgramStep, process: usize, done: &Done) -> Sum {
+    fn of(program: &Job, step: &ProgramStep, process: usize, done: &Done) -> Sum {
         // Holes are filled without the device.
         let is_read = program.file_of(step).is_some_and(|file| !program.files[file].file.sparse);
         let bytes_read = if is_read { done.tally.pages_read * program.page_size() } else { 0 };

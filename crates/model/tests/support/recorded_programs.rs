@@ -1,7 +1,8 @@
 //! Runs of programs on a real kernel, whose files share one memory limit:
 //! `data/measured-6.12-programs.json`.
 
-use filemap_job::program::{FileRun, Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::{FileRun, Run};
 use serde::{Deserialize, Serialize};
 
 /// What was recorded, and on what.
@@ -43,7 +44,7 @@ pub struct Counts {
 
 impl Recording {
     /// The program for the rules of `kernel`; `release` is what `host` stands for.
-    pub fn program(&self, kernel: &str, release: Option<&str>) -> Program {
+    pub fn program(&self, kernel: &str, release: Option<&str>) -> Job {
         let spec = ProgramSpec { kernel: Some(kernel.into()), ..self.program.clone() };
         spec.validate(release).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
@@ -51,7 +52,7 @@ impl Recording {
 
 impl Counts {
     /// Those of a run that tells all of them.
-    pub fn of(run: &ProgramRun) -> Counts {
+    pub fn of(run: &Run) -> Counts {
         let told = |count: Option<u64>| count.expect("pages, faults and time are known");
         Counts {
             data_pages_read: told(run.counters.data_pages_read),

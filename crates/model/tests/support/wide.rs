@@ -13,14 +13,14 @@ pub enum Wide {
     /// Of one file.
     OneFile(Box<JobSpec>),
     /// A program with threads.
-    Program(Box<ProgramSpec>),
+    Tables(Box<ProgramSpec>),
 }
 
 /// The job that `seed` means: a program with threads in one case of eight. It need not be valid.
 pub fn wide(seed: u64) -> Wide {
     let mut rng = Rng(Rng(seed).next());
     match rng.below(8) {
-        0 => Wide::Program(Box::new(program(&mut rng))),
+        0 => Wide::Tables(Box::new(program(&mut rng))),
         _ => Wide::OneFile(Box::new(one_file(&mut rng))),
     }
 }

@@ -13,7 +13,7 @@ mod data;
 mod tables;
 mod writing;
 
-use filemap_job::program::ProgramRecord;
+use filemap_job::Record;
 
 pub use self::change::{Change, Target};
 pub use self::check::Check;
@@ -22,7 +22,6 @@ pub use self::contents::{Contents, FIRST_BYTES};
 #[cfg(feature = "schema")]
 pub(crate) use self::data::Json;
 use crate::footer::Footer;
-use crate::program;
 use crate::report::{Part, Report};
 
 /// What was tried for a program.
@@ -173,9 +172,8 @@ fn among_these(
 }
 
 /// The report on `study` of a program, of which `record` is a run, and which `command` repeats.
-pub fn report(study: &Study, record: &ProgramRecord, command: String) -> Report {
-    let environment = record.environment.clone();
-    let footer = Footer { scope: program::scope(record), command, environment };
+pub fn report(study: &Study, record: &Record, command: String) -> Report {
+    let footer = Footer::new(std::slice::from_ref(record), command);
     let words = answer::words(study);
     let json = data::json(study, &words, &footer);
     let mut parts = vec![Part::Heading(format!("What would help {}", study.name))];

@@ -7,7 +7,7 @@ use filemap_job::{Job, Record};
 pub struct Cell {
     /// The variant as it was asked for, such as `p1+p2`.
     pub variant: String,
-    /// The job that was run, with the first of its seeds; none of a program.
+    /// The job that was run, with the first of its seeds, where it is at hand.
     pub job: Option<Job>,
     /// What came out.
     pub record: Record,

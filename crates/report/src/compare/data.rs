@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use filemap_job::record::SCHEMA;
-use filemap_job::{Job, JobSpec, Run, Spread, Summary};
+use filemap_job::{Job, Run, Spread, Summary, Written};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -52,15 +52,15 @@ pub(super) fn changes(cell: &Cell, first: &Cell) -> Map<String, Value> {
 
 /// The report as JSON.
 #[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Json"))]
-pub(crate) struct Json<'a, C> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
     schema: u32,
     #[serde(flatten)]
     footer: &'a Footer,
     warnings: &'a [String],
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::RegressionEntry>"))]
     regressions: Vec<Value>,
-    cells: Vec<C>,
+    cells: Vec<JsonCell<'a>>,
 }
 
 /// A cell as JSON.
@@ -72,7 +72,7 @@ pub(crate) struct JsonCell<'a> {
     job_file: Option<&'a str>,
     variant: &'a str,
     engine: &'a str,
-    job: &'a JobSpec,
+    job: &'a Written,
     figures: &'a Summary,
     runs: &'a [Run],
     used_pages: Option<u64>,
@@ -91,7 +91,7 @@ pub(super) fn regressions(cells: &[Cell], worse: &[Vec<Regression>]) -> Vec<Valu
 
 /// `cells` as one object, with what got worse in them.
 pub(super) fn json(
-    cells: Vec<impl Serialize>,
+    cells: Vec<JsonCell>,
     regressions: Vec<Value>,
     warnings: &[String],
     footer: &Footer,

@@ -1,20 +1,16 @@
 //! The report on one job in several variants, on one engine or several.
 
+mod by_file;
 mod cell;
 mod data;
 mod letter;
-mod program;
 mod several;
 mod tables;
 
 pub use cell::Cell;
 #[cfg(feature = "schema")]
-pub(crate) use data::{Json, JsonCell};
-pub use letter::{JobFile, letter, letter_of_program};
-#[cfg(feature = "schema")]
-pub(crate) use program::JsonCell as ProgramJsonCell;
-pub(crate) use program::in_all;
-pub use program::{ProgramCell, of_program};
+pub(crate) use data::Json;
+pub use letter::{JobFile, letter};
 pub use several::{OfFile, of_several};
 
 use std::collections::BTreeSet;
@@ -23,7 +19,7 @@ use filemap_job::{Record, Spread};
 
 pub(crate) use self::cell::name;
 use crate::footer::Footer;
-use crate::record::{elapsed_note, foreign_note, measured_ns, outlier_note, reclaim_note};
+use crate::record::{elapsed_note, foreign_note, heading, measured_ns, outlier_note, reclaim_note};
 use crate::regression::{self, Regression, regressions};
 use crate::report::{Part, Report};
 use crate::setup;
@@ -49,8 +45,11 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
         setup::of_records(&records),
         Part::Table(tables::figures(cells)),
     ];
+    parts.extend(by_file::tables(cells).into_iter().map(Part::Table));
     parts.extend(body(cells, &records, &worse, warnings, verbose));
-    Report { parts, rows: data::rows(cells), footer, json }
+    let mut rows = data::rows(cells);
+    rows.rows.extend(by_file::rows(cells));
+    Report { parts, rows, footer, json }
 }
 
 /// What is said below the figures of `cells`, whose records are `records`.
@@ -196,7 +195,7 @@ fn time_verdict(first: &Cell, cell: &Cell) -> String {
 }
 
 fn title(cells: &[Cell]) -> String {
-    format!("{}: changes against {}", cells[0].record.job.heading(), cells[0].variant)
+    format!("{}: changes against {}", heading(&cells[0].record), cells[0].variant)
 }
 
 #[cfg(test)]

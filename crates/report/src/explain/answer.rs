@@ -63,11 +63,11 @@ fn uncounted(explanation: &Explanation, job: &Job) -> String {
     if calls == 0 {
         return "Nothing missed the page cache, so there was nothing to read ahead.".to_string();
     }
-    let why = match job.mapping.advice {
+    let why = match job.mappings[0].mapping.advice {
         // The huge-page rule comes first, where it applies.
         advice if advice.is_huge() => "faults in a mapping advised HUGEPAGE",
         advice if advice.is_sequential() => "faults in a mapping advised SEQUENTIAL",
-        _ if job.mapping.exec => "faults in an executable mapping with exec-bypass",
+        _ if job.mappings[0].mapping.exec => "faults in an executable mapping with exec-bypass",
         _ => "read(2)",
     };
     format!(

@@ -76,12 +76,13 @@ pub(super) struct Counter {
 
 impl Counter {
     pub(super) fn new(job: &Job, sight: Sight) -> Self {
-        let accesses = job.phases.iter().map(|phase| phase.accesses).sum();
+        let accesses = job.accesses().map(|phase| phase.accesses).sum();
         let rules = &job.rules;
-        let of_split = job.mapping.split.is_some_and(|split| split.prot == SplitProt::Exec);
+        let of_split =
+            job.mappings[0].mapping.split.is_some_and(|split| split.prot == SplitProt::Exec);
         let executable = of_split || Parts::of(job).executable();
         let no_pages = job.machine.read_ahead == PageCount(0);
-        let advice = job.mapping.advice;
+        let advice = job.mappings[0].mapping.advice;
         let huge_page_counts = rules.huge_page_counts && !advice.is_sequential();
         let off = no_pages || advice.is_random();
         Counter {

@@ -141,8 +141,8 @@ impl<'a> Explainer<'a> {
         // Windows may reach over the ends of the mapping, by one window or a folio each.
         let slack = job.machine.read_ahead.0 * 2 + LARGEST_FOLIO_PAGES;
         let from = PageIndex(from.0.saturating_sub(slack));
-        let to = PageIndex((to.0 + slack).min(job.file_pages().0).max(to.0));
-        let accesses = job.phases.iter().map(|phase| phase.accesses).sum();
+        let to = PageIndex((to.0 + slack).min(job.file_pages(0).0).max(to.0));
+        let accesses = job.accesses().map(|phase| phase.accesses).sum();
         Explainer {
             job,
             touches: Touches::new(job),

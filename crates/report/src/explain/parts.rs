@@ -33,20 +33,14 @@ struct Part {
 
 impl Parts {
     pub(super) fn of(job: &Job) -> Self {
-        let mapping = &job.mapping;
-        let mut executable = mapping.exec;
-        let mut ranges = vec![(mapping.offset, mapping.pages)];
-        if job.elf.is_some() {
-            let segments = job.segments();
-            executable |= segments.iter().any(|segment| segment.executable);
-            ranges = segments.iter().map(|segment| (segment.offset, segment.pages)).collect();
-        }
+        let of = &job.mappings[0];
+        let executable = of.mapping.exec || of.segments.iter().any(|segment| segment.executable);
         let mut before = 0;
         let part = |(start, pages): (PageIndex, PageCount)| {
             before += pages.0;
             Part { before: before - pages.0, start, pages }
         };
-        Parts { parts: ranges.into_iter().map(part).collect(), executable, has_between: true }
+        Parts { parts: of.parts().into_iter().map(part).collect(), executable, has_between: true }
     }
 
     /// These ranges, of which what lies between is nobody's: where they meet or overlap they are

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::{NamedMapping, Program, ProgramStep};
+use filemap_job::program::{Job, NamedMapping, ProgramStep};
 
 use super::origin::{Amount, Brought, Origin, PerOrigin};
 use super::pages::Pages;
@@ -38,7 +38,7 @@ impl ProgramExplanation {
 
 /// Reads the decision log of a program; [`ProgramExplainer::finish`] has the explanation.
 pub struct ProgramExplainer<'a> {
-    program: &'a Program,
+    program: &'a Job,
     files: Vec<OfFile>,
     /// The file that decisions are about.
     file: usize,
@@ -87,7 +87,7 @@ enum Through {
 
 impl<'a> ProgramExplainer<'a> {
     /// An explainer of a run of `program` that has not begun.
-    pub fn new(program: &'a Program) -> Self {
+    pub fn new(program: &'a Job) -> Self {
         let of_file =
             |file| OfFile { pages: Pages::new(reached(program, file), None), window: None };
         let left = match program.threads.as_slice() {
@@ -245,7 +245,7 @@ fn brought_alone(brought: &PerOrigin<Brought>) -> PerOrigin<Amount> {
 }
 
 /// The pages of a file that the program reaches, through a mapping or by reading.
-pub(super) fn reached(program: &Program, file: usize) -> Parts {
+pub(super) fn reached(program: &Job, file: usize) -> Parts {
     let mapped = program.mappings.iter().filter(|of| program.opens[of.open].file == file);
     let mapped = mapped.flat_map(NamedMapping::parts);
     let size = program.page_size();
@@ -272,10 +272,7 @@ fn is_mapped_anew(before: &[ProgramStep], step: &ProgramStep) -> bool {
     matches!(last, Some(ProgramStep::Map { .. }))
 }
 
-fn accesses<'a>(
-    program: &'a Program,
-    step: &'a ProgramStep,
-) -> Box<dyn Iterator<Item = Made> + 'a> {
+fn accesses<'a>(program: &'a Job, step: &'a ProgramStep) -> Box<dyn Iterator<Item = Made> + 'a> {
     let Some(file) = program.file_of(step) else { return Box::new(std::iter::empty()) };
     match step {
         ProgramStep::Touch { mapping, accesses, .. } => {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use filemap_core::decision::{Cause, Decision, Found, Log, Wait};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::{Program, ProgramStep};
+use filemap_job::program::{Job, ProgramStep};
 
 use super::counter::Course;
 use super::history::{
@@ -49,7 +49,7 @@ impl WaitedFor {
 
 /// Reads the decision log of a program; [`ProgramRecorder::finish`] has its history.
 pub struct ProgramRecorder<'a> {
-    program: &'a Program,
+    program: &'a Job,
     accesses: u64,
     intervals: u64,
     /// The number of the access at hand.
@@ -88,7 +88,7 @@ struct Waits {
 impl<'a> ProgramRecorder<'a> {
     /// Of a run of `program`, which has not begun, and which will read as many pages of each file
     /// as `pages_read` says: a run before it has told.
-    pub fn new(program: &'a Program, pages_read: &[u64]) -> Self {
+    pub fn new(program: &'a Job, pages_read: &[u64]) -> Self {
         let accesses = program.steps().map(ProgramStep::accesses).fold(0, u64::saturating_add);
         let mut read: Vec<usize> = (0..program.files.len()).collect();
         let pages = |file: usize| pages_read.get(file).copied().unwrap_or(0);
@@ -214,7 +214,7 @@ impl<'a> ProgramRecorder<'a> {
 const LARGEST_FOLIO_PAGES: u64 = 512;
 
 /// Pages of a file.
-fn pages_of(program: &Program, file: usize) -> u64 {
+fn pages_of(program: &Job, file: usize) -> u64 {
     program.files[file].file.size_bytes.div_ceil(program.page_size())
 }
 

@@ -1,16 +1,16 @@
 //! An explanation of a program as a report.
 
 use filemap_core::readahead::miss::THRESHOLD;
-use filemap_job::program::{Program, ProgramRecord};
+use filemap_job::program::Job;
 use filemap_job::record::SCHEMA;
-use filemap_job::{Counters, ProgramSpec};
+use filemap_job::{Counters, Record, Written};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ProgramExplanation;
 use super::origin::{Amount, Brought, Origin, PerOrigin};
 use crate::footer::Footer;
-use crate::program::{MAX_ROWS, scope, title};
+use crate::record::{MAX_ROWS, title};
 use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
 use crate::units::{bytes, number};
@@ -19,12 +19,11 @@ use crate::units::{bytes, number};
 /// repeats it.
 pub fn of_program(
     explanation: &ProgramExplanation,
-    program: &Program,
-    record: &ProgramRecord,
+    program: &Job,
+    record: &Record,
     command: String,
 ) -> Report {
-    let environment = record.environment.clone();
-    let footer = Footer { scope: scope(record), command, environment };
+    let footer = Footer::new(std::slice::from_ref(record), command);
     let answer = answer(program, record);
     let mut parts = vec![
         Part::Heading(format!("{}: bytes by file and cause", title(record))),
@@ -55,7 +54,7 @@ fn limited(mut table: Table) -> Table {
 }
 
 /// Each file with its causes.
-fn by_file(explanation: &ProgramExplanation, program: &Program) -> Table {
+fn by_file(explanation: &ProgramExplanation, program: &Job) -> Table {
     let total = explanation.pages_read();
     let page_size = program.page_size();
     let mut rows = Vec::new();
@@ -86,9 +85,9 @@ fn by_file(explanation: &ProgramExplanation, program: &Program) -> Table {
     Table { title: String::new(), columns, rows }
 }
 
-fn note(explanation: &ProgramExplanation, record: &ProgramRecord) -> String {
+fn note(explanation: &ProgramExplanation, record: &Record) -> String {
     let sum = explanation.pages_read();
-    let counted = match record.run.counters.data_pages_read {
+    let counted = match record.runs[0].counters.data_pages_read {
         Some(counted) if counted == sum => {
             format!(
                 " They add up to the {} pages that the {} counts.",
@@ -118,7 +117,7 @@ fn note(explanation: &ProgramExplanation, record: &ProgramRecord) -> String {
 }
 
 /// What each mapping and open file brought in.
-fn through(explanation: &ProgramExplanation, program: &Program) -> Table {
+fn through(explanation: &ProgramExplanation, program: &Job) -> Table {
     let mut rows = Vec::new();
     for (what, name, brought) in all_through(explanation, program) {
         let some = brought.iter().filter(|(_, brought)| brought.calls + brought.pages > 0);
@@ -142,7 +141,7 @@ fn through(explanation: &ProgramExplanation, program: &Program) -> Table {
 
 fn all_through<'a>(
     explanation: &'a ProgramExplanation,
-    program: &'a Program,
+    program: &'a Job,
 ) -> impl Iterator<Item = (&'static str, &'a str, &'a PerOrigin<Brought>)> {
     let mappings = program.mappings.iter().zip(&explanation.mappings);
     let mappings = mappings.map(|(of, brought)| ("mapping", of.name.as_str(), brought));
@@ -151,9 +150,9 @@ fn all_through<'a>(
 }
 
 /// Why readahead stopped, or did not.
-fn answer(program: &Program, record: &ProgramRecord) -> String {
+fn answer(program: &Job, record: &Record) -> String {
     let highest = |counters: &Counters| counters.mmap_miss_max.unwrap_or(0);
-    let named = record.run.mappings.iter().zip(&program.mappings);
+    let named = record.runs[0].mappings.iter().zip(&program.mappings);
     let stopped = named.filter(|(run, _)| highest(&run.counters) > THRESHOLD.into());
     let texts = stopped.map(|(run, of)| {
         format!(
@@ -171,11 +170,11 @@ fn answer(program: &Program, record: &ProgramRecord) -> String {
     format!(
         "Readahead did not stop: a miss reads a single page only when the mmap_miss of its open file \
          is above {THRESHOLD}, and none rose above {}.",
-        highest(&record.run.counters)
+        highest(&record.runs[0].counters)
     )
 }
 
-fn rows(explanation: &ProgramExplanation, program: &Program, record: &ProgramRecord) -> Table {
+fn rows(explanation: &ProgramExplanation, program: &Job, record: &Record) -> Table {
     let page_size = program.page_size();
     let of_file = |(file, amounts): (&filemap_job::program::NamedFile, &PerOrigin<Amount>)| {
         let row = |((_, _, key), (_, amount)): (&(Origin, &str, &str), (Origin, &Amount))| {
@@ -203,7 +202,7 @@ fn rows(explanation: &ProgramExplanation, program: &Program, record: &ProgramRec
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Json<'a> {
     schema: u32,
-    program: &'a ProgramSpec,
+    job: &'a Written,
     engine: &'a str,
     pages_read: u64,
     bytes_read: u64,
@@ -239,8 +238,8 @@ struct OfThrough<'a> {
 impl<'a> Json<'a> {
     fn new(
         explanation: &'a ProgramExplanation,
-        program: &'a Program,
-        record: &'a ProgramRecord,
+        program: &'a Job,
+        record: &'a Record,
         answer: &'a str,
         footer: &'a Footer,
     ) -> Self {
@@ -266,13 +265,13 @@ impl<'a> Json<'a> {
         });
         Json {
             schema: SCHEMA,
-            program: &record.program,
+            job: &record.job,
             engine: &record.engine,
             pages_read: explanation.pages_read(),
             bytes_read: explanation.pages_read() * page_size,
             files: files.collect(),
             through: through.collect(),
-            counters: &record.run.counters,
+            counters: &record.runs[0].counters,
             answer,
             warnings: &record.warnings,
             footer,

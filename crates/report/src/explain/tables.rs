@@ -1,6 +1,6 @@
 //! An explanation as a report.
 
-use filemap_job::{Job, Record, Run};
+use filemap_job::{Job, Record, Run, Written};
 use serde::Serialize;
 use serde_json::{Map as Object, Value, json};
 
@@ -273,7 +273,7 @@ fn rows(explanation: &Explanation, record: &Record, page_size: u64) -> Table {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Json<'a> {
     schema: u32,
-    job: &'a filemap_job::JobSpec,
+    job: &'a Written,
     engine: &'a str,
     pages_read: u64,
     bytes_read: u64,

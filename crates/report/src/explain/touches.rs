@@ -4,7 +4,8 @@ use std::iter::Peekable;
 use std::rc::Rc;
 
 use filemap_core::units::PageIndex;
-use filemap_job::{Job, Phase};
+use filemap_job::Job;
+use filemap_job::program::ProgramStep;
 
 use super::pages::Pages;
 use super::parts::Parts;
@@ -28,7 +29,7 @@ enum Touch {
 impl<'a> Touches<'a> {
     pub(super) fn new(job: &'a Job) -> Self {
         let parts = Rc::new(Parts::of(job));
-        let touches = job.phases.iter().flat_map(move |phase| of_phase(job, phase, &parts));
+        let touches = job.steps().flat_map(move |step| of_step(job, step, &parts));
         let left: Box<dyn Iterator<Item = Touch>> = Box::new(touches);
         Touches { left: left.peekable(), cursor: None, done: 0 }
     }
@@ -93,19 +94,25 @@ impl<'a> Touches<'a> {
     }
 }
 
-fn of_phase<'a>(
+fn of_step<'a>(
     job: &'a Job,
-    phase: &'a Phase,
+    step: &'a ProgramStep,
     parts: &Rc<Parts>,
 ) -> Box<dyn Iterator<Item = Touch> + 'a> {
-    if !phase.is_read() {
-        let parts = Rc::clone(parts);
-        return Box::new(job.accesses(phase).map(move |page| Touch::Page(parts.locate(page))));
+    match step {
+        ProgramStep::Touch { mapping, accesses, .. } => {
+            let parts = Rc::clone(parts);
+            let pages = job.touches(*mapping, accesses);
+            Box::new(pages.map(move |page| Touch::Page(parts.locate(page))))
+        }
+        ProgramStep::Read { offset_bytes, len_bytes, accesses, .. } => {
+            let size = job.page_size();
+            Box::new(job.reads(*len_bytes, accesses).map(move |block| {
+                let start = offset_bytes + block.offset_bytes;
+                let end = (start + block.len_bytes).div_ceil(size);
+                Touch::Read(PageIndex(start / size), PageIndex(end))
+            }))
+        }
+        _ => Box::new(std::iter::empty()),
     }
-    let size = job.page_size();
-    let base = job.mapping.offset.0 * size;
-    Box::new(job.reads(phase).map(move |block| {
-        let start = base + block.offset_bytes;
-        Touch::Read(PageIndex(start / size), PageIndex((start + block.len_bytes).div_ceil(size)))
-    }))
 }

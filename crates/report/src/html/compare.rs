@@ -1,13 +1,12 @@
-//! The record of a comparison, of a job or of a program.
+//! The record of a comparison.
 
-use filemap_job::program::{ProgramRecord, ProgramRun, ProgramSummary};
 use filemap_job::record::SCHEMA;
-use filemap_job::{JobSpec, ProgramSpec, Record, Run, Summary};
+use filemap_job::{Record, Run, Summary, Written};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::compare::{self, Cell, ProgramCell, name};
+use crate::compare::{self, Cell, name};
 use crate::error::Error;
 use crate::figures::{self, ELAPSED, FIGURES, MISSES_PER_DROP, ROUNDS_A_SECOND};
 use crate::report::{Part, Report};
@@ -32,75 +31,41 @@ struct Compared {
     #[serde(default)]
     warnings: Vec<String>,
     environment: Map<String, Value>,
-    cells: Vec<Value>,
+    cells: Vec<OfCell>,
 }
 
 #[derive(Deserialize)]
-struct OfJob {
+struct OfCell {
     job_file: Option<String>,
     variant: String,
     engine: String,
-    job: JobSpec,
+    job: Written,
     figures: Summary,
     runs: Vec<Run>,
-}
-
-#[derive(Deserialize)]
-struct OfProgram {
-    variant: String,
-    engine: String,
-    program: ProgramSpec,
-    figures: ProgramSummary,
-    runs: Vec<ProgramRun>,
 }
 
 /// The page of a comparison.
 pub(super) fn page(json: &str) -> Result<Shown, Error> {
     let compared: Compared = read(json)?;
-    let is_program = compared.cells.first().is_some_and(|cell| cell.get("program").is_some());
-    match is_program {
-        true => of_programs(&compared),
-        false => of_jobs(&compared),
-    }
-}
-
-fn cells_of<'a, T: Deserialize<'a>>(compared: &'a Compared) -> Result<Vec<T>, Error> {
-    let cells = compared.cells.iter().map(T::deserialize).collect::<Result<Vec<T>, _>>();
-    cells.map_err(|error| Error::NoRecord { reason: error.to_string() })
-}
-
-/// What a comparison of nothing comes to.
-fn without_runs() -> Error {
-    Error::NoRecord { reason: "it compares nothing".to_string() }
-}
-
-/// The environment of a cell: there is one for each engine, where they are not all alike.
-fn environment(compared: &Compared, engine: &str) -> Map<String, Value> {
-    let own = compared.environment.get(engine).and_then(Value::as_object);
-    own.unwrap_or(&compared.environment).clone()
-}
-
-fn of_jobs(compared: &Compared) -> Result<Shown, Error> {
-    let of_jobs: Vec<OfJob> = cells_of(compared)?;
-    if of_jobs.iter().any(|cell| cell.job_file != of_jobs[0].job_file) {
+    if compared.cells.iter().any(|cell| cell.job_file != compared.cells[0].job_file) {
         let reason = "it compares several jobs, and a page shows one".to_string();
         return Err(Error::NoRecord { reason });
     }
-    let cell = |cell: OfJob| {
+    let cell = |cell: &OfCell| {
         let record = Record {
             schema: SCHEMA,
-            environment: environment(compared, &cell.engine),
-            job: cell.job,
-            engine: cell.engine,
-            runs: cell.runs,
-            summary: cell.figures,
+            environment: environment(&compared, &cell.engine),
+            job: cell.job.clone(),
+            engine: cell.engine.clone(),
+            runs: cell.runs.clone(),
+            summary: cell.figures.clone(),
             warnings: Vec::new(),
         };
-        Cell { variant: cell.variant, job: None, record }
+        Cell { variant: cell.variant.clone(), job: None, record }
     };
-    let cells: Vec<Cell> = of_jobs.into_iter().map(cell).collect();
+    let cells: Vec<Cell> = compared.cells.iter().map(cell).collect();
     if cells.is_empty() || cells.iter().any(|cell| cell.record.runs.is_empty()) {
-        return Err(without_runs());
+        return Err(Error::NoRecord { reason: "it compares nothing".to_string() });
     }
     let report = compare::report(&cells, &compared.warnings, false, String::new());
     let outcomes: Vec<Outcomes> =
@@ -112,29 +77,10 @@ fn of_jobs(compared: &Compared) -> Result<Shown, Error> {
     Ok(shown(report, &drawn(&cells), &more))
 }
 
-fn of_programs(compared: &Compared) -> Result<Shown, Error> {
-    let of: Vec<OfProgram> = cells_of(compared)?;
-    let cells = of.into_iter().map(|cell| {
-        let run = cell.runs.first().cloned().ok_or_else(without_runs)?;
-        let record = ProgramRecord {
-            schema: SCHEMA,
-            environment: environment(compared, &cell.engine),
-            program: cell.program,
-            engine: cell.engine,
-            run,
-            runs: cell.runs,
-            summary: cell.figures,
-            warnings: Vec::new(),
-        };
-        Ok(ProgramCell { variant: cell.variant, record })
-    });
-    let cells = cells.collect::<Result<Vec<ProgramCell>, Error>>()?;
-    if cells.is_empty() {
-        return Err(without_runs());
-    }
-    let report = compare::of_program(&cells, &compared.warnings, false, String::new());
-    let in_all: Vec<Cell> = cells.iter().map(compare::in_all).collect();
-    Ok(shown(report, &drawn(&in_all), &html! {}))
+/// The environment of a cell: there is one for each engine, where they are not all alike.
+fn environment(compared: &Compared, engine: &str) -> Map<String, Value> {
+    let own = compared.environment.get(engine).and_then(Value::as_object);
+    own.unwrap_or(&compared.environment).clone()
 }
 
 fn shown(report: Report, drawn: &Markup, more: &Markup) -> Shown {

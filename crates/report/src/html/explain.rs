@@ -1,6 +1,6 @@
 //! The record of an explanation, of a job or of a program.
 
-use filemap_job::{JobSpec, Record, Run, Summary};
+use filemap_job::{Record, Run, Summary, Written};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use super::{Shown, course, history, parts, read, run, windows};
 
 #[derive(Deserialize)]
 struct Explained {
-    job: JobSpec,
+    job: Written,
     engine: String,
     environment: Map<String, Value>,
     causes: Vec<CausePages>,

@@ -5,6 +5,7 @@
 
 mod advise;
 mod bars;
+mod by_file;
 mod compare;
 mod conform;
 mod course;
@@ -13,7 +14,6 @@ mod folio_ops;
 mod frame;
 mod parts;
 mod plot;
-mod program;
 mod published;
 mod run;
 mod spread;
@@ -41,14 +41,13 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 9] = [
+const KINDS: [(&str, Show); 8] = [
     ("tried", advise::page),
     ("causes", explain::page),
     ("through", explain::program),
     ("patterns", conform::page),
     ("sources", published::page),
     ("regressions", compare::page),
-    ("program", program::page),
     ("benchmark", folio_ops::page),
     ("runs", run::page),
 ];

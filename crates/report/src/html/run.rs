@@ -1,4 +1,4 @@
-//! The record of one job, or of one program.
+//! The record of one job.
 
 use filemap_job::{EngineKind, Record};
 use maud::{Markup, html};
@@ -15,7 +15,7 @@ use crate::units::{bytes, factor, number};
 
 use super::bars::{Bar, bars};
 use super::spread::{self, Outcomes};
-use super::{Shown, course, history, parts, read, windows};
+use super::{Shown, by_file, course, history, parts, program_history, read, windows};
 
 /// Figures that are shown first, where a job has them.
 const CARDS: [&str; 7] = [
@@ -41,8 +41,11 @@ struct Beside {
 /// The page of the record of a job.
 pub(super) fn page(json: &str) -> Result<Shown, Error> {
     let record: Record = read(json)?;
+    if record.runs.is_empty() {
+        return Err(Error::NoRecord { reason: "it has no runs".to_string() });
+    }
     let Beside { used_pages } = read(json)?;
-    let history = history(json)?;
+    let history = course_of(&record, json)?;
     let report = record::report(&record, None, None, false, String::new());
     let (facts, below) = split(report.parts);
     let (warnings, below) = warnings_first(below);
@@ -50,6 +53,7 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
         (parts::cards(&cards(&record, used_pages)))
         (parts::all(&warnings))
         (parts::all(&facts))
+        (by_file::bars_of(&record))
         @if let Some(history) = &history {
             @if record.runs.len() > 1 {
                 p {
@@ -57,7 +61,7 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
                     (record.runs.len()) " runs."
                 }
             }
-            (of_history(history))
+            (history)
         }
         @let outcomes = [outcomes("this job", &record)];
         @if let Some(spread) = spread::picture(&outcomes, runs_are(&record)) { (spread) }
@@ -71,6 +75,14 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
         (parts::all(&below))
     };
     Ok(Shown { title: record::title(&record), body })
+}
+
+/// The course of the first run of `record`, whose JSON is `json`, where it has one.
+fn course_of(record: &Record, json: &str) -> Result<Option<Markup>, Error> {
+    Ok(match record.job.tables() {
+        None => history(json)?.map(|history| of_history(&history)),
+        Some(_) => program_history(json)?.map(|history| by_file::of_history(&history)),
+    })
 }
 
 /// All that a history shows.

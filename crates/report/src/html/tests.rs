@@ -1,7 +1,6 @@
 //! Pages of records that were made here: escaping, sizes, and what no record is.
 
 use filemap_core::readahead::miss::CAP;
-use filemap_job::program::{ProgramRecord, ProgramRun};
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran, Record, Run};
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use crate::explain::{
     FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits, WaitHistory,
     Window,
 };
-use crate::{program, record};
+use crate::record::{self, Courses};
 
 fn job(toml: &str) -> Job {
     JobSpec::from_toml(toml).unwrap().validate(None).unwrap()
@@ -24,7 +23,9 @@ fn run_of(toml: &str, history: Option<&History>) -> String {
     environment.insert("odd<key>".into(), "\"quoted\" & <b>".into());
     let mut record = Record::new(&job, "model", environment, runs);
     record.warnings.push("look at '<script>alert(1)</script>'".to_string());
-    record::report(&record, Some(&job), history, false, "filemap run '<i>'".to_string()).json
+    let history = history.map(|history| Courses::OneFile(Box::new(history.clone())));
+    record::report(&record, Some(&job), history.as_ref(), false, "filemap run '<i>'".to_string())
+        .json
 }
 
 /// As many cells as a history has at most, all of them different, in a run of 500,000 windows.
@@ -108,9 +109,10 @@ fn program_of(history: &History) -> String {
     };
     let spec = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
     let (engine, environment) = (EngineKind::Model, serde_json::Map::new());
-    let ran = Ran { engine, environment, runs: vec![ProgramRun::default()] };
-    let record = ProgramRecord::of(&spec, ran);
-    program::report(&record, Some(&history), "filemap run p.toml".to_string()).json
+    let ran = Ran { engine, environment, runs: vec![Run::default()] };
+    let record = Record::of(&spec, ran);
+    let history = Courses::Files(Box::new(history));
+    record::report(&record, None, Some(&history), false, "filemap run p.toml".to_string()).json
 }
 
 /// What `advise` writes, with texts that are no HTML.

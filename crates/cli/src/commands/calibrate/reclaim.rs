@@ -1,7 +1,7 @@
 //! What it costs to fill holes, and to evict pages of a memory cgroup.
 
-use filemap_job::program::{Program, ProgramRun};
-use filemap_job::{EngineKind, JobSpec, SizeText};
+use filemap_job::program::Job;
+use filemap_job::{EngineKind, JobSpec, Run, SizeText};
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
 use filemap_report::calibrate::Cost;
@@ -89,7 +89,7 @@ fn evict_ns(sample: &Sample) -> f64 {
     sample.limited.map_or(0.0, |limited| (limited - sample.free).max(0.0) / evicting)
 }
 
-fn job(limit_bytes: Option<u64>) -> Result<Program, Error> {
+fn job(limit_bytes: Option<u64>) -> Result<Job, Error> {
     let mut spec = JobSpec {
         on: Some(EngineKind::Kernel.to_string()),
         workload: Some("sequential".to_string()),
@@ -100,10 +100,10 @@ fn job(limit_bytes: Option<u64>) -> Result<Program, Error> {
         ..JobSpec::default()
     };
     host::resolve(&mut spec)?;
-    Ok(spec.validate(input::host_release().as_deref())?.program())
+    Ok(spec.validate(input::host_release().as_deref())?)
 }
 
-fn page_ns(run: &ProgramRun) -> f64 {
+fn page_ns(run: &Run) -> f64 {
     run.phases[0].elapsed_ns.unwrap_or(0) as f64 / pages()
 }
 

@@ -56,7 +56,7 @@ pub fn on_kernel(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
 }
 
 /// The first of `variants` of each name.
-pub fn distinct_variants(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
+fn distinct_variants(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
     let mut names = BTreeSet::new();
     variants.filter(|variant| names.insert(variant.name())).collect()
 }

@@ -1,19 +1,23 @@
 //! One job in all its variants.
 
+mod command;
+
 use filemap_core::rules::Kernel;
-use filemap_job::{EngineKind, Job, JobSpec, Record, shell_word};
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Record, Written};
 use filemap_model::{Digest, Profile, trace};
-use filemap_report::compare::Cell;
+use filemap_report::compare::{Cell, JobFile};
 
 use super::asked::{engines, variants};
 use super::booted::{self, Booted};
+use super::job_file;
 use super::unseen::{OfModel, named, unseen};
 use crate::args::CompareArgs;
-use crate::commands::{GivenJob, needs_said, with_seeds};
+use crate::commands::with_seeds;
 use crate::error::Error;
+use crate::given::{self, Given, workload_of};
 use crate::host::{self, Found};
 use crate::input;
-use crate::judged::{self, Judged};
+use crate::judged;
 use crate::machine_profile;
 use crate::seeds;
 use crate::variants::{self, Variant};
@@ -28,10 +32,8 @@ pub struct Comparison {
     pub profiles: Vec<Profile>,
     /// The command that compares the same again.
     pub command: String,
-    /// The job file, where it has phases.
-    pub of_phases: Option<String>,
-    /// What was said with --kernel, or in the job file.
-    kernel: Option<String>,
+    /// The job as it was given.
+    pub given: Given,
     warnings: Vec<String>,
 }
 
@@ -41,45 +43,58 @@ pub struct Compared {
     pub warnings: Vec<String>,
 }
 
-/// A job that was asked for, and its variants, whose machine profiles are inputs of the command.
-pub fn with_variants(
-    (mut asked, spec): (GivenJob, JobSpec),
-    args: &CompareArgs,
-) -> Result<((GivenJob, JobSpec), Vec<Variant>), Error> {
-    let variants = variants(&spec, &args.variants)?;
-    variants::check_one_file(&variants)?;
+/// The variants of a job that was `given`; their machine profiles are inputs of the command.
+pub fn with_variants(given: &mut Given, args: &CompareArgs) -> Result<Vec<Variant>, Error> {
+    let variants = variants(&given.written.flags(), &args.variants)?;
+    match &given.written {
+        Written::Flags(_) => variants::check_one_file(&variants)?,
+        // What flags say, variants can say otherwise.
+        Written::Tables(_) if given.is_thrash => {}
+        Written::Tables(_) => variants.iter().try_for_each(check_of_tables)?,
+    }
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
-    profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
-    Ok(((asked, spec), variants))
+    profiles.for_each(|name| given.inputs.add_profile("machine of a variant", name));
+    Ok(variants)
+}
+
+/// Refuses a variant that sets what belongs to a table of a job file.
+fn check_of_tables(variant: &Variant) -> Result<(), Error> {
+    let Some(flag) = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default())) else {
+        return Ok(());
+    };
+    let key = flag.trim_start_matches("--").replace('-', "_");
+    Err(variant.error(Error::Usage(match workload_of(&flag) {
+        Some(name) => {
+            format!("{key} is for the flags of --workload {name}; change the job file instead")
+        }
+        None => format!(
+            "{key} belongs to a file, a mapping or a phase of a program; compare two job files"
+        ),
+    })))
 }
 
 impl Comparison {
-    /// The job that was `asked` for in `variants`.
-    pub fn of(
-        (asked, mut spec): (GivenJob, JobSpec),
-        variants: Vec<Variant>,
-        args: &CompareArgs,
-    ) -> Result<Self, Error> {
-        let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-        let images =
-            if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
-        let modules =
-            if modules.is_empty() { spec.modules.take().into_iter().collect() } else { modules };
-        let images = Booted::pair(images, &modules)?;
-        spec.image = images.first().map(|image| image.path.clone());
-        spec.on = spec.on.as_deref().map(engines).transpose()?;
-        let found = host::resolve(&mut spec)?;
-        let profile = machine_profile::of(&mut spec)?;
-        let engines = spec.on.clone().unwrap_or("model".to_string());
-        let cells = cells(&spec, &engines, &variants, &images, &found)?;
+    /// The job that was `given` in `variants`.
+    pub fn of(given: Given, variants: Vec<Variant>, args: &CompareArgs) -> Result<Self, Error> {
+        let mut written = given.written.clone();
+        let images = images(&mut written, &args.job.image, &args.job.modules)?;
+        let on = match &mut written {
+            Written::Flags(spec) => &mut spec.on,
+            Written::Tables(spec) => &mut spec.on,
+        };
+        *on = on.as_deref().map(engines).transpose()?;
+        let found = given.resolve(&mut written)?;
+        let profile = given::profile(&mut written)?;
+        let cells = cells(&given, &written, &variants, &images, &found)?;
         if cells.len() < 2 {
             let message = "there is one variant only; give --variants baseline,mmap-miss";
             return Err(Error::Usage(message.to_string()));
         }
         check(&cells, args.apply)?;
-        let command = command(&asked, &spec, &variants, &images, &modules);
+        let command = command::of(&given, &written, &variants, &images);
+        let machine = written.flags().machine.clone();
         let of_cell = |cell: &Planned| match cell.job.machine.profile.as_deref() {
-            name if name == spec.machine.as_deref() => Ok(cell.found.on_device(profile)),
+            name if name == machine.as_deref() => Ok(cell.found.on_device(profile)),
             name => Ok(cell.found.on_device(machine_profile::named(name)?)),
         };
         let profiles = cells.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
@@ -89,21 +104,39 @@ impl Comparison {
             jobs,
             profiles,
             command: with_seeds(command, args.seeds),
-            of_phases: asked.file.filter(|_| !spec.phase.is_empty()),
-            kernel: asked.kernel,
+            given,
             warnings: found.warnings,
         })
     }
 
+    /// The job file that a letter shows: one that flags cannot say.
+    pub fn job_file(&self) -> Option<JobFile> {
+        let given = &self.given;
+        let path = given.name();
+        match &given.written {
+            Written::Tables(_) if given.of_recording.is_some() => {
+                Some(JobFile { path, text: Err("it is a recording".to_string()) })
+            }
+            Written::Tables(_) if given.is_thrash => Some(JobFile { path, text: Ok(given.text()) }),
+            Written::Flags(spec) if spec.phase.is_empty() => None,
+            _ => given.path.as_deref().map(job_file),
+        }
+    }
+
     /// What came out, of which `records` are the variants', and what is to be said of it.
-    pub fn compared(&self, records: Vec<Record>, args: &CompareArgs) -> Result<Compared, Error> {
-        let Comparison { names, jobs, profiles, .. } = self;
+    pub fn compared(
+        &self,
+        mut records: Vec<Record>,
+        args: &CompareArgs,
+    ) -> Result<Compared, Error> {
+        let Comparison { names, jobs, profiles, given, .. } = self;
+        records.iter_mut().for_each(|record| given.leave_lists(record));
         let mut warnings = self.warnings.clone();
         warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
         let told = names.iter().zip(jobs).map(|(name, job)| (name.as_str(), job.without_effect()));
         warnings.extend(named(&told.collect::<Vec<_>>()));
-        let judged: Vec<Judged> = jobs.iter().map(Judged::from).collect();
-        warnings.extend(judged::warnings(self.kernel.as_deref(), &judged)?);
+        let judged: Vec<&Job> = jobs.iter().collect();
+        warnings.extend(judged::warnings(given.kernel().as_deref(), &judged)?);
         let cells = names.iter().zip(jobs).zip(records);
         let cells = cells.map(|((variant, job), record)| {
             let job = Some(job.clone());
@@ -129,6 +162,26 @@ impl Comparison {
     }
 }
 
+/// The kernels that are booted: those of the flags, or the one that `written` names, which then has
+/// the first: it says what runs where no engine is named.
+fn images(
+    written: &mut Written,
+    images: &[String],
+    modules: &[String],
+) -> Result<Vec<Booted>, Error> {
+    let (image, own_modules) = match written {
+        Written::Flags(spec) => (&mut spec.image, &mut spec.modules),
+        Written::Tables(spec) => (&mut spec.image, &mut spec.modules),
+    };
+    let or_own = |given: &[String], own: &mut Option<String>| match given {
+        [] => own.take().into_iter().collect(),
+        given => given.to_vec(),
+    };
+    let images = Booted::pair(or_own(images, image), &or_own(modules, own_modules))?;
+    *image = images.first().map(|image| image.path.clone());
+    Ok(images)
+}
+
 /// A cell with its job and the profile that the model had for it.
 type Ran<'a> = ((&'a Cell, &'a Job), &'a Profile);
 
@@ -146,6 +199,10 @@ fn one_seed(cells: &[Ran]) -> Result<Vec<String>, Error> {
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
 fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
     let is_here = |job: &Job| job.engine == EngineKind::Kernel && job.image.is_none();
+    cells.iter().try_for_each(|cell| match cell.job.image {
+        Some(_) => judged::check(&cell.job),
+        None => Ok(()),
+    })?;
     let cells = cells.iter().map(|cell| (&cell.variant, &cell.job));
     let mut here = cells.filter(|(_, job)| is_here(job));
     let release = input::host_release();
@@ -177,33 +234,36 @@ struct Planned {
 }
 
 /// The jobs, and what each is called: every variant on every engine. `found` is what was found for
-/// `spec` itself. A kernel that is booted contains the series that it was built with. Beside the
+/// `written` itself. A kernel that is booted contains the series that it was built with. Beside the
 /// model, whose series are then meant, an image has the settings of the variants only.
 fn cells(
-    spec: &JobSpec,
-    engines: &str,
+    given: &Given,
+    written: &Written,
     variants: &[Variant],
     images: &[Booted],
     found: &Found,
 ) -> Result<Vec<Planned>, Error> {
     let names = booted::names(images)?;
+    let engines = written.flags().on.clone().unwrap_or(EngineKind::Model.name().to_string());
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let of_images = booted::on_kernel(variants, beside_model);
     let mut cells = Vec::new();
-    let mut add = |variant: String, (job, own): (Job, Found)| {
-        cells.push(Planned { variant, job, found: own.or(found) });
+    let mut add = |name: String, engine: &str, variant: &Variant, image| {
+        let cell = cell(given, written, engine, variant, image);
+        let (job, own) = cell.map_err(|error| variant.error(error))?;
+        cells.push(Planned { variant: name, job, found: own.or(found) });
+        Ok::<_, Error>(())
     };
     for engine in engines.split(',') {
-        let spec = JobSpec { on: Some(engine.to_string()), ..spec.clone() };
         if engine != EngineKind::Kernel.name() || images.is_empty() {
             for variant in variants {
-                add(variant.name(), cell(&spec, variant, None)?);
+                add(variant.name(), engine, variant, None)?;
             }
             continue;
         }
         for (image, name) in images.iter().zip(&names) {
             for variant in &of_images {
-                add(booted::name(name, variant), cell(&spec, variant, Some(image))?);
+                add(booted::name(name, variant), engine, variant, Some(image))?;
             }
         }
     }
@@ -213,64 +273,56 @@ fn cells(
 }
 
 /// The job of one cell, on the kernel of `image` or none, and what was found for its settings.
-fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Job, Found), Error> {
-    let mut spec = variant.applied(spec);
-    spec.image = image.map(|image| image.path.clone());
-    spec.modules = image.and_then(|image| image.modules.clone());
-    if let Some(image) = image
-        && let Some(nearest) = Kernel::nearest(&host::image_release(&image.path)?)
-        && !variant.sets("kernel")
-    {
-        spec.kernel = Some(nearest.kernel.name().to_string());
-    }
-    let on_kernel = spec.on.as_deref() == Some(EngineKind::Kernel.name());
-    if on_kernel && image.is_none() && !variant.sets("kernel") {
-        spec.kernel = Some("host".to_string());
-    }
-    let job = |mut spec: JobSpec| {
-        let found = match variant.has_settings() {
-            // A file has its size, whatever a variant says.
-            true => host::resolve(&mut spec)?,
-            false => Found::default(),
-        };
-        Ok((spec.validate(input::host_release().as_deref())?, found))
+fn cell(
+    given: &Given,
+    written: &Written,
+    engine: &str,
+    variant: &Variant,
+    image: Option<&Booted>,
+) -> Result<(Job, Found), Error> {
+    let mut written = in_variant(given, written, variant)?;
+    let (on, kernel, path, modules) = match &mut written {
+        Written::Flags(spec) => {
+            (&mut spec.on, &mut spec.kernel, &mut spec.image, &mut spec.modules)
+        }
+        Written::Tables(spec) => {
+            (&mut spec.on, &mut spec.kernel, &mut spec.image, &mut spec.modules)
+        }
     };
-    job(spec).map_err(|error| variant.error(error))
+    *on = Some(engine.to_string());
+    *path = image.map(|image| image.path.clone());
+    *modules = image.and_then(|image| image.modules.clone());
+    let of_kernel = match image {
+        Some(image) => {
+            let nearest = Kernel::nearest(&host::image_release(&image.path)?);
+            nearest.map(|nearest| nearest.kernel.name().to_string())
+        }
+        None => (engine == EngineKind::Kernel.name()).then(|| "host".to_string()),
+    };
+    if !variant.sets("kernel") {
+        *kernel = of_kernel.or(kernel.take());
+    }
+    let found = match &mut written {
+        // A file has its size, whatever a variant says.
+        Written::Flags(spec) if variant.has_settings() => host::resolve(spec)?,
+        _ => Found::default(),
+    };
+    Ok((given.validate(&written)?, found))
 }
 
-/// The command that compares the same again. What variants may change is said as it was asked for:
-/// a number of accesses that follows from the size of the file follows from that of each variant.
-fn command(
-    asked: &GivenJob,
-    spec: &JobSpec,
-    variants: &[Variant],
-    images: &[Booted],
-    modules: &[String],
-) -> String {
-    let mut shown = match (&asked.file, spec.phase.is_empty()) {
-        (Some(_), false) => asked.flags.clone(),
-        _ => spec.clone(),
+/// `written`, which came of what was `given`, in `variant`.
+fn in_variant(given: &Given, written: &Written, variant: &Variant) -> Result<Written, Error> {
+    let spec = match written {
+        Written::Flags(spec) => return Ok(Written::Flags(Box::new(variant.applied(spec)))),
+        Written::Tables(spec) => spec,
     };
-    let of_model = JobSpec { on: None, image: None, modules: None, ..spec.clone() };
-    let kernel = of_model.validate(input::host_release().as_deref());
-    if let (Ok(job), true) = (kernel, spec.phase.is_empty()) {
-        shown.kernel = Some(match asked.kernel.as_deref() {
-            // More than the rules is this machine's.
-            Some("host") => "host".to_string(),
-            _ => job.rules.kernel.name().to_string(),
-        });
+    let mut spec = match given.is_thrash {
+        // What was found for the flags holds where no variant says otherwise.
+        true => variant.applied(&spec.shared().overlay(given.flags.clone())).thrash()?,
+        false => ProgramSpec::clone(spec).overlay_advised(&variant.applied(&JobSpec::default()))?,
+    };
+    for (name, advice) in variant.advice_at() {
+        spec.advise(Some(name), &advice)?;
     }
-    // Where no flag says otherwise, the machine is the same again.
-    shown.machine = shown.machine.filter(|name| needs_said(name));
-    shown = JobSpec { on: None, with: None, image: None, modules: None, ..shown };
-    let mut words = vec!["filemap compare".to_string()];
-    let file = asked.file.as_deref().filter(|_| !spec.phase.is_empty());
-    words.extend(file.map(shell_word));
-    words.extend(shown.flags());
-    words.extend(spec.on.iter().filter(|on| *on != "model").map(|on| format!("--on {on}")));
-    let names: Vec<String> = variants.iter().map(Variant::name).collect();
-    words.push(format!("--variants {}", shell_word(&names.join(","))));
-    words.extend(images.iter().map(|image| format!("--image {}", shell_word(&image.path))));
-    words.extend(modules.iter().map(|path| format!("--modules {}", shell_word(path))));
-    words.join(" ")
+    Ok(Written::Tables(Box::new(spec)))
 }

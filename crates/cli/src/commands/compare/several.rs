@@ -1,16 +1,16 @@
 //! Several jobs, each in the same variants.
 
-use filemap_job::{Job, JobSpec, Program, Record, shell_word};
+use filemap_job::{JobSpec, Record, shell_word};
 use filemap_report::Report;
 use filemap_report::compare::{self, OfFile};
 
 use super::comparison::{Compared, Comparison, with_variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::{GivenJob, with_seeds};
+use crate::commands::with_seeds;
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::input;
+use crate::given::Given;
 use crate::output::{Inputs, Output};
 
 /// Runs the jobs of all job files of `args` in their variants and prints what changes in each.
@@ -26,46 +26,26 @@ pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
         let message = format!("{flag} shows one job; give one job file, or leave it out");
         return Err(Error::Usage(message));
     }
-    if let Some(path) = some_program(paths)? {
-        return Err(by_itself(path));
-    }
-    let jobs = paths.iter().map(|path| GivenJob::new(Some(path.clone()), args.job.clone()));
+    let jobs = paths.iter().map(|path| Given::new(Some(path.clone()), args.job.clone()));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-    if let Some(at) = jobs.iter().position(|(_, spec)| spec.is_thrash()) {
-        return Err(by_itself(&paths[at]));
-    }
     let (output, report) = reported(jobs, &args, on)?;
     output.write(&report)?;
     Ok(Outcome::Done)
 }
 
-fn by_itself(path: &str) -> Error {
-    Error::Usage(format!("{path} is a program, which is compared by itself; give it alone"))
-}
-
-/// The first of `paths` that is a program's.
-fn some_program(paths: &[String]) -> Result<Option<&String>, Error> {
-    for path in paths {
-        if input::program(path)?.is_some() {
-            return Ok(Some(path));
-        }
-    }
-    Ok(None)
-}
-
 fn reported(
-    jobs: Vec<(GivenJob, JobSpec)>,
+    jobs: Vec<Given>,
     args: &CompareArgs,
     on: &impl Engines,
 ) -> Result<(Output, Report), Error> {
     let of_file =
         |path: &str, error: Error| Error::InFile { path: path.to_string(), error: Box::new(error) };
-    let command = command(&jobs[0].0.flags, args);
+    let command = command(&jobs[0].flags, args);
     let mut inputs = Inputs::default();
     let mut asked = Vec::new();
-    for (path, job) in args.job_files.iter().zip(jobs) {
-        let (mut job, variants) = with_variants(job, args).map_err(|error| of_file(path, error))?;
-        inputs.extend(std::mem::take(&mut job.0.inputs));
+    for (path, mut job) in args.job_files.iter().zip(jobs) {
+        let variants = with_variants(&mut job, args).map_err(|error| of_file(path, error))?;
+        inputs.extend(std::mem::take(&mut job.inputs));
         asked.push((path, job, variants));
     }
     let output = args.output.open(&inputs, &[])?;
@@ -73,10 +53,8 @@ fn reported(
         Comparison::of(job, variants, args).map_err(|error| of_file(path, error))
     };
     let mut comparisons = asked.into_iter().map(comparison).collect::<Result<Vec<_>, _>>()?;
-    let programs = comparisons.iter().map(|of| of.jobs.iter().map(Job::program).collect());
-    let programs: Vec<Vec<Program>> = programs.collect();
-    let lists = programs.iter().zip(&mut comparisons);
-    let lists = lists.map(|(programs, of)| (programs.as_slice(), of.profiles.as_mut_slice()));
+    let lists = comparisons.iter_mut();
+    let lists = lists.map(|of| (of.jobs.as_slice(), of.profiles.as_mut_slice()));
     let seeds = args.seeds.unwrap_or(1);
     let ran = engine::run_lists(on, lists.collect(), seeds, args.apply)?;
     let mut compared = Vec::new();

@@ -1,25 +1,24 @@
 //! Variants that a job cannot see.
 
 use filemap_core::series::{Series, Switch};
+use filemap_job::Run;
 use filemap_model::Digest;
 
 use crate::error::Error;
 
 /// A variant that ran in the model.
-pub struct OfModel<'a, R> {
+pub struct OfModel<'a> {
     pub variant: &'a str,
     pub series: Series,
     /// What came out.
-    pub ran: &'a R,
+    pub ran: &'a [Run],
     /// The digest of its decisions.
     pub digest: Box<dyn Fn() -> Result<Digest, Error> + 'a>,
 }
 
 /// What to warn of: variants whose rules the job never told from the first one's. Every decision
 /// of the model was the same, not only what was counted.
-pub fn unseen<'a, R: PartialEq + 'a>(
-    cells: impl IntoIterator<Item = OfModel<'a, R>>,
-) -> Result<Vec<String>, Error> {
+pub fn unseen<'a>(cells: impl IntoIterator<Item = OfModel<'a>>) -> Result<Vec<String>, Error> {
     let mut cells = cells.into_iter();
     let Some(first) = cells.next() else { return Ok(Vec::new()) };
     let mut first_digest = None;

@@ -4,8 +4,8 @@ use filemap_job::{EngineKind, Job, JobSpec, shell_word};
 use filemap_kernel::journal::Journal;
 
 use super::bench::Bench;
-use crate::commands::GivenJob;
 use crate::error::Error;
+use crate::given::Given;
 use crate::{host, input, judged};
 
 /// The kernel that is compared with the model.
@@ -74,13 +74,12 @@ impl Asked {
     }
 
     /// The command that compares `job`, which came of `given`, again.
-    pub fn command(&self, given: &GivenJob, job: &Job) -> String {
+    pub fn command(&self, given: &Given, job: &Job) -> String {
         let Some((path, modules)) = &self.image else { return given.command("conform", job) };
-        if given.file.is_some() && job.phases.len() > 1 {
+        if given.path.is_some() && job.accesses().nth(1).is_some() {
             return given.command("conform", job);
         }
-        let engine = EngineKind::Model;
-        let command = given.command("conform", &Job { image: None, engine, ..job.clone() });
+        let command = given.command("conform", &without_image(job));
         let flag = |name: &str, value: &str| format!(" --{name} {}", shell_word(value));
         let modules = modules.as_deref().map(|path| flag("modules", path));
         format!("{command}{}{}", flag("image", path), modules.unwrap_or_default())
@@ -98,6 +97,16 @@ impl Asked {
         };
         spec.flags().iter().map(|word| format!(" {word}")).collect()
     }
+}
+
+/// `job` without the kernel that was booted for it.
+pub fn without_image(job: &Job) -> Job {
+    let mut job = job.clone();
+    if let Some(flags) = job.of_flags.as_mut().filter(|_| job.image.is_some()) {
+        (flags.image, flags.modules) = (None, None);
+        flags.on = Some(EngineKind::Model.to_string());
+    }
+    job
 }
 
 /// Refuses what leaves no choice.

@@ -2,7 +2,7 @@
 //! them.
 
 use filemap_core::decision::Log;
-use filemap_job::program::Program;
+use filemap_job::program::Job;
 use filemap_job::{Seen, Shown, ShownLog};
 use filemap_kernel::Error as KernelError;
 use filemap_kernel::engine::{Asked, Boot};
@@ -82,7 +82,7 @@ impl Bench {
     /// Those of the model, of what is needed for all of them, and of `each`.
     pub fn compare_all(
         &mut self,
-        programs: &[&Program],
+        programs: &[&Job],
         mut each: impl FnMut(usize, Result<Vec<Finding>, KernelError>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let mut left: Vec<usize> = (0..programs.len()).collect();
@@ -90,7 +90,7 @@ impl Bench {
         for round in 0..=REPEATS_WITHOUT_FOLIO {
             let (mut again, mut goes_on) = (Vec::new(), true);
             let (mut seen, mut disturbed) = (self.seen, 0);
-            let of_round: Vec<&Program> = left.iter().map(|number| programs[*number]).collect();
+            let of_round: Vec<&Job> = left.iter().map(|number| programs[*number]).collect();
             self.observe_each(&of_round, |at, io_bytes, observed| {
                 let number = left[at];
                 if let Ok(observed) = &observed {
@@ -138,7 +138,7 @@ impl Bench {
     ///
     /// # Errors
     /// As there, and when the program cannot be run.
-    pub fn compare(&mut self, program: &Program) -> Result<Vec<Finding>, Error> {
+    pub fn compare(&mut self, program: &Job) -> Result<Vec<Finding>, Error> {
         let mut found = None;
         self.compare_all(&[program], |_, finding| {
             found = Some(finding);
@@ -151,7 +151,7 @@ impl Bench {
     /// on, and what the kernel decided, until that returns false.
     fn observe_each(
         &mut self,
-        programs: &[&Program],
+        programs: &[&Job],
         mut each: impl FnMut(usize, u64, Result<Observed, KernelError>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let observer = match &mut self.kernel {
@@ -161,7 +161,7 @@ impl Bench {
                     let expected = expected_events(program, IO_BYTES)?;
                     Ok((*program, Asked { settled: true, expected, may_lack_switches: true }))
                 });
-                let asked: Vec<(&Program, Asked)> = asked.collect::<Result<_, Error>>()?;
+                let asked: Vec<(&Job, Asked)> = asked.collect::<Result<_, Error>>()?;
                 return boot.observe_each(&asked, |number, recording| {
                     let observed = recording.and_then(|it| it.of_program(programs[number]));
                     each(number, IO_BYTES, observed)
@@ -189,7 +189,7 @@ impl Bench {
 /// Compares what the kernel decided of `program`, whose run before had the differences `before`,
 /// with what the model does.
 fn judge(
-    program: &Program,
+    program: &Job,
     io_bytes: u64,
     observed: &Observed,
     before: &Option<Firsts>,
@@ -217,7 +217,7 @@ fn judge(
 }
 
 /// No file of `program` was compared.
-fn not_compared(program: &Program, reason: String) -> Outcome {
+fn not_compared(program: &Job, reason: String) -> Outcome {
     Outcome::Found(vec![Finding::NotCompared { reason }; program.files.len()])
 }
 

@@ -7,22 +7,19 @@ mod patterns;
 mod program;
 mod verdict;
 
-use filemap_job::program::Program;
-use filemap_job::{EngineKind, Job, JobSpec};
+use filemap_job::{EngineKind, Job, JobSpec, Written};
 use filemap_report::conform::{self, Comparison, Finding, Pattern};
 use filemap_report::setup;
 
-use asked::Asked;
+use asked::{Asked, without_image};
 use bench::Bench;
 use verdict::{check_left_out, footer, outcome};
 
-use super::GivenJob;
-use super::program::in_file;
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::error::Error;
+use crate::given::Given;
 use crate::host;
-use crate::input;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::random_jobs::shrink;
@@ -39,16 +36,16 @@ const MOST_ENDED: u32 = 3;
 /// Compares what a kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
-    if let Some(path) = &args.job_file
-        && let Some(given) = input::program(path)?
-    {
-        let path = path.clone();
-        return program::run(given, &path, args).map_err(|error| in_file(&path, error));
-    }
-    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
+    let asked = Given::new(args.job_file.clone(), args.job.clone())?;
+    let mut spec = match &asked.written {
+        Written::Flags(spec) => JobSpec::clone(spec),
+        Written::Tables(tables) => {
+            return program::run(&asked, tables, args).map_err(|error| asked.in_file(error));
+        }
+    };
     let output = args.output.open(&asked.inputs, &[])?;
     let on = Asked::take(&asked.flags, &mut spec)?;
-    let is_job = asked.file.is_some() || spec != JobSpec::default();
+    let is_job = asked.path.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
     check_seed(&asked, &args.fuzz, &spec)?;
     if args.fuzz.is_none() && is_job && on.image.is_none() {
@@ -81,7 +78,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
             (job, finding) = (smallest.0, Finding::Compared(smallest.1));
             shrunk += 1;
         }
-        patterns.push(Pattern { name: name.clone(), finding, job: text(job) });
+        patterns.push(Pattern { name: name.clone(), finding, job: without_image(&job).to_toml() });
     }
     check_left_out(&patterns)?;
     let flags = on.flags();
@@ -93,7 +90,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let footer = footer(jobs.first().map(|job| &job.rules), &on, &bench, command);
     let mut report = conform::report(&patterns, bench.compared(), footer);
     if let ([job], true, None) = (jobs.as_slice(), is_job, args.fuzz) {
-        report = report.of(setup::of_job(&job.to_spec()));
+        report = report.of(setup::of_job(job.of_flags.as_deref().expect("flags say it")));
     }
     output.write(&report)?;
     outcome(&patterns)
@@ -108,8 +105,7 @@ fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
     let progress = Progress::new(jobs.len());
     let mut findings: Vec<Option<Finding>> = vec![None; jobs.len()];
     let mut ended = 0;
-    let programs: Vec<Program> = jobs.iter().map(Job::program).collect();
-    bench.compare_all(&programs.iter().collect::<Vec<_>>(), |number, found| {
+    bench.compare_all(&jobs.iter().collect::<Vec<_>>(), |number, found| {
         findings[number] = Some(match found {
             Ok(mut of_files) => of_files.remove(0),
             // A kernel that shows nothing shows nothing of any job.
@@ -141,8 +137,8 @@ fn differing(
     // Few at once: what is sent to a booted kernel runs there, also behind the one that differs.
     for few in valid.chunks(SENT_AT_ONCE) {
         let mut differing = None;
-        let programs: Vec<Program> = few.iter().map(|(_, job)| job.program()).collect();
-        bench.compare_all(&programs.iter().collect::<Vec<_>>(), |number, found| {
+        let jobs: Vec<&Job> = few.iter().map(|(_, job)| job).collect();
+        bench.compare_all(&jobs, |number, found| {
             if let Ok(Some(Finding::Compared(found))) = found.map(|found| found.into_iter().next())
                 && found.mismatches > 0
             {
@@ -158,16 +154,10 @@ fn differing(
     Ok(None)
 }
 
-/// The text of a job file, without the kernel that was booted for it.
-fn text(job: Job) -> String {
-    let engine = if job.image.is_some() { EngineKind::Model } else { job.engine };
-    Job { image: None, engine, ..job }.to_toml()
-}
-
 /// Refuses a seed of nothing: the built-in patterns have their own.
-fn check_seed(asked: &GivenJob, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), Error> {
+fn check_seed(asked: &Given, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), Error> {
     let only_seed = JobSpec { seed: spec.seed, ..JobSpec::default() };
-    if spec.seed.is_none() || fuzz.is_some() || asked.file.is_some() || *spec != only_seed {
+    if spec.seed.is_none() || fuzz.is_some() || asked.path.is_some() || *spec != only_seed {
         return Ok(());
     }
     let message = "--seed goes with --fuzz N, or with a --workload; give one of them";

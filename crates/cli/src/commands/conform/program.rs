@@ -1,16 +1,15 @@
 //! `filemap conform` of a program: its decisions, file by file.
 
-use filemap_job::EngineKind;
 use filemap_job::program::{Fadvise, Madvise, ProgramStep};
+use filemap_job::{EngineKind, ProgramSpec, Written};
 use filemap_report::conform::{self, Pattern};
 
 use super::asked::Asked;
 use super::verdict::{footer, outcome};
 use crate::Outcome;
 use crate::args::ConformArgs;
-use crate::commands::program::{GivenProgram, not_of_programs};
 use crate::error::Error;
-use crate::input::GivenFile;
+use crate::given::{Given, not_of_tables};
 use crate::interrupt;
 
 /// Whether a step leads to decisions about what is read.
@@ -30,20 +29,20 @@ fn decides(step: &ProgramStep) -> bool {
     }
 }
 
-/// Compares what a kernel decides in the program of the job file at `path` with what the
-/// model decides.
-pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, Error> {
+/// Compares what a kernel decides in the job that was `asked` for, which has these `tables`, with
+/// what the model decides.
+pub fn run(asked: &Given, tables: &ProgramSpec, args: ConformArgs) -> Result<Outcome, Error> {
+    let path = asked.name();
     if args.fuzz.is_some() {
-        return Err(not_of_programs("--fuzz", path));
+        return Err(not_of_tables("--fuzz", &path));
     }
-    let asked = GivenProgram::new(given, path, args.job)?;
     let output = args.output.open(&asked.inputs, &[])?;
-    let on = Asked::take(&asked.flags, &mut asked.spec.shared())?;
-    let shared = on.on_kernel(&asked.spec.shared());
-    let mut spec = asked.spec.clone().overlay(&shared);
+    let on = Asked::take(&asked.flags, &mut tables.shared())?;
+    let mut spec = tables.clone().overlay(&on.on_kernel(&tables.shared()));
     spec.on = Some(EngineKind::Kernel.to_string());
-    asked.resolve(&mut spec)?;
-    let program = asked.validate_for(&spec, Some(&on.release))?;
+    let mut written = Written::Tables(Box::new(spec));
+    asked.resolve(&mut written)?;
+    let program = asked.validate_for(&written, Some(&on.release))?;
     if program.threads.len() > 1 {
         return Err(Error::CannotRun(format!(
             "{path} has {} threads, whose decisions come in another order each time; compare \
@@ -79,7 +78,7 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
     if patterns.is_empty() {
         patterns = untouched;
     }
-    let mut footer = footer(Some(&program.rules), &on, &bench, asked.command("conform"));
+    let mut footer = footer(Some(&program.rules), &on, &bench, asked.command("conform", &program));
     let said: Vec<String> = asked.of_recording.iter().flatten().cloned().collect();
     if !said.is_empty() {
         footer.scope = format!("{}; {}", said.join("; "), footer.scope);

@@ -29,11 +29,11 @@ pub fn of(job: &Job, profile: &Profile, record: &Record) -> Result<Remedies, Err
     if !seeds::is_cheap(record, settings.len() as u64 + 1) {
         return Ok(Remedies::TooLarge);
     }
-    let now = Box::new(trace(&now, profile, &mut ())?.run);
+    let now = Box::new(trace(&now, profile, &mut ())?);
     let trial = |setting: Setting| {
-        let traced = trace(&setting.job, profile, &mut ()).ok();
+        let run = trace(&setting.job, profile, &mut ()).ok();
         let Setting { label, variant: setting, .. } = setting;
-        Ok::<_, Error>(traced.map(|traced| Trial { label, setting, run: traced.run }))
+        Ok::<_, Error>(run.map(|run| Trial { label, setting, run }))
     };
     let trials = parallel::map(settings, trial)?.into_iter().flatten().collect();
     let rules = format!("Linux {}, {}", job.rules.kernel.name(), job.rules.series);
@@ -50,11 +50,12 @@ struct Setting {
 /// Every other advice, and readahead sizes around that of `job`.
 fn settings(job: &Job, profile: &Profile) -> Vec<Setting> {
     let possible = |advice: &Advice| {
-        *advice != job.mapping.advice && (*advice != Advice::HUGEPAGE || profile.huge_pages)
+        *advice != job.mappings[0].mapping.advice
+            && (*advice != Advice::HUGEPAGE || profile.huge_pages)
     };
     let advised = Advice::ALL.into_iter().filter(possible).map(|advice| {
         let mut job = job.clone();
-        job.mapping.advice = advice;
+        job.mappings[0].mapping.advice = advice;
         let name = advice.name();
         let label = format!("MADV_{}", name.to_uppercase());
         Setting { label, variant: format!("advice={name}"), job }

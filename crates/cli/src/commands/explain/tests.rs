@@ -62,7 +62,7 @@ fn random_phase(rng: &mut Rng) -> PhaseSpec {
 fn explained(job: &Job) -> Option<(Explanation, u64)> {
     let mut explainer = Explainer::new(job, Sight::Every);
     // What does not fit into memory is no job to explain.
-    let run = trace(job, &Profile::DEFAULT, &mut explainer).ok()?.run;
+    let run = trace(job, &Profile::DEFAULT, &mut explainer).ok()?;
     let pages = run.counters.data_pages_read.expect("the model counts them");
     Some((explainer.finish(), pages))
 }
@@ -114,9 +114,9 @@ fn pages_outside_the_segments_are_told_from_those_inside() {
         };
         let Ok(job) = spec.validate(None) else { continue };
         let mut explainer = Explainer::new(&job, Sight::Every);
-        let cached = trace(&job, &Profile::DEFAULT, &mut explainer).expect("it fits").run.cached;
+        let cached = trace(&job, &Profile::DEFAULT, &mut explainer).expect("it fits").cached;
         let found = explainer.finish();
-        let about = format!("{:?}", job.elf);
+        let about = format!("{:?}", job.mappings[0].segments);
         let amount = |origin| found.amounts.get(origin).pages;
         assert_eq!(Some(amount(Origin::BetweenSegments)), cached.between, "{about}");
         let outside = cached.before.zip(cached.after).map(|(before, after)| before + after);

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::rc::Rc;
 use std::time::Duration;
 
-use filemap_job::program::{Program, ProgramRun};
-use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready};
+use filemap_job::program::Job;
+use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready, Run};
 use serde_json::{Map, Value};
 
 use super::flush::LONGEST;
@@ -71,7 +71,7 @@ impl Boot {
     }
 
     /// `job`, to be run on the kernel of `named`.
-    fn entry(&self, job: &Program, named: &JobImage) -> Result<Entry, Error> {
+    fn entry(&self, job: &Job, named: &JobImage) -> Result<Entry, Error> {
         let needs = Needs::from(job);
         check(job, &needs)?;
         let mut image = machine(job, &needs, named)?;
@@ -124,12 +124,12 @@ impl Engine for Boot {
     ///
     /// # Panics
     /// When a job names no image.
-    fn prepare_all(&self, jobs: &[&Program]) -> Result<Vec<Booted>, Error> {
-        let image = |job: &Program| job.image.clone().expect("the caller has jobs with an image");
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Booted>, Error> {
+        let image = |job: &Job| job.image.clone().expect("the caller has jobs with an image");
         let entries = jobs.iter().map(|job| self.entry(job, &image(job)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         entries.iter().try_for_each(|entry| self.machines.borrow_mut().check(&entry.image))?;
-        let ready = |(job, entry): (&&Program, Entry)| {
+        let ready = |(job, entry): (&&Job, Entry)| {
             let place = Place::of(&self.machines, entry);
             Booted {
                 job: (*job).clone(),
@@ -148,7 +148,7 @@ impl Engine for Boot {
 /// A job on a kernel that is booted for it and others, and makes all runs of a seed.
 #[derive(Debug)]
 pub struct Booted {
-    job: Program,
+    job: Job,
     image: JobImage,
     boot: Boot,
     batch: usize,
@@ -179,7 +179,7 @@ impl Ready for Booted {
     }
 
     /// A turn with another seed, or another one with the job's own, is a job of its own.
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
         let planned = self.place.take_if(|_| seed == self.job.seed);
         let job = self.job.with_seed(seed);
         let place = match planned {
@@ -204,14 +204,14 @@ impl Ready for Booted {
         Ok(runs)
     }
 
-    fn ran(self, runs: Vec<ProgramRun>) -> Ran {
+    fn ran(self, runs: Vec<Run>) -> Ran {
         let environment = self.environment.unwrap_or_default();
         Ran { engine: EngineKind::Kernel, environment, runs }
     }
 }
 
 /// Refuses what the machine to be booted cannot be.
-fn check(job: &Program, needs: &Needs) -> Result<(), Error> {
+fn check(job: &Job, needs: &Needs) -> Result<(), Error> {
     if needs.machine.governor {
         return Err(Error::unavailable(
             "a governor in a booted image",
@@ -265,7 +265,7 @@ fn comfortable_bytes(needs: &Needs) -> u64 {
 }
 
 /// The machine for `job` alone.
-fn machine(job: &Program, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
+fn machine(job: &Job, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
     let directory = temporary_directory()?;
     let bytes = needs.made_bytes();
     require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))
@@ -288,7 +288,7 @@ fn machine(job: &Program, needs: &Needs, named: &JobImage) -> Result<Image, Erro
 
 /// How long `job` takes for what it reads, writes and waits for, even on a machine that is emulated
 /// beside others.
-fn slow_time(job: &Program, needs: &Needs) -> Duration {
+fn slow_time(job: &Job, needs: &Needs) -> Duration {
     let runs = job.runs;
     let read = needs.accesses.saturating_mul(needs.longest_read_bytes.max(page_size()));
     let bytes = needs.made_bytes().max(read).saturating_mul(runs);

@@ -42,7 +42,8 @@ impl Columns {
             };
             // A word is shortened where it is too long, and a list of settings has no blanks.
             let name = name(cell, cells).replace('+', " + ").replace(',', ", ");
-            format!("{number}{name}: {}", setup::kernel(&cell.record))
+            let flags = cell.record.job.flags();
+            format!("{number}{name}: {}", setup::kernel(&cell.record, flags.with.as_deref()))
         };
         cells.iter().enumerate().map(line).collect()
     }

@@ -11,11 +11,9 @@ use filemap_job::Record;
 
 use self::columns::Columns;
 use super::cell::Cell;
-use super::program::{ProgramCell, in_all};
 use super::{conditions, findings, title, worse};
 use crate::footer::Footer;
 use crate::letter::{Letter, is_plain};
-use crate::program::files_of;
 use crate::report::Part;
 use crate::setup;
 use crate::spread;
@@ -53,55 +51,11 @@ pub fn letter(
         setup_of(cells).into_iter().partition(|(label, _)| JOB.contains(&label.as_str()));
     let job = job.iter().map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
     let job = job.collect::<Vec<_>>().join("; ");
-    of(cells, (title(cells), job, settings), warnings, command, job_file)
-}
-
-/// The letter on a program in variants, as for a job of one file: what all of its files cost.
-///
-/// # Panics
-/// Without any cell.
-pub fn letter_of_program(
-    cells: &[ProgramCell],
-    warnings: &[String],
-    command: String,
-    job_file: &JobFile,
-) -> Letter {
-    let first = &cells[0];
-    let files = files_of(&first.record);
-    let threads = first.record.program.thread.iter();
-    let threads = match threads.map(|thread| thread.count.unwrap_or(1)).sum::<u64>() {
-        1 => "1 thread".to_string(),
-        threads => format!("{threads} threads"),
-    };
-    let title = format!("program of {files}: changes against {}", first.variant);
-    let job = format!("a program of {files} and {threads}, all of its files together");
-    let cells: Vec<Cell> = cells.iter().map(in_all).collect();
-    let settings = setup_of(&cells).into_iter().filter(|(label, _)| !JOB.contains(&label.as_str()));
-    of(&cells, (title, job, settings.collect()), warnings, command, Some(job_file))
-}
-
-/// The lines on what was run and where.
-fn setup_of(cells: &[Cell]) -> Vec<(String, String)> {
-    let records: Vec<Record> = cells.iter().map(|cell| cell.record.clone()).collect();
-    match setup::of_records(&records) {
-        Part::Facts(facts) => facts,
-        _ => Vec::new(),
-    }
-}
-
-/// The letter with this title, job, and settings.
-fn of(
-    cells: &[Cell],
-    (title, job, settings): (String, String, Vec<(String, String)>),
-    warnings: &[String],
-    command: String,
-    job_file: Option<&JobFile>,
-) -> Letter {
     let records: Vec<Record> = cells.iter().map(|cell| cell.record.clone()).collect();
     let columns = Columns::of(cells);
     let mut facts = vec![("Job".to_string(), job), ("Runs".to_string(), runs(&records[0]))];
     facts.extend(settings.into_iter().filter(|(label, _)| label != KERNEL));
-    let mut parts = vec![Part::Heading(title), Part::Facts(facts)];
+    let mut parts = vec![Part::Heading(title(cells)), Part::Facts(facts)];
     parts.extend([Part::Paragraph("Variants:".to_string()), Part::List(columns.legend(cells))]);
     parts.extend(tables::tables(cells, &columns));
     parts.extend(findings(cells, &worse(cells), warnings));
@@ -116,6 +70,15 @@ fn of(
     parts.push(Part::Facts(last));
     parts.extend(job_file.into_iter().flat_map(shown));
     Letter { parts, command }
+}
+
+/// The lines on what was run and where.
+fn setup_of(cells: &[Cell]) -> Vec<(String, String)> {
+    let records: Vec<Record> = cells.iter().map(|cell| cell.record.clone()).collect();
+    match setup::of_records(&records) {
+        Part::Facts(facts) => facts,
+        _ => Vec::new(),
+    }
 }
 
 /// Of how many runs the figures are.

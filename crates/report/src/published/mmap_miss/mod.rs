@@ -94,8 +94,9 @@ mod tests {
         let study = MmapMiss::new(1);
         let jobs = study.jobs();
         assert_eq!(jobs.len(), 42);
-        assert_eq!(jobs[0].phases[0].accesses, 52428, "1 % of 20 GiB");
-        assert_eq!(jobs[20].phases[0].accesses, 10485, "1 % of 4 GiB");
+        let accesses = |at: usize| jobs[at].accesses().next().unwrap().accesses;
+        assert_eq!(accesses(0), 52428, "1 % of 20 GiB");
+        assert_eq!(accesses(20), 10485, "1 % of 4 GiB");
         assert_eq!(jobs[0].machine.cache_limit.unwrap().0, 1997537, "7.62 GiB");
         assert_eq!(jobs[41].machine.cache_limit.unwrap().0, 1997537 + 26214, "0.1 GiB more");
         assert_eq!(jobs[40].machine.cache_limit.unwrap().0, 1997537 - 26214, "0.1 GiB less");

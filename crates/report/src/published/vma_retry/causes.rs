@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::figures::{Job, Variant};
+use super::figures::{Variant, VariantPair};
 use super::trial::Span;
 use crate::table::{Column, Table};
 use crate::units::time;
@@ -40,8 +40,8 @@ fn totals(variant: &Variant) -> Vec<Total> {
 }
 
 /// What 100 seconds of a thread went into, before and after.
-pub(super) fn table(job: &Job) -> Table {
-    let [before, after] = [0, 1].map(|of| totals(&job.variants[of]));
+pub(super) fn table(pair: &VariantPair) -> Table {
+    let [before, after] = [0, 1].map(|of| totals(&pair.variants[of]));
     let is_shown =
         |(before, after): &(&Total, &Total)| before.percent.max(after.percent) >= LEAST_PERCENT;
     let row = |(before, after): (&Total, &Total)| {

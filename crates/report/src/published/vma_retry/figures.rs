@@ -30,19 +30,19 @@ pub(super) struct Variant<'a> {
     pub runs: Vec<&'a TrialRun>,
 }
 
-/// Both variants.
-pub(super) struct Job<'a> {
+/// VariantPair variants.
+pub(super) struct VariantPair<'a> {
     pub variants: [Variant<'a>; 2],
 }
 
-impl<'a> Job<'a> {
+impl<'a> VariantPair<'a> {
     /// What `trials`, a pair for each seed, came to.
-    pub(super) fn new(trials: &[[Trial; 2]], known: &'a Trials) -> Job<'a> {
+    pub(super) fn new(trials: &[[Trial; 2]], known: &'a Trials) -> VariantPair<'a> {
         let variant = |of: usize| Variant {
             trial: trials[0][of].clone(),
             runs: trials.iter().map(|pair| known.of(&pair[of])).collect(),
         };
-        Job { variants: [variant(0), variant(1)] }
+        VariantPair { variants: [variant(0), variant(1)] }
     }
 
     /// The variant of a published row.
@@ -119,10 +119,10 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Every published figure, row by row.
-    pub(super) fn all(job: &Job) -> Vec<Beside> {
+    pub(super) fn all(pair: &VariantPair) -> Vec<Beside> {
         let of_row = |row: &'static RetryRow| {
-            let variant = job.variant(row);
-            let stalls = job.stalls(row);
+            let variant = pair.variant(row);
+            let stalls = pair.stalls(row);
             let figure = |what, published, model| Beside { row, what, published, model, stalls };
             let misses = Some(variant.sample(TrialRun::miss_percent));
             [

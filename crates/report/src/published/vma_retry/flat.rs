@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::PAGE_KIB;
 use super::causes;
-use super::figures::{Beside, Job, Variant, published_ratios};
+use super::figures::{Beside, Variant, VariantPair, published_ratios};
 use super::tables::Tried;
 use super::trial::{Trial, TrialRun};
 use crate::table::{Column, Table};
 
 /// The least and the most of the published ratios of throughput beside the model's.
-pub(super) fn ratio_json(job: &Job, read_ahead_kb: u64) -> Vec<Value> {
-    let ratios = job.ratios();
+pub(super) fn ratio_json(pair: &VariantPair, read_ahead_kb: u64) -> Vec<Value> {
+    let ratios = pair.ratios();
     let median = ratios.as_ref().map(|ratios| ratios.median);
     let (least, most) = published_ratios();
     let cell = |(name, published): (&str, f64)| {
@@ -95,7 +95,7 @@ fn conditions(trial: &Trial) -> Value {
 }
 
 /// Every cell as one row.
-pub(super) fn rows(beside: &[Beside], job: &Job, tried: &[Tried]) -> Table {
+pub(super) fn rows(beside: &[Beside], pair: &VariantPair, tried: &[Tried]) -> Table {
     let mut rows = Vec::new();
     for of in beside {
         let model = of.model.as_ref();
@@ -123,7 +123,7 @@ pub(super) fn rows(beside: &[Beside], job: &Job, tried: &[Tried]) -> Table {
             rows.push(row);
         }
     };
-    for variant in &job.variants {
+    for variant in &pair.variants {
         let median = |of: fn(&TrialRun) -> f64| Some(variant.sample(of).median);
         let figures = [
             ("retry_mmap_drop", median(|run| run.drops as f64)),

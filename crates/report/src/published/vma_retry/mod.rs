@@ -8,9 +8,9 @@ mod plan;
 mod tables;
 mod trial;
 
-use filemap_job::{DEFAULT_SEED, Job as RecordJob, seeds};
+use filemap_job::{DEFAULT_SEED, Job, seeds};
 
-use self::figures::{Beside, Job};
+use self::figures::{Beside, VariantPair};
 use self::plan::{Experiment, Kind};
 pub use self::plan::{Form, PUBLISHED_CPUS};
 use self::tables::Tried;
@@ -53,7 +53,7 @@ impl VmaRetry {
 }
 
 impl Study for VmaRetry {
-    fn jobs(&self) -> Vec<RecordJob> {
+    fn jobs(&self) -> Vec<Job> {
         Vec::new()
     }
 
@@ -85,18 +85,18 @@ impl Study for VmaRetry {
         let experiments = self.experiments(pages);
         let tried: Vec<Tried> =
             sweep.iter().chain(&experiments).map(|of| Tried::new(of, known)).collect();
-        let job = Job::new(&self.form.job(pages, &self.seeds), known);
-        let beside = Beside::all(&job);
+        let pair = VariantPair::new(&self.form.job(pages, &self.seeds), known);
+        let beside = Beside::all(&pair);
         let mut assumed = vec![("cpus", PUBLISHED_CPUS)];
         assumed.extend(&self.simulation.costs);
         let mut cells: Vec<_> =
             beside.iter().map(|beside| beside.json(pages * PAGE_KIB, &assumed)).collect();
-        cells.extend(flat::ratio_json(&job, pages * PAGE_KIB));
-        cells.extend(job.variants.iter().map(|variant| flat::variant_json(variant)));
+        cells.extend(flat::ratio_json(&pair, pages * PAGE_KIB));
+        cells.extend(pair.variants.iter().map(|variant| flat::variant_json(variant)));
         cells.extend(tried.iter().flat_map(flat::tried_json));
         Findings {
-            parts: self.parts(&job, &beside, &tried, pages),
-            rows: flat::rows(&beside, &job, &tried),
+            parts: self.parts(&pair, &beside, &tried, pages),
+            rows: flat::rows(&beside, &pair, &tried),
             cells,
             source: &PUBLISHED.vma_retry.source,
             failed: beside.iter().filter(|beside| beside.ok() == Some(false)).count(),
@@ -110,18 +110,24 @@ impl Study for VmaRetry {
 }
 
 impl VmaRetry {
-    fn parts(&self, job: &Job, beside: &[Beside], tried: &[Tried], pages: u64) -> Vec<Part> {
+    fn parts(
+        &self,
+        pair: &VariantPair,
+        beside: &[Beside],
+        tried: &[Tried],
+        pages: u64,
+    ) -> Vec<Part> {
         let of = |kind: Kind| of_kind(tried, kind);
         let mut parts = PUBLISHED.vma_retry.source.parts();
         let paragraph = |text: String| Part::Paragraph(text);
         parts.push(paragraph(notes::form(&self.form, self.seeds.len())));
         parts.push(paragraph(notes::inferred(&of(Kind::ReadAhead), pages)));
         parts.push(paragraph(notes::evicting(&self.form, pages, &self.simulation.costs)));
-        parts.extend(tables::rows(job).map(Part::Table));
+        parts.extend(tables::rows(pair).map(Part::Table));
         parts.push(Part::Table(tables::judged(beside)));
         parts.push(paragraph(notes::verdicts(beside)));
-        parts.push(paragraph(notes::ratio(job, &of(Kind::Cpus))));
-        parts.push(Part::Table(causes::table(job)));
+        parts.push(paragraph(notes::ratio(pair, &of(Kind::Cpus))));
+        parts.push(Part::Table(causes::table(pair)));
         parts.push(paragraph(notes::causes()));
         let sweep = of(Kind::ReadAhead);
         parts.push(Part::Table(tables::pairs(Kind::ReadAhead, &sweep, pages)));

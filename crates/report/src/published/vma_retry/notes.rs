@@ -1,7 +1,7 @@
 //! What the tables of the series say, in words.
 
 use super::PAGE_KIB;
-use super::figures::{Beside, Job, LEAST_SEEDS, published_ratios};
+use super::figures::{Beside, LEAST_SEEDS, VariantPair, published_ratios};
 use super::plan::{Form, PUBLISHED_CPUS, published_miss_percent};
 use super::tables::{Tried, span};
 use crate::published::data::PUBLISHED;
@@ -130,12 +130,12 @@ pub(super) fn verdicts(beside: &[Beside]) -> String {
 }
 
 /// What the series does to the throughput.
-pub(super) fn ratio(job: &Job, cpus: &[Tried]) -> String {
+pub(super) fn ratio(pair: &VariantPair, cpus: &[Tried]) -> String {
     let (least, most) = published_ratios();
     let published = format!(
         "With the series {least:.1} to {most:.1} times as many rounds were published as without it."
     );
-    let Some(ratios) = job.ratios() else {
+    let Some(ratios) = pair.ratios() else {
         return format!("{published} In the model no round is completed without it.");
     };
     let over_cpus: Vec<f64> = cpus.iter().filter_map(Tried::ratio).collect();

@@ -1,6 +1,6 @@
 //! The tables of the series.
 
-use super::figures::{Beside, Job, Variant};
+use super::figures::{Beside, Variant, VariantPair};
 use super::plan::{COST_PERCENTS, Experiment, Kind, SMALLER};
 use super::trial::{TrialRun, Trials};
 use crate::published::data::PUBLISHED;
@@ -35,7 +35,7 @@ impl<'a> Tried<'a> {
 }
 
 /// The published rows and the model's two, as ranges over seeds.
-pub(super) fn rows(job: &Job) -> [Table; 2] {
+pub(super) fn rows(pair: &VariantPair) -> [Table; 2] {
     let range = |sample: Option<Sample>, digits: usize| {
         sample.map_or("-".to_string(), |sample| span(&sample, digits))
     };
@@ -72,7 +72,7 @@ pub(super) fn rows(job: &Job) -> [Table; 2] {
         let counters = [drops.to_string(), a_second(drops), misses.to_string(), a_second(misses)];
         tables[1].push([row.case.clone()].into_iter().chain(counters).collect());
     }
-    for variant in &job.variants {
+    for variant in &pair.variants {
         let [figures, counters] = model(variant);
         tables[0].push(figures);
         tables[1].push(counters);

@@ -1,8 +1,8 @@
-//! The pages of the file that a job accesses.
+//! The pages of its files that a program accesses.
 
 use std::ops::Range;
 
-use crate::job::{Job, Phase};
+use super::{Job, ProgramStep};
 
 /// Most bytes that counting takes, one bit a page of the file: files up to 2 TiB of 4 KiB pages.
 const MAX_BITS_BYTES: u64 = 64 << 20;
@@ -11,34 +11,44 @@ const MAX_BITS_BYTES: u64 = 64 << 20;
 const WORD: u64 = u64::BITS as u64;
 
 impl Job {
-    /// How many pages of the file are accessed, each counted once however often that happens.
-    /// `None` where the file has too many pages to keep count of.
+    /// How many pages of its files are accessed, each counted once however often that happens.
+    /// `None` where the files have too many pages to keep count of.
     pub fn used_pages(&self) -> Option<u64> {
-        let words = self.file_pages().0.div_ceil(WORD);
-        if words * WORD / 8 > MAX_BITS_BYTES {
+        let words = (0..self.files.len()).map(|file| self.file_pages(file).0.div_ceil(WORD));
+        let words: Vec<u64> = words.collect();
+        if words.iter().sum::<u64>() * WORD / 8 > MAX_BITS_BYTES {
             return None;
         }
-        let mut used = Bits(vec![0; usize::try_from(words).ok()?]);
-        for phase in &self.phases {
-            self.add(phase, &mut used);
+        let mut used: Vec<Bits> =
+            words.into_iter().map(|words| Bits(vec![0; words as usize])).collect();
+        for step in self.steps() {
+            if let Some(file) = self.file_of(step) {
+                self.add(step, self.file_pages(file).0, &mut used[file]);
+            }
         }
-        Some(used.0.iter().map(|word| u64::from(word.count_ones())).sum())
+        let words = used.iter().flat_map(|bits| &bits.0);
+        Some(words.map(|word| u64::from(word.count_ones())).sum())
     }
 
-    fn add(&self, phase: &Phase, used: &mut Bits) {
-        let base = self.mapping.offset.0;
-        if phase.is_read() {
-            let size = self.page_size();
-            for block in self.reads(phase) {
-                let end = block.offset_bytes + block.len_bytes;
-                used.set(base + block.offset_bytes / size..base + end.div_ceil(size));
+    /// Adds what `step` accesses of its file, which has so many pages.
+    fn add(&self, step: &ProgramStep, pages: u64, used: &mut Bits) {
+        match step {
+            ProgramStep::Touch { mapping, accesses, .. } => {
+                let in_file = self.mappings[*mapping].in_file();
+                for page in self.touches(*mapping, accesses) {
+                    let place = in_file(page).0;
+                    used.set(place..(place + 1).min(pages));
+                }
             }
-            return;
-        }
-        let in_file = self.named_mapping().in_file();
-        for page in self.accesses(phase) {
-            let place = in_file(page).0;
-            used.set(place..place + 1);
+            ProgramStep::Read { offset_bytes, len_bytes, accesses, .. } => {
+                let size = self.page_size();
+                for block in self.reads(*len_bytes, accesses) {
+                    let start = offset_bytes + block.offset_bytes;
+                    let end = (start + block.len_bytes).div_ceil(size);
+                    used.set(start / size..end.min(pages));
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -95,7 +105,8 @@ mod tests {
     #[test]
     fn drawn_pages_are_counted_as_a_set_would() {
         let job = job("workload = 'random'\nfile_size = '8m'\naccesses = 900");
-        let set: BTreeSet<u64> = job.accesses(&job.phases[0]).collect();
+        let phase = job.accesses().next().unwrap();
+        let set: BTreeSet<u64> = job.touches(0, phase).collect();
         assert_eq!(job.used_pages(), Some(set.len() as u64));
     }
 

@@ -1,14 +1,19 @@
 //! The report on one record.
 
+mod by_table;
+mod phases;
+
 use filemap_core::address::mapping::SplitProt;
-use filemap_job::{EngineKind, Job, Record, Run, Spread};
+use filemap_job::{EngineKind, Job, JobSpec, Record, Run, Spread};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::explain::History;
+pub(crate) use by_table::{MAX_ROWS, of_runs};
+pub(crate) use phases::shortened;
+
+use crate::explain::{History, ProgramHistory};
 use crate::figures::{self, FIGURES};
 use crate::footer::Footer;
-use crate::phases::{self, shortened};
 use crate::report::{Part, Report, in_one_line, to_json};
 use crate::setup;
 use crate::significance;
@@ -27,20 +32,31 @@ pub(crate) struct Json<'a> {
     #[serde(flatten)]
     record: &'a Record,
     used_pages: Option<u64>,
-    /// The course of the first run, of a job of one file in the model; null of any other.
+    /// The course of the first run in the model; null of a kernel's.
     #[serde(serialize_with = "in_one_line")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<History>"))]
-    history: Option<&'a History>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Courses>"))]
+    history: Option<&'a Courses>,
     scope: &'a str,
     command: &'a str,
 }
 
-/// The report on `record`, which is of `job` if it is of one file; `command` repeats it. With
-/// `verbose`, every counter under its own name too. `history` is that of its first run.
+/// The course of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Courses {
+    /// Of a job of flags: that of its file.
+    OneFile(Box<History>),
+    /// Of a job with tables: those of its files.
+    Files(Box<ProgramHistory>),
+}
+
+/// The report on `record`, of `job` where it is at hand; `command` repeats it. With `verbose`,
+/// every counter under its own name too. `history` is that of its first run.
 pub fn report(
     record: &Record,
     job: Option<&Job>,
-    history: Option<&History>,
+    history: Option<&Courses>,
     verbose: bool,
     command: String,
 ) -> Report {
@@ -57,7 +73,15 @@ pub fn report(
         setup::of_record(record),
         Part::Table(figures_table(record, job)),
     ];
+    parts.extend(by_table::parts(record));
     parts.extend(phases::part(record));
+    let of_threads = record.job.tables().map_or(&[][..], |program| &program.thread);
+    if of_threads.iter().any(|thread| thread.count > Some(1)) {
+        let text = "Of a table that stands for several threads, phases have the time of all of \
+                    them together.";
+        parts.push(Part::Paragraph(text.to_string()));
+    }
+    parts.extend(by_table::waited(record));
     let read = Sample::of(spread::bytes_read(record, job));
     if spread::seeds(record) > 1 {
         let note = read.as_ref().and_then(|read| spread::note("The job", read));
@@ -72,7 +96,8 @@ pub fn report(
     parts.extend(reclaim_note(record).map(Part::Paragraph));
     parts.extend(foreign_note(record).map(Part::Paragraph));
     parts.extend(elapsed_note(record).map(Part::Paragraph));
-    Report { parts, rows: rows(record), footer, json }
+    let rows = if record.job.tables().is_some() { phases::rows(record) } else { rows(record) };
+    Report { parts, rows, footer, json }
 }
 
 /// The figures that matter first.
@@ -125,13 +150,22 @@ pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
 
 /// What `record` is of: `random of 1g, baseline, on the model`.
 pub(crate) fn title(record: &Record) -> String {
-    let series = record.job.with.as_deref().unwrap_or("baseline");
+    let flags = record.job.flags();
+    let series = flags.with.as_deref().unwrap_or("baseline");
     // A kernel has the patches that it was built with.
     let rules = match record.engine == EngineKind::Model.name() {
         true => format!(", {series}"),
         false => String::new(),
     };
-    format!("{}{rules}, on the {}", record.job.heading(), record.engine)
+    format!("{}{rules}, on the {}", heading(record), record.engine)
+}
+
+/// What was run: `random of 1g`, `program of 2 files`.
+pub(crate) fn heading(record: &Record) -> String {
+    match record.job.tables() {
+        None => record.job.flags().heading(),
+        Some(program) => format!("program of {}", setup::files_of(program)),
+    }
 }
 
 fn summary(record: &Record) -> Table {
@@ -182,14 +216,18 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
 
 /// What is to be said of counts where memory was short: what the model evicts follows its time.
 pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
-    let job = &record.job;
+    let job = record.job.flags();
+    let limits = [&job.ram, &job.cache_limit, &job.memory_high, &job.memory_max];
+    let is_limited = limits.into_iter().any(Option::is_some);
     let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
-    if record.engine != EngineKind::Model.name() || !evicts {
+    // Without a limit nothing is evicted but what advice drops.
+    if record.engine != EngineKind::Model.name() || !(is_limited && evicts) {
         return None;
     }
-    let executable = job.exec == Some(true)
-        || job.maps_elf()
-        || job.split_prot.as_deref() == Some(SplitProt::Exec.name());
+    let executable = match record.job.tables() {
+        None => maps_code(&job),
+        Some(program) => program.mapping.iter().any(|mapping| mapping.exec || mapping.elf),
+    };
     let advice = match job.machine.as_deref() {
         Some(name) if name != "default" => "",
         _ => ": give --machine a profile of the machine in question (filemap calibrate)",
@@ -204,6 +242,13 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
              predicted time too{advice}."
         ),
     })
+}
+
+/// Whether a job of these flags maps something executable.
+fn maps_code(job: &JobSpec) -> bool {
+    job.exec == Some(true)
+        || job.maps_elf()
+        || job.split_prot.as_deref() == Some(SplitProt::Exec.name())
 }
 
 /// What is to be said of runs of a real kernel that somebody else's eviction has disturbed.
@@ -222,7 +267,7 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
     if record.engine != EngineKind::Model.name() {
         return None;
     }
-    let profile = match record.job.machine.as_deref() {
+    let profile = match record.job.flags().machine.as_deref() {
         Some(path) => format!("machine profile '{}'", shortened(path, PATH_COLUMNS)),
         None => "the default machine profile".to_string(),
     };

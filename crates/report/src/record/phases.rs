@@ -1,7 +1,8 @@
 //! What each phase of a run did.
 
-use filemap_job::{PhaseRun, Record, Spread};
+use filemap_job::{Counters, PhaseRun, Record, Run, Spread};
 
+use super::by_table::MAX_ROWS;
 use crate::report::Part;
 use crate::table::{Column, Table};
 use crate::units::number;
@@ -19,15 +20,16 @@ const SHOWN: [(&str, &str); 5] = [
 ];
 
 /// The phases of `record` as a table, medians of several runs; nothing for a job of one phase.
-pub fn part(record: &Record) -> Option<Part> {
-    let first = record.runs.first().filter(|run| run.phases.len() > 1)?;
-    let mut columns = vec![Column::right("phase"), Column::left("workload")];
+pub(super) fn part(record: &Record) -> Option<Part> {
+    let has_phases = |run: &&Run| run.phases.len() > 1 || !run.files.is_empty();
+    let first = record.runs.first().filter(has_phases)?;
+    let mut columns = vec![Column::right("phase"), Column::left("does")];
     columns.extend(SHOWN.map(|(_, heading)| Column::right(heading)));
     columns.push(Column::right("ms"));
-    let rows = first.phases.iter().enumerate().map(|(index, phase)| {
+    let rows = first.phases.iter().take(MAX_ROWS).enumerate().map(|(index, phase)| {
         let runs = || record.runs.iter().filter_map(move |run| run.phases.get(index));
         let median = |value: fn(&PhaseRun) -> Option<u64>| Spread::of(runs().filter_map(value));
-        let mut row = vec![(index + 1).to_string(), shortened(&phase.workload, NAME_COLUMNS)];
+        let mut row = vec![(index + 1).to_string(), name(phase, first.threads.len())];
         row.extend(SHOWN.map(|(name, _)| {
             let spread = Spread::of(runs().filter_map(|run| counter(run, name)));
             spread.map_or("-".to_string(), |spread| number(spread.median))
@@ -36,8 +38,40 @@ pub fn part(record: &Record) -> Option<Part> {
         row.push(elapsed.map_or("-".to_string(), |ns| format!("{:.3}", ns.median / 1e6)));
         row
     });
-    let rows = rows.collect();
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    if first.phases.len() > MAX_ROWS {
+        let mut last = vec![String::new(); columns.len()];
+        last[1] = format!("and {} more (in JSON)", first.phases.len() - MAX_ROWS);
+        rows.push(last);
+    }
     Some(Part::Table(Table { title: String::new(), columns, rows }))
+}
+
+/// What a phase is called in a row, where there are so many threads.
+fn name(phase: &PhaseRun, threads: usize) -> String {
+    match threads {
+        0 => shortened(&phase.does, NAME_COLUMNS),
+        1 => phase.does.clone(),
+        _ => format!("{}: {}", phase.thread, phase.does),
+    }
+}
+
+/// One row for each phase of the first run, every counter under its own name.
+pub(super) fn rows(record: &Record) -> Table {
+    let row = |(index, phase): (usize, &PhaseRun)| {
+        let values = phase.counters.iter().map(|(_, value)| *value).chain([phase.elapsed_ns]);
+        let values = values.map(|value| value.map_or(String::new(), |value| value.to_string()));
+        let named = [(index + 1).to_string(), phase.thread.clone(), phase.does.clone()];
+        named.into_iter().chain(values).collect()
+    };
+    let names = ["number", "thread", "phase"].into_iter();
+    let names = names.chain(Counters::NAMES.iter().copied()).chain(["elapsed_ns"]);
+    let phases = record.runs.first().map_or(&[][..], |run| &run.phases);
+    Table {
+        title: String::new(),
+        columns: names.map(Column::left).collect(),
+        rows: phases.iter().enumerate().map(row).collect(),
+    }
 }
 
 fn counter(run: &PhaseRun, name: &str) -> Option<u64> {
@@ -56,7 +90,7 @@ pub(crate) fn shortened(name: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{Counters, JobSpec, Run};
+    use filemap_job::JobSpec;
     use serde_json::Map;
 
     use super::*;
@@ -65,9 +99,10 @@ mod tests {
         let spec = JobSpec::from_toml("workload = 'first'\naccesses = 3\nfile_size = '1m'");
         let job = spec.unwrap().validate(None).unwrap();
         let phase = |&(ns, pages): &(u64, Option<u64>)| PhaseRun {
-            workload: "/a/long/path/of/pages-accessed.txt".to_string(),
+            does: "/a/long/path/of/pages-accessed.txt".to_string(),
             elapsed_ns: Some(ns),
             counters: Counters { data_pages_read: pages, ..Counters::default() },
+            ..PhaseRun::default()
         };
         let run = |phases: &&[(u64, Option<u64>)]| Run {
             phases: phases.iter().map(phase).collect(),

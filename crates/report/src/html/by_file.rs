@@ -1,23 +1,17 @@
-//! The record of one program.
+//! What a job with tables did by file.
 
-use filemap_job::program::{FileSummary, ProgramRecord};
-use filemap_job::{EngineKind, Spread};
+use filemap_job::{FileSummary, Record, Spread};
 use maud::{Markup, html};
 
-use crate::error::Error;
 use crate::explain::{FileHistory, ProgramHistory};
-use crate::program;
+use crate::record::MAX_ROWS;
 use crate::units::number;
 
 use super::bars::{Bar, bars};
-use super::{Shown, parts, program_history, read, run, waited};
+use super::{run, waited};
 
-/// The page of the record of a program.
-pub(super) fn page(json: &str) -> Result<Shown, Error> {
-    let record: ProgramRecord = read(json)?;
-    let history = program_history(json)?;
-    let report = program::report(&record, None, String::new());
-    let (warnings, below) = run::warnings_first(report.parts.into_iter().skip(1).collect());
+/// Pages read of each file of `record`.
+pub(super) fn bars_of(record: &Record) -> Markup {
     let of_file = |file: &FileSummary| {
         let spread = file.data_pages_read?;
         let (faults, cached) = (file.major_faults, file.cached);
@@ -30,32 +24,17 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
         })
     };
     let shown: Vec<Bar> = record.summary.files.iter().filter_map(of_file).collect();
-    let (shown, rest) = shown.split_at(shown.len().min(program::MAX_ROWS));
+    let (shown, rest) = shown.split_at(shown.len().min(MAX_ROWS));
     let heads = ["file", "pages read", "major faults", "cached at the end"];
-    let body = html! {
-        (parts::all(&warnings))
+    html! {
         @if !shown.is_empty() { (bars("Pages read, by file", &heads, shown)) }
         @if !rest.is_empty() { p { "and " (rest.len()) " more, in JSON." } }
-        @match &history {
-            Some(history) => (of_history(history, record.runs.len())),
-            None if record.engine == EngineKind::Kernel.name() => p {
-                "A run on a kernel keeps no log of decisions, so that its windows are not shown. "
-                "The same program in the model has them."
-            },
-            None => {},
-        }
-        h2 { "Figures" }
-        (parts::all(&below))
-    };
-    Ok(Shown { title: program::title(&record), body })
+    }
 }
 
 /// The course of each file, and what was waited for.
-fn of_history(history: &ProgramHistory, runs: usize) -> Markup {
+pub(super) fn of_history(history: &ProgramHistory) -> Markup {
     html! {
-        @if runs > 1 {
-            p { "What follows is the course of the first of " (runs) " runs." }
-        }
         (waited::section(history))
         @for file in &history.files { (of_file(file)) }
         @if history.other_files > 0 {

@@ -1,0 +1,57 @@
+//! One table of a job file can stand for many files and threads, of which a record has the sum.
+
+use std::collections::BTreeMap;
+
+use super::counters::Counters;
+use super::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
+use crate::program::{Job, TableOf};
+
+impl Run {
+    /// The same, where the files, mappings and threads of one table of the job file are one.
+    pub(super) fn by_table(self, program: &Job) -> Run {
+        let TableOf { files, mappings, threads, .. } = &program.tables;
+        let steps = threads
+            .iter()
+            .zip(&program.threads)
+            .flat_map(|(table, thread)| (0..thread.steps.len()).map(move |step| (*table, step)));
+        let steps: Vec<(usize, usize)> = steps.collect();
+        let name = |table: usize| program.spec.thread[table].called(table);
+        Run {
+            files: together(files, self.files, |table, all: &[FileRun]| FileRun {
+                name: program.spec.file[*table].name.clone(),
+                data_pages_read: all.iter().map(|file| file.data_pages_read).sum(),
+                major_faults: all.iter().map(|file| file.major_faults).sum(),
+                evicted_pages: all.iter().map(|file| file.evicted_pages).sum(),
+                cached: all.iter().map(|file| file.cached).sum(),
+                cached_parts: all[0].cached_parts.filter(|_| all.len() == 1),
+            }),
+            mappings: together(mappings, self.mappings, |table, all: &[MappingRun]| MappingRun {
+                name: program.spec.mapping[*table].name.clone(),
+                counters: sum(all.iter().map(|mapping| &mapping.counters)),
+            }),
+            threads: together(threads, self.threads, |table, all: &[ThreadRun]| ThreadRun {
+                name: name(*table),
+                elapsed_ns: all.iter().map(|thread| thread.elapsed_ns).max().flatten(),
+                counters: sum(all.iter().map(|thread| &thread.counters)),
+            }),
+            phases: together(&steps, self.phases, |(table, _), all: &[PhaseRun]| PhaseRun {
+                thread: name(*table),
+                does: all[0].does.clone(),
+                elapsed_ns: all.iter().map(|phase| phase.elapsed_ns).sum(),
+                counters: sum(all.iter().map(|phase| &phase.counters)),
+            }),
+            ..self
+        }
+    }
+}
+
+/// What `make` makes of all of one key, in the order in which keys come first.
+fn together<K: Ord, T>(keys: &[K], all: Vec<T>, make: impl Fn(&K, &[T]) -> T) -> Vec<T> {
+    let mut by_key: BTreeMap<&K, Vec<T>> = BTreeMap::new();
+    keys.iter().zip(all).for_each(|(key, one)| by_key.entry(key).or_default().push(one));
+    by_key.iter().map(|(key, all)| make(key, all)).collect()
+}
+
+fn sum<'a>(counters: impl Iterator<Item = &'a Counters>) -> Counters {
+    counters.copied().reduce(|sum, other| sum.and(&other)).unwrap_or_default()
+}

@@ -1,0 +1,95 @@
+//! What the runs of a job say, over all of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::cached::Cached;
+use super::counters::PerCounter;
+use super::run::{FileRun, Run};
+use crate::spread::Spread;
+
+/// What runs say, over all of them; `None` = no run saw it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Summary {
+    /// Each counter.
+    #[serde(flatten)]
+    pub counters: PerCounter<Option<Spread>>,
+    /// Time for all accesses, in nanoseconds.
+    #[serde(default)]
+    pub elapsed_ns: Option<Spread>,
+    /// Pages in the page cache at the end.
+    #[serde(default)]
+    pub cached: CachedSummary,
+    /// Each file, in the order of the job file; none of a job of flags.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub files: Vec<FileSummary>,
+}
+
+/// [`Cached`] over all runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CachedSummary {
+    /// Pages that are mapped.
+    pub inside: Option<Spread>,
+    /// Pages before the first that is mapped of their file.
+    pub before: Option<Spread>,
+    /// Pages after the last.
+    pub after: Option<Spread>,
+    /// Pages between parts that are mapped.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub between: Option<Spread>,
+}
+
+/// [`FileRun`] over all runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileSummary {
+    /// Its name.
+    pub name: String,
+    /// Pages of it that were read.
+    pub data_pages_read: Option<Spread>,
+    /// Faults on it that missed the cache.
+    pub major_faults: Option<Spread>,
+    /// Pages of it that left the cache.
+    pub evicted_pages: Option<Spread>,
+    /// Pages of it that are cached at the end.
+    pub cached: Option<Spread>,
+}
+
+impl Summary {
+    /// The summary of `runs`, which are of one job.
+    pub fn of(runs: &[Run]) -> Summary {
+        let counters: Vec<_> = runs.iter().map(|run| run.counters).collect();
+        let cached = |pages: fn(&Cached) -> Option<u64>| {
+            Spread::of(runs.iter().filter_map(|run| pages(&run.cached)))
+        };
+        let files = runs.first().map_or(&[][..], |run| &run.files);
+        let file =
+            |(number, file)| FileSummary::of(file, runs.iter().map(|run| &run.files[number]));
+        Summary {
+            counters: PerCounter::summary(&counters),
+            elapsed_ns: Spread::of(runs.iter().filter_map(|run| run.elapsed_ns)),
+            cached: CachedSummary {
+                inside: cached(|cached| cached.inside),
+                before: cached(|cached| cached.before),
+                after: cached(|cached| cached.after),
+                between: cached(|cached| cached.between),
+            },
+            files: files.iter().enumerate().map(file).collect(),
+        }
+    }
+}
+
+impl FileSummary {
+    /// What `runs` say of `file`, which all of them are of.
+    fn of<'a>(file: &FileRun, runs: impl Iterator<Item = &'a FileRun> + Clone) -> FileSummary {
+        let of = |count: fn(&FileRun) -> Option<u64>| Spread::of(runs.clone().filter_map(count));
+        FileSummary {
+            name: file.name.clone(),
+            data_pages_read: of(|file| file.data_pages_read),
+            major_faults: of(|file| file.major_faults),
+            evicted_pages: of(|file| file.evicted_pages),
+            cached: of(|file| file.cached),
+        }
+    }
+}

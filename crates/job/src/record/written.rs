@@ -1,0 +1,49 @@
+//! A job as it was written.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::flags::JobSpec;
+use crate::program::{Job, ProgramSpec};
+
+/// A job as it was written; it replays the same runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Written {
+    /// Flags, or a job file of the same keys.
+    Flags(Box<JobSpec>),
+    /// A job file with tables.
+    Tables(Box<ProgramSpec>),
+}
+
+impl Written {
+    /// What flags can say of it: of a job file with tables where and how it runs, and for how long.
+    pub fn flags(&self) -> Cow<'_, JobSpec> {
+        match self {
+            Written::Flags(flags) => Cow::Borrowed(flags),
+            Written::Tables(tables) => {
+                let duration = tables.thread.iter().find_map(|thread| thread.lasts.clone());
+                Cow::Owned(JobSpec { duration, ..tables.shared() })
+            }
+        }
+    }
+
+    /// The job file with tables, where it is one.
+    pub fn tables(&self) -> Option<&ProgramSpec> {
+        match self {
+            Written::Flags(_) => None,
+            Written::Tables(tables) => Some(tables),
+        }
+    }
+}
+
+impl From<&Job> for Written {
+    fn from(program: &Job) -> Written {
+        match &program.of_flags {
+            Some(flags) => Written::Flags(flags.clone()),
+            None => Written::Tables(Box::new(program.spec.clone())),
+        }
+    }
+}
