@@ -19,7 +19,7 @@ fn the_models_phases_add_up() {
     let record = json(&format!("run {job} --json -"));
     let run = &record["runs"][0];
     let phases = run["phases"].as_array().unwrap();
-    let names: Vec<_> = phases.iter().map(|phase| phase["workload"].as_str().unwrap()).collect();
+    let names: Vec<_> = phases.iter().map(|phase| phase["does"].as_str().unwrap()).collect();
     assert_eq!(names, ["read-sequential", "random", "first"]);
     let accesses: Vec<_> = phases.iter().map(|phase| counter(phase, "accesses")).collect();
     assert_eq!(accesses, [4, 300, 5], "a quarter of 16 MiB in reads of 1 MiB");

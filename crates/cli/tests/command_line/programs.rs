@@ -72,7 +72,10 @@ fn the_program_of_a_job_runs_the_same() {
         // The counters of one mapping are those of its open file.
         counters["mmap_miss"].take();
         assert_eq!(of_program["runs"][0]["counters"], counters, "{flags}");
-        assert_eq!(of_program["runs"][0]["elapsed_ns"], of_flags["runs"][0]["elapsed_ns"], "{flags}");
+        assert_eq!(
+            of_program["runs"][0]["elapsed_ns"], of_flags["runs"][0]["elapsed_ns"],
+            "{flags}"
+        );
         // A program is what it is.
         let again = stdout(&format!("run {program} --show-job"));
         assert_eq!(again, std::fs::read_to_string(&program).unwrap(), "{flags}");
@@ -286,10 +289,7 @@ fn flags_of_the_machine_go_before_the_job_file() {
     let scratch = Scratch::new("program_flags");
     let path = scratch.file("program.toml", PROGRAM);
     let record = json(&format!("run {path} --memory-max 1g --seed 3 --runs 2 --json -"));
-    assert_eq!(
-        (&record["job"]["memory_max"], &record["job"]["seed"]),
-        (&"1g".into(), &3.into())
-    );
+    assert_eq!((&record["job"]["memory_max"], &record["job"]["seed"]), (&"1g".into(), &3.into()));
     assert_eq!(record["runs"][0]["counters"]["evicted_pages"], 0);
     assert_eq!(record["runs"].as_array().unwrap().len(), 2);
     assert_eq!(record["summary"]["files"][0]["data_pages_read"]["min"], 8192);
