@@ -5,8 +5,8 @@ mod anon_cow;
 mod at_once;
 mod clock;
 pub mod mapped;
+mod memory_budget;
 mod one_folio;
-mod room;
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use filemap_mapcount::{
 use serde_json::{Map, Value};
 
 use self::clock::{huge_pages, thread_ns};
-pub use self::room::Asked;
+pub use self::memory_budget::Asked;
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::provenance;
@@ -35,7 +35,7 @@ const WAYS: usize = CONFIGURATIONS.len();
 /// # Errors
 /// Such a job, with a remedy for who has `asked` for it.
 pub fn check(job: &FolioOps, asked: Asked) -> Result<(), Error> {
-    room::check(job, asked, cpus(), available_bytes())
+    memory_budget::check(job, asked, cpus(), available_bytes())
 }
 
 /// The record of `job`, all of whose ways to count take turns.
@@ -105,7 +105,7 @@ impl<C: Mapcount> Way for folio_ops::FolioOps<C> {
 
 /// All ways to count, in the same memory, in the order of [`CONFIGURATIONS`].
 fn ways(job: &FolioOps, order: Order) -> Result<[Box<dyn Way>; WAYS], Error> {
-    let pages = room::pages(job)?;
+    let pages = memory_budget::pages(job)?;
     let contents = contents(pages, order, PLACEMENT, &mut huge_pages)?;
     Ok([
         way::<PageMapcount>(&contents, pages, order)?,

@@ -2,8 +2,8 @@
 
 mod advise;
 mod args;
+mod argv;
 mod commands;
-mod decided;
 mod engine;
 mod error;
 pub mod examples;
@@ -15,7 +15,7 @@ mod host;
 mod input;
 mod interrupt;
 mod job_flags;
-mod judged;
+mod kernel_match;
 mod log;
 mod machine_profile;
 mod memory;
@@ -29,8 +29,8 @@ mod recording;
 mod search;
 mod seeds;
 mod signal_set;
+mod traced_job;
 mod variants;
-mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
         interrupt::exit_on_signals();
     }
     output::fail_at_size_limit();
-    let words = words::joined(std::env::args_os());
+    let words = argv::joined(std::env::args_os());
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -88,7 +88,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => {
             let not_text = Some(&words).filter(|_| error.kind() == ErrorKind::InvalidUtf8);
-            let not_text = not_text.and_then(|words| words::not_text(words));
+            let not_text = not_text.and_then(|words| argv::not_text(words));
             return fail(&not_text.map_or_else(|| Error::from_clap(&error), Error::Usage));
         }
     };

@@ -34,12 +34,12 @@ mod replay;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod seed;
-mod seen;
-pub mod shown;
 pub mod size;
 mod skewed;
 mod spec;
 mod spread;
+mod trace_kinds;
+pub mod trace_view;
 mod validate;
 mod value;
 pub mod waits;
@@ -62,10 +62,10 @@ pub use record::{
     Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun,
     Record, Run, Summary, ThreadRun, Written,
 };
-pub use seen::{Seen, ShownKind};
-pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spread::Spread;
+pub use trace_kinds::{Seen, ShownKind};
+pub use trace_view::{Shown, ShownByFile, ShownLog};
 pub use value::{Kind, shell_word};
 pub use waits::Wait;
 pub use workload::Workload;

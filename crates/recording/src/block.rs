@@ -9,7 +9,7 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use crate::columns::{self, Coding, Columns, Head, Touch};
 use crate::error::Problem;
 use crate::event::{Event, What};
-use crate::other;
+use crate::events;
 use crate::wait;
 use crate::wire::{Bytes, put_number};
 
@@ -65,7 +65,7 @@ impl Block {
         put_number(&mut self.others, (self.touches.len() - self.before_last) as u64);
         put_number(&mut self.others, u64::from(event.thread));
         self.others.push(wait);
-        other::put(&mut self.others, &event.what);
+        events::put(&mut self.others, &event.what);
         self.other_count += 1;
         self.before_last = self.touches.len();
     }
@@ -143,7 +143,7 @@ fn take_others(bytes: &[u8], touches: usize, count: usize) -> Result<Vec<(usize,
         let wait = bytes.byte()?;
         let unknown = || Problem::malformed(format!("a wait is written as {wait}"));
         let wait_ns = wait::of_byte(wait).ok_or_else(unknown)?;
-        others.push((before, Event { thread, wait_ns, what: other::take(&mut bytes)? }));
+        others.push((before, Event { thread, wait_ns, what: events::take(&mut bytes)? }));
     }
     match bytes.is_empty() {
         true => Ok(others),

@@ -7,7 +7,7 @@ use crate::error::{Error, Problem};
 use crate::event::{Event, What};
 use crate::frame::{self, Kind, MAGIC};
 use crate::header::{self, Header, VERSION};
-use crate::known::Known;
+use crate::references::Known;
 use crate::wait::Rest;
 use crate::wire::put_number;
 

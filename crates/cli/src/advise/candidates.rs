@@ -5,7 +5,7 @@ use filemap_job::program::{Job, ProgramStep};
 use filemap_report::advise::{Change, Outcome, Target};
 
 use super::apply::{is_file_advice, is_read_advice};
-use super::used::Used;
+use super::touched_pages::Used;
 
 /// Files of which less than this share of all pages are read are left as they are.
 const LEAST_SHARE: f64 = 0.01;
@@ -155,7 +155,7 @@ fn file_advice(program: &Job, file: usize) -> Vec<Change> {
 mod tests {
     use filemap_job::ProgramSpec;
 
-    use super::super::used;
+    use super::super::touched_pages;
     use super::*;
 
     fn labels(phases: &str, advice: &str) -> Vec<String> {
@@ -165,7 +165,7 @@ mod tests {
         );
         let program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
         let now = Outcome { pages: vec![9], major_faults: 9, ns: [1.0; 3] };
-        all(&program, &used::of(&program), &now).iter().map(Change::label).collect()
+        all(&program, &touched_pages::of(&program), &now).iter().map(Change::label).collect()
     }
 
     const ELSEWHERE: [&str; 10] = [

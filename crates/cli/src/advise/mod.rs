@@ -8,8 +8,8 @@ mod order;
 mod rule;
 mod rules;
 mod selected;
+mod touched_pages;
 mod trials;
-mod used;
 mod writes;
 
 pub use self::trials::study;

@@ -9,7 +9,7 @@ use filemap_report::advise::{
     answer,
 };
 
-use super::{apply, candidates, used};
+use super::{apply, candidates, touched_pages};
 use crate::error::Error;
 use crate::parallel;
 use crate::progress::Progress;
@@ -35,7 +35,7 @@ pub fn study(
     contents: &[Contents],
 ) -> Result<(Study, Run), Error> {
     let run = trace(program, profile, &mut ())?;
-    let used = used::of(program);
+    let used = touched_pages::of(program);
     let now = outcomes(std::slice::from_ref(program), profile, &LATENCIES)?;
     let now = now.into_iter().flatten().next().expect("it has run before");
     let alone = candidates::all(program, &used, &now).into_iter().map(|change| vec![change]);

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::given::{self, Given};
 use crate::govern;
 use crate::input;
-use crate::judged;
+use crate::kernel_match;
 use crate::output::Inputs;
 use crate::provenance;
 use crate::recording;
@@ -79,7 +79,7 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     study.name = path.to_string();
     study.program = if is_recording { command(path)? } else { None };
     study.warnings = found.warnings;
-    study.warnings.extend(judged::warnings(given.kernel().as_deref(), &[&program])?);
+    study.warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&program])?);
     if let Some(again) = &again {
         study.warnings.extend(other_machine(&given.flags));
         let runs = runs.unwrap_or(check::RUNS);

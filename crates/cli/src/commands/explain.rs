@@ -18,15 +18,15 @@ use serde_json::{Map, json};
 use super::with_seeds;
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::decided;
 use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::given::{self, Given, not_of_tables};
 use crate::host;
 use crate::input;
-use crate::judged;
+use crate::kernel_match;
 use crate::provenance;
 use crate::seeds::{self, Cell};
+use crate::traced_job;
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
@@ -52,10 +52,10 @@ fn explained(given: &Given, args: &ExplainArgs) -> Result<Outcome, Error> {
     let profile = found.on_device(given::profile(&mut written)?);
     let job = given.validate(&written)?;
     check(&job)?;
-    judged::check(&job)?;
+    kernel_match::check(&job)?;
     let mut warnings = found.warnings;
     warnings.extend(job.without_effect());
-    warnings.extend(judged::warnings(given.kernel().as_deref(), &[&job])?);
+    warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&job])?);
     let command = with_seeds(given.command("explain", &job), args.seeds);
     if has_tables {
         let (explanation, mut record) = by_file(&job, &profile)?;
@@ -137,7 +137,7 @@ fn ran(job: &Job, profile: &Profile, seeds: u64) -> Result<Record, Error> {
 }
 
 fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
-    let observed = decided::observe(job)?;
+    let observed = traced_job::observe(job)?;
     let mut explainer = Explainer::new(job, sight(observed.seen));
     for decision in &observed.decisions {
         explainer.record(*decision);

@@ -9,14 +9,14 @@ use filemap_report::record::{self, Courses};
 use super::{show_job, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
-use crate::decided;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::{self, Given};
-use crate::judged;
+use crate::kernel_match;
 use crate::log::LineLog;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
+use crate::traced_job;
 
 /// Runs one job on `engines` and prints its record.
 pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
@@ -43,7 +43,7 @@ fn reported(
     let found = given.resolve(&mut written)?;
     let mut profile = found.on_device(given::profile(&mut written)?);
     let job = given.validate(&written)?;
-    judged::check(&job)?;
+    kernel_match::check(&job)?;
     if args.log.is_some() {
         check_log(&job, args.seeds)?;
     }
@@ -56,7 +56,7 @@ fn reported(
                 log.finish()?;
             }
             // A run of its own: a trace takes time.
-            EngineKind::Kernel => log.write_observed(&decided::observe(&job)?)?,
+            EngineKind::Kernel => log.write_observed(&traced_job::observe(&job)?)?,
         }
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
@@ -65,7 +65,7 @@ fn reported(
     given.leave_lists(&mut record);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(given.kernel().as_deref(), &[&job])?);
+    record.warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&job])?);
     if args.seeds.is_none() {
         let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };
         let warnings = seeds::warnings(&[cell])?;

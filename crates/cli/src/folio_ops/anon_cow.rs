@@ -15,7 +15,7 @@ use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, P
 
 use super::at_once::at_once;
 use super::clock::{huge_pages, thread_ns};
-use super::{Repeat, order_of, room, take_turns};
+use super::{Repeat, memory_budget, order_of, take_turns};
 use crate::error::Error;
 
 /// What the children of one way to count did.
@@ -48,7 +48,7 @@ impl Setup {
         (folio_bytes, operation): (u64, Operation),
         children: usize,
     ) -> Result<Setup, Error> {
-        let all = room::pages(job)?;
+        let all = memory_budget::pages(job)?;
         let (pages, needed) = (parent_pages(all, children), memory_pages(all, children));
         Ok(Setup {
             contents: Arc::new(Contents::new(needed, &mut huge_pages)?),

@@ -23,7 +23,7 @@ mod spec;
 mod step;
 mod there;
 mod threads;
-mod used;
+mod touched_pages;
 mod validate;
 
 pub use self::access::Access;

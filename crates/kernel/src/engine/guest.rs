@@ -9,8 +9,8 @@ use filemap_job::{Engine, Machine, Ran};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value};
 
+use super::guest_protocol::{Message, answer, answer_observed, received, refused};
 use super::observed::{self, Asked};
-use super::sent::{Message, answer, answer_observed, received, refused};
 use super::switches::{self, Switched};
 use super::{Kernel, environment, settings};
 use crate::image::guest::{self, Log};

@@ -1,11 +1,11 @@
 //! What all tasks share: the clock, the devices and the memory.
 
 mod arriving;
+mod memory_budget;
 mod owing;
 mod pins;
 mod reading;
 mod reclaiming;
-mod room;
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::decision::Log;

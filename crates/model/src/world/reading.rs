@@ -12,8 +12,8 @@ use filemap_core::readahead::Window;
 use filemap_core::readahead::layout::Layout;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
+use super::memory_budget::Room;
 use super::pins::Why;
-use super::room::Room;
 use super::{HOLES, Timing, World};
 use crate::Error;
 use crate::device::{self, Device};

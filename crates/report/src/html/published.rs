@@ -1,6 +1,6 @@
 //! The record of published tables beside the model's.
 
-mod beside;
+mod published_vs_model;
 
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -158,7 +158,7 @@ fn of_series(cells: &[&Cell]) -> Markup {
     let others: Vec<&Cell> = cells.iter().copied().filter(|cell| !cell.is_beside()).collect();
     html! {
         @for (title, cells) in &tables {
-            (beside::beside(title, cells))
+            (published_vs_model::beside(title, cells))
             @if let Some(spread) = spread::picture(&several_outcomes(cells), "seed") { (spread) }
         }
         @if !others.is_empty() {

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::given::{self, Given, workload_of};
 use crate::host::{self, Found};
 use crate::input;
-use crate::judged;
+use crate::kernel_match;
 use crate::machine_profile;
 use crate::seeds;
 use crate::variants::{self, Variant};
@@ -136,7 +136,7 @@ impl Comparison {
         let told = names.iter().zip(jobs).map(|(name, job)| (name.as_str(), job.without_effect()));
         warnings.extend(named(&told.collect::<Vec<_>>()));
         let judged: Vec<&Job> = jobs.iter().collect();
-        warnings.extend(judged::warnings(given.kernel().as_deref(), &judged)?);
+        warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);
         let cells = names.iter().zip(jobs).zip(records);
         let cells = cells.map(|((variant, job), record)| {
             let job = Some(job.clone());
@@ -200,7 +200,7 @@ fn one_seed(cells: &[Ran]) -> Result<Vec<String>, Error> {
 fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
     let is_here = |job: &Job| job.engine == EngineKind::Kernel && job.image.is_none();
     cells.iter().try_for_each(|cell| match cell.job.image {
-        Some(_) => judged::check(&cell.job),
+        Some(_) => kernel_match::check(&cell.job),
         None => Ok(()),
     })?;
     let cells = cells.iter().map(|cell| (&cell.variant, &cell.job));

@@ -6,7 +6,7 @@ use filemap_kernel::journal::Journal;
 use super::bench::Bench;
 use crate::error::Error;
 use crate::given::Given;
-use crate::{host, input, judged};
+use crate::{host, input, kernel_match};
 
 /// The kernel that is compared with the model.
 pub struct Asked {
@@ -38,7 +38,7 @@ impl Asked {
         let (rules, with) = (spec.kernel.take(), spec.with.take());
         let is_of_host = image.is_some() && rules.as_deref() == Some("host");
         let rules = rules.filter(|_| !is_of_host);
-        judged::check_conform(rules.as_deref(), &release, image.is_some())?;
+        kernel_match::check_conform(rules.as_deref(), &release, image.is_some())?;
         Ok(Asked { release, image, rules, with })
     }
 

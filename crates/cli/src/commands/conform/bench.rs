@@ -11,9 +11,9 @@ use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
 use filemap_report::conform::{self, Comparison, Difference, Finding};
 
-use crate::decided::{decided, expected_events, shown};
 use crate::error::Error;
 use crate::progress;
+use crate::traced_job::{decided, expected_events, shown};
 
 /// How often a job is run again where the kernel found no memory for a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;

@@ -12,9 +12,9 @@ use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready,
 use serde_json::{Map, Value};
 
 use super::flush::LONGEST;
+use super::guest_protocol::{self, Message, Returned, opened};
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
-use super::sent::{self, Message, Returned, opened};
 use super::{refusals, temporary_directory};
 use crate::contents::Contents;
 use crate::image::{self, Accelerator, Image, QUIET_LIMIT, Task};
@@ -90,7 +90,7 @@ impl Boot {
         image.ram_bytes = image.ram_bytes.saturating_add(of_observing("ram_bytes"));
         let series = job.rules.series;
         let message = Message {
-            job: sent::job(job),
+            job: guest_protocol::job(job),
             named: named.switches.union(series),
             on: series,
             read_ahead_kb: needs.machine.read_ahead.bytes(page_size()) >> 10,
@@ -107,7 +107,7 @@ impl Boot {
                 quiet_limit: QUIET_LIMIT.saturating_add(slow / SLOW_FACTOR),
                 time_limit: SLOW_JOB.saturating_add(slow),
             },
-            name: sent::words(job),
+            name: guest_protocol::words(job),
         })
     }
 }
@@ -196,7 +196,7 @@ impl Ready for Booted {
         describe(&mut returned.environment, &arrived, job.files.len());
         if arrived.accelerator == Accelerator::Tcg {
             // What an emulator takes says nothing of any machine.
-            returned.runs.iter_mut().for_each(sent::forget_times);
+            returned.runs.iter_mut().for_each(guest_protocol::forget_times);
         }
         self.log = arrived.answer.log.take();
         let Returned { environment, runs } = returned;
@@ -220,7 +220,7 @@ fn check(job: &Job, needs: &Needs) -> Result<(), Error> {
     }
     refusals::check_architecture(&needs.machine)?;
     refusals::check_accesses(needs)?;
-    refusals::check_cpus(needs, sent::most_cpus(job))?;
+    refusals::check_cpus(needs, guest_protocol::most_cpus(job))?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));
@@ -274,8 +274,8 @@ fn machine(job: &Job, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
     let mut image = Image::new(&named.path)?;
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
-    image.cpus = u32::try_from(sent::cpus(job)).unwrap_or(u32::MAX);
-    image.takes_turns = sent::takes_turns(job);
+    image.cpus = u32::try_from(guest_protocol::cpus(job)).unwrap_or(u32::MAX);
+    image.takes_turns = guest_protocol::takes_turns(job);
     image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match needs.machine.fs {
         Filesystem::Xfs => image::Filesystem::Xfs,
@@ -294,7 +294,7 @@ fn slow_time(job: &Job, needs: &Needs) -> Duration {
     let bytes = needs.made_bytes().max(read).saturating_mul(runs);
     let seconds = needs.made_bytes().saturating_add(bytes) / SLOW_BYTES_A_SECOND;
     let accesses = needs.accesses.saturating_mul(runs);
-    let at_least = Duration::from_nanos(sent::program_ns(job).saturating_mul(runs));
+    let at_least = Duration::from_nanos(guest_protocol::program_ns(job).saturating_mul(runs));
     let flushes = match MemoryLimits::of(&needs.machine).is_some() {
         true => LONGEST * u32::try_from(runs).unwrap_or(u32::MAX),
         false => Duration::ZERO,

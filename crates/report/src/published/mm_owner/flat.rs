@@ -3,8 +3,8 @@
 use filemap_job::FolioOpsRecord;
 use serde_json::{Value, json};
 
-use super::beside::Beside;
 use super::counting::Counting;
+use super::published_vs_model::Beside;
 use crate::table::{Column, Table};
 
 const NAMES: [&str; 10] = [

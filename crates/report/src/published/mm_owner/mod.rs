@@ -1,18 +1,18 @@
 //! The series "MM owner tracking for large folios": operations over anonymous memory, in real time.
 
-mod beside;
 mod counting;
 mod flat;
 mod notes;
 mod plan;
+mod published_vs_model;
 mod tables;
 
 use filemap_job::folio_ops::Operation;
 use filemap_job::{FolioOps, FolioOpsRecord, Job};
 
-use self::beside::{Beside, What};
 pub use self::counting::{Atomics, Counting, FalselyShared};
 pub use self::plan::Form;
+use self::published_vs_model::{Beside, What};
 use super::data::PUBLISHED;
 use super::{Findings, Ran, Study};
 use crate::folio_ops::{self, Compared};

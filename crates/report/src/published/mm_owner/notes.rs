@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use filemap_job::FolioOps;
 
-use super::beside::{Beside, fault_ns};
 use super::plan::Form;
+use super::published_vs_model::{Beside, fault_ns};
 use crate::folio_ops::{Compared, Figure};
 use crate::stats::MAD;
 use crate::units::bytes;

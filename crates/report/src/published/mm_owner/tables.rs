@@ -4,7 +4,7 @@ use filemap_job::folio_ops::{
     MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PLAIN_COUNTS, PRECISE_OWNERS,
 };
 
-use super::beside::{Beside, What, extra_locked};
+use super::published_vs_model::{Beside, What, extra_locked};
 use crate::folio_ops::{Compared, OF_A_FOLIO};
 use crate::report::Part;
 use crate::table::{Column, Table};

@@ -4,7 +4,7 @@ use filemap_core::units::PageCount;
 use filemap_job::{Job, JobSpec, Record, SizeText};
 use serde_json::{Value, json};
 
-use super::beside::{BESIDE, Beside};
+use super::published_vs_model::{BESIDE, Beside};
 use crate::published::data::{Case, Row};
 use crate::stats::{Sample, percent};
 

@@ -1,9 +1,9 @@
 //! The mmap-miss series: two file sizes, five workloads, four variants.
 
-mod beside;
 mod cell;
 mod layout;
 mod notes;
+mod published_vs_model;
 
 use filemap_job::{DEFAULT_SEED, Job, seeds};
 

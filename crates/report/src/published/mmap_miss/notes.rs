@@ -2,8 +2,8 @@
 
 use filemap_job::job::{CACHE_PARTS, RAM_PARTS};
 
-use super::beside::{BESIDE, Beside};
 use super::cell::{CAPACITY_STEP_GIB, Measured, gib_text};
+use super::published_vs_model::{BESIDE, Beside};
 use crate::spread::outcomes;
 
 /// What the columns are.

@@ -1,6 +1,6 @@
 //! Which lines of a log a kernel's tracepoints show: kernels differ in the ones that they have.
 
-use crate::shown::Shown;
+use crate::trace_view::Shown;
 
 /// A kind of line, and the tracepoint that shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

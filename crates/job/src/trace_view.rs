@@ -10,7 +10,7 @@ use std::fmt;
 use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-use crate::seen::{Seen, ShownKind};
+use crate::trace_kinds::{Seen, ShownKind};
 
 /// A line of a log as tracepoints show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
