@@ -5,13 +5,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
-use filemap_job::{Elf, JobSpec, ProgramSpec, format_size};
+use filemap_job::{Elf, JobSpec, format_size};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, reason};
-use crate::recording;
 
 /// Longest job file, in bytes: a program of 10,000 files with 100 listed pages each takes 10 MiB.
 /// Reading 7 MiB of one took 290 MiB of memory.
@@ -24,41 +23,6 @@ const MAX_ACCESSES_BYTES: u64 = 1 << 28;
 pub fn job_file(path: &str) -> Result<JobSpec, Error> {
     let text = read("job file", path, MAX_JOB_BYTES)?;
     JobSpec::from_toml(&text)
-        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
-}
-
-/// A job file with tables that a command is given.
-pub struct GivenFile {
-    /// The job.
-    pub spec: ProgramSpec,
-    /// What it says otherwise than the recording that it comes of, a sentence each; `None` where it
-    /// comes of a job file.
-    pub of_recording: Option<Vec<String>>,
-}
-
-/// The job file with tables at `path`, or the job of the recording there; `None` where that is a
-/// job of one file, or cannot be read twice.
-///
-/// # Errors
-/// A file that is empty, or what is wrong with it.
-pub fn tables(path: &str) -> Result<Option<GivenFile>, Error> {
-    let data = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
-    let Some(data) = data else { return Ok(None) };
-    if data.len() == 0 {
-        let (what, reason) = ("job file or recording", "it is empty".to_string());
-        return Err(Error::Read { what, path: path.to_string(), reason });
-    }
-    if recording::is_meant(path) {
-        let job = recording::job(path)?;
-        let said = job.approximations.iter().map(ToString::to_string).collect();
-        return Ok(Some(GivenFile { spec: job.program, of_recording: Some(said) }));
-    }
-    let text = read("job file", path, MAX_JOB_BYTES)?;
-    if !ProgramSpec::is_meant(&text) {
-        return Ok(None);
-    }
-    let spec = ProgramSpec::from_toml(&text);
-    spec.map(|spec| Some(GivenFile { spec, of_recording: None }))
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 

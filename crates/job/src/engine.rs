@@ -1,10 +1,7 @@
 //! What runs jobs.
 
-use serde_json::{Map, Value};
-
-use crate::job::EngineKind;
 use crate::program::Job;
-use crate::record::Run;
+use crate::record::{Ran, Run};
 
 /// Makes jobs ready to run: the model, the running kernel, or one that is booted.
 pub trait Engine {
@@ -72,15 +69,4 @@ pub trait Ready {
 
     /// What came of it, where `runs` are those of all turns.
     fn ran(self, runs: Vec<Run>) -> Ran;
-}
-
-/// What came of the runs of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
-    /// What ran it.
-    pub engine: EngineKind,
-    /// Where and how.
-    pub environment: Map<String, Value>,
-    /// All of them, in order.
-    pub runs: Vec<Run>,
 }

@@ -44,10 +44,11 @@ mod validate;
 mod value;
 pub mod waits;
 pub mod workload;
+mod xorshift;
 
-pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds, xorshift64};
+pub use accesses::{Accesses, Read, Reads, parse_accesses};
 pub use elf::{Elf, Segment};
-pub use engine::{Engine, Ran, Ready};
+pub use engine::{Engine, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
@@ -59,7 +60,7 @@ pub use job::{
 pub use phase_spec::PhaseSpec;
 pub use program::{Job, ProgramSpec};
 pub use record::{
-    Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun,
+    Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun, Ran,
     Record, Run, Summary, ThreadRun, Written,
 };
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
@@ -69,3 +70,4 @@ pub use trace_view::{Shown, ShownByFile, ShownLog};
 pub use value::{Kind, shell_word};
 pub use waits::Wait;
 pub use workload::Workload;
+pub use xorshift::{DEFAULT_SEED, seeds, xorshift64};

@@ -5,7 +5,6 @@ use filemap_core::address::vma::Advice;
 use filemap_core::rules::Family;
 use filemap_core::units::PageCount;
 
-use crate::accesses::DEFAULT_SEED;
 use crate::flags::JobSpec;
 use crate::job::{EngineKind, Filesystem, Pattern, Phase};
 use crate::one_file::OneFile;
@@ -15,6 +14,7 @@ use crate::program::Job;
 use crate::size::SizeText;
 use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
 use crate::workload::{EXEC, Workload};
+use crate::xorshift::DEFAULT_SEED;
 
 impl OneFile {
     /// The job as written, with everything said that decides what it does, defaults included:

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use rand_core::TryRng;
 use rand_distr::{Distribution, Zipf};
 
-use crate::accesses::xorshift64;
+use crate::xorshift::xorshift64;
 
 /// Draws pages of a mapping by their rank.
 ///
@@ -109,7 +109,7 @@ mod tests {
     use std::collections::{BTreeSet, HashMap};
 
     use super::*;
-    use crate::accesses::DEFAULT_SEED;
+    use crate::xorshift::DEFAULT_SEED;
 
     #[test]
     fn each_rank_is_a_page() {

@@ -7,7 +7,6 @@ use filemap_core::series::{Series, Switch, UnknownSeries};
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
-use crate::accesses::DEFAULT_SEED;
 use crate::advice;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS};
 use crate::elf::Elf;
@@ -19,6 +18,7 @@ use crate::phases::Extent;
 use crate::program::Job;
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
+use crate::xorshift::DEFAULT_SEED;
 
 /// Readahead size in KiB where none is given.
 pub(crate) const DEFAULT_READ_AHEAD_KB: u64 = 128;

@@ -6,8 +6,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::folio_ops::FOLIO_OPS;
-use crate::program::THRASH;
 use crate::size::{parse_count, shorten};
 
 /// An access pattern over the pages of a mapping.
@@ -46,6 +44,12 @@ pub enum Workload {
     /// Calls stubs in pages drawn by xorshift64.
     ExecRandom,
 }
+
+/// The name of the workload.
+pub const THRASH: &str = "thrash";
+
+/// The name of the command. It is no workload.
+pub const FOLIO_OPS: &str = "folio-ops";
 
 /// The name of two phases in one: [`Workload::ExecCold`], then [`Workload::ExecRandom`].
 pub(crate) const EXEC: &str = "exec";

@@ -25,7 +25,7 @@ pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     let path = args.recording.clone();
     input::regular("recording", &path)?;
-    let file = input::tables(&path)?.ok_or_else(|| {
+    let file = given::tables(&path)?.ok_or_else(|| {
         Error::Usage(format!(
             "'{path}' is a job of one file, for which filemap explain tries settings; give a \
              recording of filemap record, or a job file of a program"

@@ -1,5 +1,6 @@
 //! A job as a command was given it: a job file or a recording, with flags on top.
 
+mod file;
 mod foreign;
 mod repeated;
 
@@ -7,12 +8,13 @@ use filemap_job::program::THRASH;
 use filemap_job::{Job, JobSpec, ProgramSpec, Record, Workload, Written};
 use filemap_model::Profile;
 
+pub use file::{GivenFile, tables};
 pub use foreign::{not_of_tables, workload_of};
 pub use repeated::needs_said;
 
 use crate::error::Error;
 use crate::host::{self, Found};
-use crate::input::{self, GivenFile};
+use crate::input;
 use crate::job_flags::JobFlags;
 use crate::machine_profile;
 use crate::output::Inputs;
@@ -40,7 +42,7 @@ impl Given {
     /// A file that cannot be read; a flag that no job file with tables takes.
     pub fn new(path: Option<String>, flags: JobFlags) -> Result<Given, Error> {
         if let Some(path) = &path
-            && let Some(file) = input::tables(path)?
+            && let Some(file) = tables(path)?
         {
             return Given::of_tables(path, file, flags);
         }

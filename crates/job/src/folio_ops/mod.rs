@@ -9,13 +9,11 @@ mod record;
 mod spec;
 
 use crate::job::EngineKind;
+pub use crate::workload::FOLIO_OPS;
 
 pub use operation::Operation;
 pub use record::{Contended, FolioCell, FolioOpsRecord, FolioOpsRun};
 pub use spec::FolioOpsSpec;
-
-/// The name of the command. It is no workload.
-pub const FOLIO_OPS: &str = "folio-ops";
 
 /// Counts of pages and no owners: what the others are compared with.
 pub const PAGE_MAPCOUNT: &str = "page-mapcount";

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{FOLIO_OPS, FolioOps, PAGE_BYTES, PMD_BYTES};
 use crate::Error;
-use crate::accesses::DEFAULT_SEED;
 use crate::bounds::{MAX_FOLIO_OPS_BYTES, MAX_FOLIO_OPS_RUNS};
 use crate::job::EngineKind;
 use crate::limits::{name, out_of_range, size, within};
 use crate::seed;
 use crate::size::{SizeText, format_size, parse_size, shorten};
+use crate::xorshift::DEFAULT_SEED;
 
 /// Anonymous memory where no size is given, in bytes.
 const DEFAULT_BYTES: u64 = 256 << 20;

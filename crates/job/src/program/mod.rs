@@ -39,6 +39,7 @@ use crate::flags::JobSpec;
 use crate::job::{EngineKind, File, Image, Machine, Mapping, Pattern, Phase};
 use crate::random::Rng;
 use crate::size::{format_duration, shorten};
+pub use crate::workload::THRASH;
 
 use self::advice::shown_range;
 pub use self::advice::{Fadvise, Madvise};
@@ -46,7 +47,7 @@ pub use self::after::StepOf;
 pub use self::error::ProgramError;
 pub use self::keys::{ExistingFile, ProgramSpec};
 pub use self::mapped_parts::MappedParts;
-pub use self::of_thrash::{THRASH, change_protection};
+pub use self::of_thrash::change_protection;
 pub use self::rounds::Rounds;
 pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,

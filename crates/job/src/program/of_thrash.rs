@@ -6,12 +6,9 @@ use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use crate::Error;
 use crate::bounds::{MAX_RUN_NS, MAX_THREADS};
 use crate::flags::{JobSpec, Of};
-use crate::folio_ops::FOLIO_OPS;
 use crate::limits::{duration, pages, within};
 use crate::size::SizeText;
-
-/// The name of the workload.
-pub const THRASH: &str = "thrash";
+use crate::workload::{FOLIO_OPS, THRASH};
 
 /// Threads where no number is given.
 const DEFAULT_THREADS: u64 = 64;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Access, Fadvise, Job, Madvise, ProgramStep, ProgramThread};
-use crate::accesses::DEFAULT_SEED;
 use crate::job::Phase;
+use crate::xorshift::DEFAULT_SEED;
 
 impl ProgramStep {
     /// Reads a byte of each of these pages of a mapping, in order.

@@ -12,7 +12,6 @@ use super::there::Parts;
 use super::threads;
 use super::{Access, Job, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep};
 use crate::Error;
-use crate::accesses::DEFAULT_SEED;
 use crate::advice;
 use crate::bounds::{
     MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PHASE_RUNS, MAX_RUNS,
@@ -23,6 +22,7 @@ use crate::limits::{name, one_of, out_of_range, pages, size, split_pages, within
 use crate::phases::Extent;
 use crate::size::{SizeText, format_size, shorten};
 use crate::workload::Workload;
+use crate::xorshift::DEFAULT_SEED;
 
 impl ProgramSpec {
     /// Checks every value, and resolves names and what was not given. `host_release` is as for

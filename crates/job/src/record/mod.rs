@@ -3,6 +3,7 @@
 mod by_table;
 mod cached;
 mod counters;
+mod ran;
 mod run;
 mod summary;
 mod written;
@@ -12,10 +13,10 @@ use serde_json::{Map, Value};
 
 pub use self::cached::Cached;
 pub use self::counters::{Counters, PerCounter};
+pub use self::ran::Ran;
 pub use self::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 pub use self::summary::{CachedSummary, FileSummary, Summary};
 pub use self::written::Written;
-use crate::engine::Ran;
 use crate::program::Job;
 
 /// Version of the record's layout.

@@ -2,8 +2,8 @@
 
 use std::io::stdin;
 
-use filemap_job::accesses::{seeds, xorshift64};
 use filemap_job::folio_ops::Operation;
+use filemap_job::{seeds, xorshift64};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::time::{ClockId, clock_gettime};
 
