@@ -213,7 +213,7 @@ impl<'p> Call<'p> {
                 let change = Change::Protection(protection);
                 task.change(row.only(), (from, from + pages), change, open);
                 running.world.pass(cost.call_ns);
-                self.busy_ns = cost.entry_ns.saturating_mul(entries);
+                self.busy_ns = cost.protect_page_ns().saturating_mul(entries);
             }
             ProgramStep::Fork => {
                 running.forks(at.process);
