@@ -6,6 +6,7 @@ use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::by_word;
 use filemap_core::decision::{Lock, Log};
+use filemap_core::fault::lock;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageIndex;
 use filemap_job::program::{Madvise, ProgramStep};
@@ -162,7 +163,7 @@ impl<'p> Call<'p> {
 
     /// The VMA whose lock it takes in place of `mmap_lock`, where it may.
     ///
-    /// Mirrors `get_lock_mode` and `try_vma_read_lock`, 6.18. Test: `tests/program_locks.rs`.
+    /// Stands for `try_vma_read_lock`, 6.18. Test: `tests/program_locks.rs`.
     fn one_vma<C: PageCache, L: Log>(
         &self,
         at: At,
@@ -178,7 +179,8 @@ impl<'p> Call<'p> {
         let from = area.mapping.whole.pgoff + first;
         let mut vmas = area.mapping.vmas(from, from + pages);
         let (vma, ..) = vmas.next()?;
-        let is_one = running.program.rules.dontneed_locks_vma && vmas.next().is_none();
+        let lock = lock::of_dontneed(&running.program.rules);
+        let is_one = lock == Lock::Vma && vmas.next().is_none();
         is_one.then_some(vma.start.0)
     }
 
