@@ -5,19 +5,19 @@ mod support;
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_job::Counters;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Job, Run, ProgramSpec};
 use filemap_job::waits::Cause;
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Error, Profile, Timing, trace_program, trace_program_on};
+use filemap_model::{Digest, Error, Profile, Timing, trace, trace_on};
 use support::program::random_writers;
 
-fn valid(text: &str) -> Program {
+fn valid(text: &str) -> Job {
     let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn run(text: &str) -> ProgramRun {
-    trace_program(&valid(text), &Profile::DEFAULT, &mut ()).unwrap()
+fn run(text: &str) -> Run {
+    trace(&valid(text), &Profile::DEFAULT, &mut ()).unwrap()
 }
 
 /// A file of 16 MiB, which `tables` use.
@@ -31,15 +31,15 @@ fn of_file(tables: &str) -> String {
 /// The locks of a process.
 const LOCKS: [Cause; 3] = [Cause::MmapRead, Cause::MmapWrite, Cause::VmaFaults];
 
-fn waited_ns(run: &ProgramRun, lock: Cause) -> u64 {
+fn waited_ns(run: &Run, lock: Cause) -> u64 {
     run.waits.iter().filter(|wait| wait.cause == lock.name()).map(|wait| wait.sum_ns).sum()
 }
 
-type Found = (Digest, Result<ProgramRun, Error>);
+type Found = (Digest, Result<Run, Error>);
 
-fn run_on(program: &Program, cache: impl PageCache) -> Found {
+fn run_on(program: &Job, cache: impl PageCache) -> Found {
     let mut digest = Digest::default();
-    let run = trace_program_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
+    let run = trace_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
     (digest, run)
 }
 
@@ -80,7 +80,7 @@ fn a_wait_for_a_lock_that_others_steal_is_one() {
          workload = 'sequential'\naccesses = 4096\n[[thread.phase]]\nmapping = 'm'\n\
          madvise = 'dontneed'\n"
     ));
-    let run = trace_program(&valid(&text), &profile, &mut ()).unwrap();
+    let run = trace(&valid(&text), &profile, &mut ()).unwrap();
     let of_write = run.waits.iter().find(|wait| wait.cause == Cause::MmapWrite.name()).unwrap();
     assert!(of_write.count <= run.counters.mmap_lock_waits.unwrap(), "{of_write:?}");
     assert!(of_write.max_ns > 1_500_000, "it was woken twice: {of_write:?}");
@@ -104,7 +104,7 @@ fn a_thread_beside_writers_finds_what_it_finds_alone() {
     for kernel in ["6.1", "6.6", "6.12", "6.18"] {
         let (alone, beside) = (of("", kernel), of(writer, kernel));
         // Who is refused begins under mmap_lock, and so does not hand over to it.
-        let known = |run: &ProgramRun| Counters {
+        let known = |run: &Run| Counters {
             minor_faults: None,
             retry_mmap_drop: None,
             retry_arrival: None,
@@ -139,9 +139,9 @@ fn retries_under_the_lock_of_their_vma_do_not_wait_for_writers() {
         run(&of_file(&text))
     };
     let (baseline, retry) = (of(""), of("with = 'vma-retry'"));
-    let read = |run: &ProgramRun| waited_ns(run, Cause::MmapRead);
+    let read = |run: &Run| waited_ns(run, Cause::MmapRead);
     assert!(read(&baseline) > 0 && read(&retry) == 0, "{} {}", read(&baseline), read(&retry));
-    let tries = |run: &ProgramRun| run.counters.retry_arrival;
+    let tries = |run: &Run| run.counters.retry_arrival;
     assert!(tries(&baseline) > Some(100) && tries(&retry) > Some(100));
 }
 
@@ -160,7 +160,7 @@ fn prefork_processes_share_pages_and_not_entries() {
         }
     };
     let in_turn = run(&of_file(&(1..=4).map(after).collect::<String>()));
-    let faults = |run: &ProgramRun, thread: usize| {
+    let faults = |run: &Run, thread: usize| {
         let counters = &run.threads[thread].counters;
         (counters.major_faults.unwrap(), counters.minor_faults.unwrap())
     };
@@ -194,7 +194,7 @@ fn a_fork_takes_the_right_to_write_to_copies() {
              write = true\nworkload = 'sequential'\naccesses = 150\n"
         )
     };
-    let minors = |run: &ProgramRun| {
+    let minors = |run: &Run| {
         let last = run.phases.len() - 2;
         [last, last + 1].map(|phase| run.phases[phase].counters.minor_faults.unwrap())
     };
@@ -241,7 +241,7 @@ fn a_call_that_changes_nothing_refuses_no_fault() {
         )))
     };
     let (changes, repeats) = (of(["exec", "as-mapped"]), of(["exec", "exec"]));
-    let refused = |run: &ProgramRun| run.counters.vma_lock_refused.unwrap();
+    let refused = |run: &Run| run.counters.vma_lock_refused.unwrap();
     assert!(refused(&changes) > 20, "{}", refused(&changes));
     // The first of them does change something.
     assert!(refused(&repeats) <= 1, "{}", refused(&repeats));
@@ -256,12 +256,12 @@ fn writers_spin_for_writers_that_run() {
         let writer = "[[thread]]\nrepeat = 200\n[[thread.phase]]\nfork = true\n";
         run(&of_file(&format!("kernel = '6.12'\ncpus = {cpus}\n{writer}{writer}")))
     };
-    let waits = |run: &ProgramRun| run.counters.mmap_lock_waits.unwrap();
+    let waits = |run: &Run| run.counters.mmap_lock_waits.unwrap();
     let (one, two) = (of(1), of(2));
     assert_eq!(waits(&two), 0, "{:?}", two.waits);
     // A call keeps its CPU: what runs there finds nobody at work.
     assert_eq!(waits(&one), 0, "{:?}", one.waits);
-    let spun_ns = |run: &ProgramRun| {
+    let spun_ns = |run: &Run| {
         let running = run.waits.iter().find(|wait| wait.cause == Cause::Running.name());
         running.map_or(0, |wait| wait.sum_ns)
     };
@@ -282,7 +282,7 @@ fn a_writer_waits_for_entries_that_advice_takes_away() {
         )))
     };
     let (old, new) = (of("6.12"), of("6.18"));
-    let advice_ns = |run: &ProgramRun| run.phases[1].elapsed_ns.unwrap();
+    let advice_ns = |run: &Run| run.phases[1].elapsed_ns.unwrap();
     // 4096 entries of 12 ns.
     assert!(advice_ns(&old) > 20 * 49_000 && advice_ns(&new) > 20 * 49_000);
     assert!(waited_ns(&old, Cause::MmapWrite) > 20 * 20_000, "{:?}", old.waits);
@@ -299,7 +299,7 @@ fn changing_an_entry_costs_what_the_profile_says() {
     let protect_ns = |own: Option<u64>| {
         let mut profile = Profile::DEFAULT;
         profile.cost.protect_page_ns = own;
-        let run = trace_program(&valid(&text), &profile, &mut ()).unwrap();
+        let run = trace(&valid(&text), &profile, &mut ()).unwrap();
         run.phases[1].elapsed_ns.unwrap() - profile.cost.call_ns
     };
     assert_eq!(protect_ns(None), 4096 * Profile::DEFAULT.cost.entry_ns);

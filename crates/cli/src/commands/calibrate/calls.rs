@@ -1,6 +1,6 @@
 //! What calls cost that take `mmap_lock` to write.
 
-use filemap_job::program::ProgramRun;
+use filemap_job::program::Run;
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
 use filemap_report::calibrate::Cost;
@@ -42,7 +42,7 @@ impl Calls {
         Ok(())
     }
 
-    fn of(&self, run: &ProgramRun) -> Sample {
+    fn of(&self, run: &Run) -> Sample {
         let ns = |phase: usize| run.phases[phase].elapsed_ns.unwrap_or(0) as f64 / self.rounds;
         let call = ns(2).midpoint(ns(3));
         let each = |ns: f64| ((ns - call) / self.pages).max(0.0);
