@@ -5,7 +5,8 @@ mod support;
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Decision, Lock};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View, lock};
-use filemap_core::rules::Kernel::V6_18;
+use filemap_core::rules::Kernel::{self, V6_18};
+use filemap_core::rules::Rules;
 use filemap_core::series::{Series, Switch};
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -204,4 +205,13 @@ fn populating_holds_mmap_lock_and_retries_once() {
     });
     assert_eq!((outcome.major, outcome.tries), (true, 2));
     assert_eq!(locks, [Lock::Mmap; 2]);
+}
+
+#[test]
+fn dontneed_asks_for_the_lock_of_its_vma_since_6_18() {
+    for (kernel, expected) in
+        [(Kernel::V6_1, Lock::Mmap), (Kernel::V6_12, Lock::Mmap), (Kernel::V6_18, Lock::Vma)]
+    {
+        assert_eq!(lock::of_dontneed(&Rules::new(kernel, Series::BASELINE)), expected);
+    }
 }

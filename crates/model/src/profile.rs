@@ -74,9 +74,12 @@ pub struct Cost {
     /// downgrades, and `mprotect(2)`.
     #[serde(default = "Cost::call_ns")]
     pub call_ns: u64,
-    /// Nanoseconds for each entry that such a call takes away or changes.
+    /// Nanoseconds for each entry that `munmap(2)` takes away.
     #[serde(default = "Cost::entry_ns")]
     pub entry_ns: u64,
+    /// Nanoseconds for each entry that `mprotect(2)` changes; as `entry_ns` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protect_page_ns: Option<u64>,
     /// Nanoseconds that `fork(2)` takes `mmap_lock` to write, and that a child takes to end.
     #[serde(default = "Cost::fork_ns")]
     pub fork_ns: u64,
@@ -107,9 +110,15 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Each of them with its name.
-    pub fn named(&mut self) -> [(&'static str, &mut u64); 16] {
-        [
+    /// Nanoseconds for each entry whose protection changes.
+    pub fn protect_page_ns(&self) -> u64 {
+        self.protect_page_ns.unwrap_or(self.entry_ns)
+    }
+
+    /// Each of them with its name. What follows another one is left out.
+    pub fn named(&mut self) -> impl Iterator<Item = (&'static str, &mut u64)> {
+        let own = self.protect_page_ns.as_mut().map(|ns| ("protect_page_ns", ns));
+        let costs = [
             ("touch_ns", &mut self.touch_ns),
             ("fault_ns", &mut self.fault_ns),
             ("map_page_ns", &mut self.map_page_ns),
@@ -126,7 +135,8 @@ impl Cost {
             ("wake_ns", &mut self.wake_ns),
             ("wake_latency_ns", &mut self.wake_latency_ns),
             ("switch_ns", &mut self.switch_ns),
-        ]
+        ];
+        costs.into_iter().chain(own)
     }
 
     const fn call_ns() -> u64 {
@@ -216,6 +226,7 @@ impl Profile {
             add_folio_ns: 0,
             call_ns: Cost::call_ns(),
             entry_ns: Cost::entry_ns(),
+            protect_page_ns: None,
             fork_ns: Cost::fork_ns(),
             zero_page_ns: 0,
             evict_page_ns: 0,
@@ -260,7 +271,7 @@ impl Profile {
             ("second.hit_ns", profile.itlb.second.hit_ns),
         ];
         let mut costs = profile.cost;
-        let costs = costs.named().map(|(key, ns)| (key, *ns));
+        let costs: Vec<_> = costs.named().map(|(key, ns)| (key, *ns)).collect();
         for (key, value) in times.into_iter().chain(costs) {
             if value > MAX_NS {
                 return Err(Error::ProfileTime { key, value });

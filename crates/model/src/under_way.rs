@@ -192,7 +192,7 @@ impl FaultUnderWay {
         if let Some((lock, vma)) = self.held.take()
             && let Some(locks) = &mut process.locks
         {
-            locks.release(lock, vma);
+            locks.release(lock, vma, world.now_ns());
             world.wake(locks.take_woken());
         }
     }

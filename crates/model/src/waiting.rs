@@ -15,6 +15,8 @@ pub enum Pause {
     Turn,
     /// The same, in the kernel: its CPU is its own, whatever the timer says.
     InKernel,
+    /// It spins for a lock: it keeps its CPU, and looks again.
+    Spins,
     /// Other CPUs, which run in turn, have to answer: entries of their TLBs are gone.
     Answers,
     /// The folio of this file that holds this page is being read.

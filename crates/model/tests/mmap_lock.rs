@@ -1,6 +1,6 @@
 //! `mmap_lock`: who has it, who waits, and who is woken.
 
-use filemap_model::mm::mmap_lock::{HANDOFF_NS, MmapLock, READERS_WOKEN, Want, Woken};
+use filemap_model::mm::mmap_lock::{HANDOFF_NS, Holder, MmapLock, READERS_WOKEN, Want, Woken};
 
 fn granted(task: usize) -> Woken {
     Woken { task, has_lock: true }
@@ -31,12 +31,12 @@ impl Scene {
     }
 
     fn release_read(&mut self) -> Vec<Woken> {
-        self.lock.release_read(&mut self.woken);
+        self.lock.release_read(0, &mut self.woken);
         self.take()
     }
 
     fn release_write(&mut self, task: usize) -> Vec<Woken> {
-        self.lock.release_write(task, &mut self.woken);
+        self.lock.release_write(task, 0, &mut self.woken);
         self.take()
     }
 
@@ -119,6 +119,56 @@ fn a_free_lock_can_be_taken_before_its_writer_comes() {
     assert!(!scene.read(5), "it is handed to the writer that waited");
     assert!(scene.lock.write_again(2, HANDOFF_NS + 1));
     assert_eq!(scene.release_write(2), [granted(5)]);
+}
+
+#[test]
+fn a_writer_that_spins_has_the_lock_before_those_that_sleep() {
+    let mut scene = Scene::default();
+    assert!(scene.write(0));
+    assert!(!scene.read(1));
+    assert!(scene.lock.spin(2) && scene.lock.spin(3));
+    assert_eq!(scene.release_write(0), [], "who sleeps is not woken");
+    assert_eq!(scene.lock.holder(), Holder::Writer(2));
+    scene.lock.end_spin(3);
+    assert_eq!(scene.release_write(2), [granted(1)]);
+    assert_eq!(scene.lock.holder(), Holder::Readers(1));
+    // It comes too late for a lock that is handed over.
+    assert!(!scene.write(4));
+    assert!(!scene.lock.write_again(4, HANDOFF_NS + 1));
+    assert!(scene.lock.spin(5));
+    assert_eq!(scene.release_read(), [called(4)]);
+    assert_eq!(scene.lock.holder(), Holder::Nobody);
+}
+
+#[test]
+fn readers_that_lost_the_lock_for_long_to_those_who_spin_have_it_next() {
+    let mut scene = Scene::default();
+    assert!(scene.write(0));
+    assert!(!scene.read(1));
+    assert!(scene.lock.spin(2) && scene.lock.spin(3));
+    scene.lock.release_write(0, HANDOFF_NS + 1, &mut scene.woken);
+    assert_eq!(scene.lock.holder(), Holder::Writer(2));
+    assert_eq!(scene.release_write(2), [granted(1)]);
+    assert_eq!(scene.release_read(), []);
+    assert_eq!(scene.lock.holder(), Holder::Writer(3));
+}
+
+#[test]
+fn nobody_spins_where_readers_had_the_lock_for_long_until_a_writer_has_had_it() {
+    let mut scene = Scene::default();
+    assert!(scene.read(1) && scene.read(2));
+    assert_eq!(scene.lock.holder().spun_ns(), Some(11_000));
+    assert_eq!(Holder::Readers(1000).spun_ns(), Some(25_000), "no more than for 30 of them");
+    assert!(scene.lock.spin(3));
+    scene.lock.end_long_spin(3);
+    assert!(!scene.lock.spin(3));
+    assert_eq!(scene.release_read(), []);
+    assert_eq!(scene.release_read(), []);
+    assert!(scene.write(4));
+    assert_eq!(scene.lock.holder().spun_ns(), None);
+    assert!(scene.lock.spin(3));
+    assert_eq!(scene.release_write(4), []);
+    assert_eq!(scene.lock.holder(), Holder::Writer(3));
 }
 
 #[test]

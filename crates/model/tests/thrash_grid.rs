@@ -13,9 +13,10 @@ use filemap_job::program::ProgramSpec;
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
-/// As many private copies of a writer as take it the 7 ms that one mprotect(2) of its 64 MiB took
-/// there, and how long it sleeps after each change.
+/// Private copies of a writer, how long one mprotect(2) of its 64 MiB took there, and how long it
+/// sleeps after each change. It has fewer copies than there, as it makes them while others run.
 const WRITER_PAGES: u64 = 4_363;
+const WRITER_CHANGES_NS: u64 = 7_000_000;
 const WRITER_SLEEPS_NS: u64 = 1_060_000;
 
 #[derive(Deserialize)]
@@ -105,7 +106,8 @@ impl Row {
         let program = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
         let program = program.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let profile = include_str!("../../../data/machines/emulated.toml");
-        let profile = Profile::parse(profile).expect("a profile");
+        let mut profile = Profile::parse(profile).expect("a profile");
+        profile.cost.protect_page_ns = Some(WRITER_CHANGES_NS / WRITER_PAGES);
         let run = trace(&program, &profile, &mut ()).expect("it runs");
         let readers = &run.threads[..self.threads];
         let rounds = readers.iter().map(|thread| thread.counters.rounds.unwrap()).sum();

@@ -4,6 +4,13 @@ use crate::decision::Lock;
 use crate::rules::{Rules, VmaLock};
 use crate::series::{Series, Switch};
 
+/// The lock that MADV_DONTNEED asks for first, of pages that lie in one VMA.
+///
+/// Mirrors `get_lock_mode`, 6.18. Test: `tests/fault_locks.rs`.
+pub fn of_dontneed(rules: &Rules) -> Lock {
+    if rules.dontneed_locks_vma { Lock::Vma } else { Lock::Mmap }
+}
+
 /// The lock that an access asks for first: that of its VMA, where VMAs have one.
 ///
 /// Mirrors `do_user_addr_fault`, 6.1, 6.6, 6.12 and 6.18.

@@ -82,6 +82,8 @@ pub struct Rules {
     pub huge_page_counts: bool,
     /// MADV_DONTNEED frees page-table pages all of whose entries it takes away, on x86-64.
     pub dontneed_frees_tables: bool,
+    /// MADV_DONTNEED of pages of one VMA takes the lock of that, and not `mmap_lock`.
+    pub dontneed_locks_vma: bool,
 }
 
 /// Bytes of the largest folio of ext4: 2048 blocks, here of 4 KiB, as its journal reserves credits
@@ -117,6 +119,7 @@ impl Rules {
                 ext4_large_folios: false,
                 huge_page_counts: false,
                 dontneed_frees_tables: false,
+                dontneed_locks_vma: false,
             },
             Kernel::V6_6 => Rules {
                 kernel,
@@ -143,6 +146,7 @@ impl Rules {
                 ext4_large_folios: false,
                 huge_page_counts: false,
                 dontneed_frees_tables: false,
+                dontneed_locks_vma: false,
             },
             Kernel::V6_12 => Rules {
                 kernel,
@@ -169,6 +173,7 @@ impl Rules {
                 ext4_large_folios: false,
                 huge_page_counts: false,
                 dontneed_frees_tables: false,
+                dontneed_locks_vma: false,
             },
             Kernel::V6_18 | Kernel::Mm2026_05 => Rules {
                 kernel,
@@ -195,6 +200,7 @@ impl Rules {
                 ext4_large_folios: true,
                 huge_page_counts: matches!(kernel, Kernel::Mm2026_05),
                 dontneed_frees_tables: true,
+                dontneed_locks_vma: true,
             },
         }
     }

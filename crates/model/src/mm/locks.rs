@@ -2,7 +2,7 @@
 
 use filemap_core::decision::Lock;
 
-use super::mmap_lock::{MmapLock, TaskId, Woken};
+use super::mmap_lock::{Holder, MmapLock, TaskId, Woken};
 use super::vma_lock::VmaLocks;
 
 /// What became of the wish for a lock.
@@ -47,9 +47,9 @@ impl Locks {
     }
 
     /// Drops `lock`, which a fault in `vma` holds.
-    pub fn release(&mut self, lock: Lock, vma: u64) {
+    pub fn release(&mut self, lock: Lock, vma: u64, now_ns: u64) {
         match lock {
-            Lock::Mmap => self.mmap_lock.release_read(&mut self.woken),
+            Lock::Mmap => self.mmap_lock.release_read(now_ns, &mut self.woken),
             Lock::Vma => {
                 if self.vmas.release(vma)
                     && let Some((writer, inside)) = self.vma_writer.take()
@@ -72,6 +72,24 @@ impl Locks {
         if has { Taken::Has } else { Taken::Waits }
     }
 
+    /// Who has `mmap_lock`.
+    pub fn holder(&self) -> Holder {
+        self.mmap_lock.holder()
+    }
+
+    /// `task` spins for `mmap_lock` to write, where it may.
+    pub fn spin(&mut self, task: TaskId) -> bool {
+        self.mmap_lock.spin(task)
+    }
+
+    /// It spins no more; `is_long` where readers have had the lock for long.
+    pub fn end_spin(&mut self, task: TaskId, is_long: bool) {
+        match is_long {
+            true => self.mmap_lock.end_long_spin(task),
+            false => self.mmap_lock.end_spin(task),
+        }
+    }
+
     /// `task`, which has `mmap_lock` to write, marks `vmas`, and waits for the faults inside.
     pub fn mark(&mut self, task: TaskId, vmas: impl Iterator<Item = u64>) -> Taken {
         let inside = vmas.filter(|vma| !self.vmas.mark(*vma)).count();
@@ -89,9 +107,9 @@ impl Locks {
     }
 
     /// The writer is done.
-    pub fn release_write(&mut self, task: TaskId) {
+    pub fn release_write(&mut self, task: TaskId, now_ns: u64) {
         self.vmas.end_write();
-        self.mmap_lock.release_write(task, &mut self.woken);
+        self.mmap_lock.release_write(task, now_ns, &mut self.woken);
     }
 
     /// The tasks that the last calls have woken, in order.

@@ -12,6 +12,34 @@ pub const READERS_WOKEN: usize = 256;
 /// (`RWSEM_WAIT_TIMEOUT`: 1/250 of a second).
 pub const HANDOFF_NS: u64 = 4_000_000;
 
+/// How long a writer spins for a lock that readers have: half of this, and half a microsecond more
+/// for each of them up to [`MOST_READERS`] (`rwsem_rspin_threshold`).
+const READERS_SPUN_NS: u64 = 20_000;
+const MOST_READERS: u32 = 30;
+
+/// Who has the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// It is free.
+    Nobody,
+    /// A writer.
+    Writer(TaskId),
+    /// So many readers.
+    Readers(u32),
+}
+
+impl Holder {
+    /// How long a writer spins for readers that do not give the lock up.
+    pub fn spun_ns(self) -> Option<u64> {
+        match self {
+            Holder::Readers(count) => {
+                Some((READERS_SPUN_NS + u64::from(count.min(MOST_READERS)) * 1_000) / 2)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a task wants to do under the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
@@ -32,21 +60,26 @@ pub struct Woken {
 
 /// A fair reader-writer semaphore.
 ///
-/// Who comes while another waits queues behind it, but for one: a lock that is free while the
-/// writer at the head of the queue is on its way can be taken by whoever comes. A writer that lost
-/// it so for [`HANDOFF_NS`] gets it handed over. A release with a reader at the head wakes all
-/// readers of the queue, those behind writers as well, up to a cap; they have the lock from then
-/// on, before they run.
+/// Who comes while another waits queues behind it, but for two: a lock that is free while the
+/// writer at the head of the queue is on its way can be taken by whoever comes, and a writer that
+/// spins has it as soon as it is given up. A writer that lost it so for [`HANDOFF_NS`] gets it
+/// handed over. A release with a reader at the head wakes all readers of the queue, those behind
+/// writers as well, up to a cap; they have the lock from then on, before they run. Readers that
+/// lost it to those who spin for [`HANDOFF_NS`] get it with the next release.
 ///
-/// Mirrors `rwsem_down_read_slowpath`, `rwsem_down_write_slowpath` and `rwsem_mark_wake`, 6.12 and
-/// 6.18, without the spinning of writers. Test: `tests/mmap_lock.rs`.
+/// Mirrors `rwsem_down_read_slowpath`, `rwsem_down_write_slowpath`, `rwsem_optimistic_spin` and
+/// `rwsem_mark_wake`, 6.12 and 6.18. Test: `tests/mmap_lock.rs`.
 #[derive(Clone, Debug, Default)]
 pub struct MmapLock {
     readers: u32,
     writer: Option<TaskId>,
     queue: VecDeque<Waiter>,
-    /// The writer at the head of the queue is the next to have the lock.
+    /// The head of the queue is the next to have the lock.
     is_handed_off: bool,
+    /// Writers that spin for it, each on a CPU, in the order in which they came.
+    spinning: VecDeque<TaskId>,
+    /// Readers had it for longer than a writer spins: nobody does before a writer has had it.
+    is_held_long: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +115,41 @@ impl MmapLock {
     /// Asks for the lock to write. `false`: the task waits, and will be woken to ask
     /// [`MmapLock::write_again`].
     pub fn write(&mut self, task: TaskId, now_ns: u64) -> bool {
-        if self.is_free() && !self.is_handed_off {
-            self.writer = Some(task);
+        if self.try_write(task) {
             return true;
         }
         self.queue.push_back(Waiter { task, want: Want::Write, since_ns: now_ns, is_woken: false });
         false
+    }
+
+    /// Takes the lock to write, if it can be had at once.
+    pub fn try_write(&mut self, task: TaskId) -> bool {
+        let has = self.is_free() && !self.is_handed_off;
+        if has {
+            self.give_to_writer(task);
+        }
+        has
+    }
+
+    /// `task` spins for the lock from now on, where somebody may. It has the lock when it is the
+    /// [`Holder::Writer`].
+    pub fn spin(&mut self, task: TaskId) -> bool {
+        let spins = !self.is_held_long;
+        if spins {
+            self.spinning.push_back(task);
+        }
+        spins
+    }
+
+    /// `task` spins no more.
+    pub fn end_spin(&mut self, task: TaskId) {
+        self.spinning.retain(|spinning| *spinning != task);
+    }
+
+    /// The same, as readers have had the lock for long.
+    pub fn end_long_spin(&mut self, task: TaskId) {
+        self.end_spin(task);
+        self.is_held_long = true;
     }
 
     /// Asks again, after it was woken at the head of the queue. `false`: it waits on, there.
@@ -100,7 +162,7 @@ impl MmapLock {
         assert!(head.task == task && head.want == Want::Write, "it is at the head");
         if is_free {
             self.queue.pop_front();
-            self.writer = Some(task);
+            self.give_to_writer(task);
             self.is_handed_off = false;
             return true;
         }
@@ -113,10 +175,10 @@ impl MmapLock {
     ///
     /// # Panics
     /// When there is none.
-    pub fn release_read(&mut self, woken: &mut Vec<Woken>) {
+    pub fn release_read(&mut self, now_ns: u64, woken: &mut Vec<Woken>) {
         self.readers = self.readers.checked_sub(1).expect("a reader has the lock");
         if self.readers == 0 {
-            self.wake(woken);
+            self.wake(now_ns, woken);
         }
     }
 
@@ -124,9 +186,9 @@ impl MmapLock {
     ///
     /// # Panics
     /// When it is not the writer.
-    pub fn release_write(&mut self, task: TaskId, woken: &mut Vec<Woken>) {
+    pub fn release_write(&mut self, task: TaskId, now_ns: u64, woken: &mut Vec<Woken>) {
         assert_eq!(self.writer.take(), Some(task), "the writer has the lock");
-        self.wake(woken);
+        self.wake(now_ns, woken);
     }
 
     /// The writer goes on as a reader.
@@ -138,6 +200,15 @@ impl MmapLock {
         self.readers = 1;
         if self.head() == Some(Want::Read) {
             self.grant_readers(woken);
+        }
+    }
+
+    /// Who has the lock.
+    pub fn holder(&self) -> Holder {
+        match (self.writer, self.readers) {
+            (Some(writer), _) => Holder::Writer(writer),
+            (None, 0) => Holder::Nobody,
+            (None, readers) => Holder::Readers(readers),
         }
     }
 
@@ -169,10 +240,6 @@ impl MmapLock {
         if self.is_free() {
             assert!(head.is_woken && head.want == Want::Write, "a free lock has woken its head");
         }
-        assert!(
-            !self.is_handed_off || head.want == Want::Write,
-            "only writers are handed the lock"
-        );
     }
 
     fn is_free(&self) -> bool {
@@ -183,7 +250,25 @@ impl MmapLock {
         self.queue.front().map(|head| head.want)
     }
 
-    fn wake(&mut self, woken: &mut Vec<Woken>) {
+    fn give_to_writer(&mut self, task: TaskId) {
+        self.writer = Some(task);
+        self.is_held_long = false;
+    }
+
+    /// The lock is free. Who spins sees that before somebody who sleeps can be woken, who is woken
+    /// all the same if it is a writer.
+    fn wake(&mut self, now_ns: u64, woken: &mut Vec<Woken>) {
+        if !self.is_handed_off
+            && let Some(task) = self.spinning.pop_front()
+        {
+            self.give_to_writer(task);
+            let is_long = |head: &&Waiter| now_ns.saturating_sub(head.since_ns) > HANDOFF_NS;
+            let reader = self.queue.front().filter(|head| head.want == Want::Read);
+            self.is_handed_off = reader.is_some_and(|head| is_long(&head));
+            if reader.is_some() {
+                return;
+            }
+        }
         match self.queue.front_mut() {
             Some(head) if head.want == Want::Read => self.grant_readers(woken),
             Some(head) if !head.is_woken => {
@@ -205,6 +290,7 @@ impl MmapLock {
             }
             stays
         });
+        self.is_handed_off = false;
         self.readers += (woken.len() - before) as u32;
     }
 }

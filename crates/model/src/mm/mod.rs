@@ -5,3 +5,4 @@ pub mod mmap_lock;
 pub mod vma_lock;
 
 pub use locks::{Locks, Taken};
+pub use mmap_lock::Holder;

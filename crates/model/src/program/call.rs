@@ -6,6 +6,7 @@ use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::by_word;
 use filemap_core::decision::{Lock, Log};
+use filemap_core::fault::lock;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageIndex;
 use filemap_job::program::{Madvise, ProgramStep};
@@ -13,7 +14,7 @@ use filemap_job::waits::Cause;
 
 use super::cursor::At;
 use super::running::{Running, Space};
-use crate::mm::Taken;
+use crate::mm::{Holder, Taken};
 use crate::process::{Area, Row};
 use crate::waiting::Pause;
 
@@ -25,6 +26,8 @@ const UNMAPPED: Change = Change::Protection(Protection::Unmapped);
 pub(super) struct Call<'p> {
     step: &'p ProgramStep,
     stage: Stage,
+    /// What it has to read: `mmap_lock`, or the lock of a VMA.
+    held: (Lock, u64),
     /// How long it is busy with entries before it comes to that, in nanoseconds. The kernel lets
     /// others run meanwhile.
     busy_ns: u64,
@@ -35,6 +38,10 @@ pub(super) struct Call<'p> {
 enum Stage {
     /// It asks for `mmap_lock`.
     Asks,
+    /// It spins for the lock, for readers that have it up to this time.
+    Spins(Option<u64>),
+    /// It has spun in vain.
+    Queues,
     /// It was woken to ask again, or with the lock.
     Again,
     /// It has the lock to write, and marks VMAs.
@@ -51,7 +58,7 @@ enum Stage {
 
 impl<'p> Call<'p> {
     pub(super) fn new(step: &'p ProgramStep) -> Call<'p> {
-        Call { step, stage: Stage::Asks, busy_ns: 0 }
+        Call { step, stage: Stage::Asks, held: (Lock::Mmap, 0), busy_ns: 0 }
     }
 
     /// Goes on until it is done, or the thread has to pause.
@@ -70,11 +77,20 @@ impl<'p> Call<'p> {
                     return Some(Pause::Answers);
                 }
             }
-            if self.stage != Stage::Asks && running.world.turn_is_over() {
+            let is_first = matches!(self.stage, Stage::Asks | Stage::Spins(_));
+            if !is_first && running.world.turn_is_over() {
                 return Some(Pause::InKernel);
             }
             self.stage = match self.stage {
-                Stage::Asks | Stage::Again => match self.ask(at, running) {
+                Stage::Asks if self.begins_to_spin(at, running) => Stage::Spins(None),
+                Stage::Spins(until_ns) => match self.spin(until_ns, at, running) {
+                    Stage::Spins(until_ns) => {
+                        self.stage = Stage::Spins(until_ns);
+                        return Some(Pause::Spins);
+                    }
+                    stage => stage,
+                },
+                Stage::Asks | Stage::Again | Stage::Queues => match self.ask(at, running) {
                     Ok(stage) => stage,
                     Err(pause) => return Some(pause),
                 },
@@ -92,7 +108,7 @@ impl<'p> Call<'p> {
                 Stage::Drops => self.drop_lock(at, running)?,
                 Stage::Zaps => {
                     if let Some(locks) = &mut running.spaces[at.process].process.locks {
-                        locks.release(Lock::Mmap, 0);
+                        locks.release(Lock::Mmap, 0, running.world.now_ns());
                         running.world.wake(locks.take_woken());
                     }
                     return None;
@@ -105,12 +121,96 @@ impl<'p> Call<'p> {
         }
     }
 
-    /// Asks for `mmap_lock`: what comes next, or that it has to be waited for.
+    /// Whether it spins for `mmap_lock`, which it does not get at once: a writer does so while the
+    /// writer that has it runs, and for a while where readers have it.
+    fn begins_to_spin<C: PageCache, L: Log>(
+        &self,
+        at: At,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> bool {
+        let Running { world, spaces, .. } = running;
+        let Some(locks) = &mut spaces[at.process].process.locks else { return false };
+        let spins = match locks.holder() {
+            Holder::Nobody => false,
+            Holder::Writer(_) => world.holder_runs,
+            Holder::Readers(_) => true,
+        };
+        self.step.changes_mappings() && spins && locks.spin(at.thread)
+    }
+
+    /// Spins on, up to `until_ns` where it knows how long it does so for readers.
+    fn spin<C: PageCache, L: Log>(
+        &self,
+        until_ns: Option<u64>,
+        at: At,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> Stage {
+        let Running { world, spaces, .. } = running;
+        let locks = spaces[at.process].process.locks.as_mut().expect("it spins for one");
+        let holder = locks.holder();
+        if holder == Holder::Writer(at.thread) {
+            return Stage::Has;
+        }
+        let until_ns = holder.spun_ns().map(|ns| until_ns.unwrap_or(world.now_ns() + ns));
+        let is_long = until_ns.is_some_and(|until_ns| world.now_ns() >= until_ns);
+        let sleeps = matches!(holder, Holder::Writer(_)) && !world.holder_runs;
+        if is_long || sleeps || !world.spin(until_ns.unwrap_or(u64::MAX)) {
+            locks.end_spin(at.thread, is_long);
+            return Stage::Queues;
+        }
+        Stage::Spins(until_ns)
+    }
+
+    /// The VMA whose lock it takes in place of `mmap_lock`, where it may.
+    ///
+    /// Stands for `try_vma_read_lock`, 6.18. Test: `tests/program_locks.rs`.
+    fn one_vma<C: PageCache, L: Log>(
+        &self,
+        at: At,
+        running: &Running<'_, '_, C, L>,
+    ) -> Option<u64> {
+        let ProgramStep::Madvise { mapping, advice: Madvise::DontNeed, first, pages } = *self.step
+        else {
+            return None;
+        };
+        let [area] = running.spaces[at.process].mapped[mapping].as_ref()?.areas() else {
+            return None;
+        };
+        let from = area.mapping.whole.pgoff + first;
+        let mut vmas = area.mapping.vmas(from, from + pages);
+        let (vma, ..) = vmas.next()?;
+        let lock = lock::of_dontneed(&running.program.rules);
+        let is_one = lock == Lock::Vma && vmas.next().is_none();
+        is_one.then_some(vma.start.0)
+    }
+
+    /// Asks for the lock of the VMA that is enough for it. Whether it has that.
+    fn ask_vma<C: PageCache, L: Log>(
+        &mut self,
+        at: At,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> bool {
+        let vma = self.one_vma(at, running).filter(|_| self.stage == Stage::Asks);
+        let Running { world, spaces, .. } = running;
+        let Some(vma) = vma else { return false };
+        let Some(locks) = &mut spaces[at.process].process.locks else { return true };
+        let has = locks.read(at.thread, Lock::Vma, vma, world.now_ns()) == Taken::Has;
+        match has {
+            true => self.held = (Lock::Vma, vma),
+            false => world.tally.refused += 1,
+        }
+        has
+    }
+
+    /// Asks for its lock: what comes next, or that it has to be waited for.
     fn ask<C: PageCache, L: Log>(
         &mut self,
         at: At,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Stage, Pause> {
+        if self.ask_vma(at, running) {
+            return Ok(Stage::Changes);
+        }
         let Running { world, spaces, .. } = running;
         let writes = self.step.changes_mappings();
         let next = if writes { Stage::Has } else { Stage::Changes };
@@ -197,6 +297,12 @@ impl<'p> Call<'p> {
                 running.world.pass(cost.call_ns);
             }
             ProgramStep::Madvise { mapping, advice, first, pages } => {
+                if advice == Madvise::DontNeed {
+                    let (row, ..) = running.through(at.process, mapping);
+                    let from = row.only().mapping.whole.pgoff + first;
+                    let entries = entries(at.process, mapping, (from, from + pages), running);
+                    self.busy_ns = cost.entry_ns.saturating_mul(entries);
+                }
                 running.madvise(at.process, mapping, advice, (first, pages));
             }
             ProgramStep::Mprotect { mapping, protection, first, pages } => {
@@ -213,7 +319,7 @@ impl<'p> Call<'p> {
                 let change = Change::Protection(protection);
                 task.change(row.only(), (from, from + pages), change, open);
                 running.world.pass(cost.call_ns);
-                self.busy_ns = cost.entry_ns.saturating_mul(entries);
+                self.busy_ns = cost.protect_page_ns().saturating_mul(entries);
             }
             ProgramStep::Fork => {
                 running.forks(at.process);
@@ -236,8 +342,8 @@ impl<'p> Call<'p> {
         if let Some(locks) = &mut spaces[at.process].process.locks {
             match (writes, zaps) {
                 (_, true) => locks.downgrade(at.thread),
-                (true, false) => locks.release_write(at.thread),
-                (false, false) => locks.release(Lock::Mmap, 0),
+                (true, false) => locks.release_write(at.thread, world.now_ns()),
+                (false, false) => locks.release(self.held.0, self.held.1, world.now_ns()),
             }
             world.wake(locks.take_woken());
         }

@@ -68,6 +68,11 @@ impl Queue {
         self.current.is_none()
     }
 
+    /// Whether `thread` has the CPU.
+    pub fn has_cpu(&self, thread: usize) -> bool {
+        self.current == Some(thread)
+    }
+
     /// How many threads are in the queue beside the current one. Those that sleep may be among
     /// them.
     pub fn waiting(&self) -> usize {

@@ -19,7 +19,7 @@ use crate::flushes::Flushes;
 use crate::governor::{Governed, Governor};
 use crate::journal::Journal;
 use crate::memory::Memory;
-use crate::mm::Locks;
+use crate::mm::{Holder, Locks};
 use crate::open::OpenFile;
 use crate::process::{Process, Row};
 use crate::profile::Profile;
@@ -116,6 +116,14 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             let others = self.spaces.iter().enumerate().filter(|(number, _)| *number != process);
             let pages = others.map(|(_, space)| space.process.tables.pages().0).sum();
             self.world.memory.other_tables = PageCount(pages);
+        }
+    }
+
+    /// The task that has `mmap_lock` of a process to write.
+    pub(super) fn holder(&self, process: usize) -> Option<usize> {
+        match self.spaces[process].process.locks.as_ref()?.holder() {
+            Holder::Writer(task) => Some(task),
+            _ => None,
         }
     }
 

@@ -65,6 +65,8 @@ pub fn run<'p, C: PageCache, L: Log>(
         running.world.begin_turn(thread, from_ns, until_ns, turn_ns);
         let cursor = &mut cursors[thread];
         running.enter(cursor.process());
+        running.world.holder_runs =
+            running.holder(cursor.process()).is_some_and(|holder| schedule.has_cpu(holder));
         let pause = cursor.go_on(running);
         let pause = pause.map_err(|error| Stopped { error, thread, step: cursor.step() })?;
         let now_ns = running.world.now_ns();
@@ -83,6 +85,11 @@ pub fn run<'p, C: PageCache, L: Log>(
             Some(Pause::Turn) => schedule.push(thread, now_ns),
             Some(Pause::Answers) => {
                 schedule.stream.iter_mut().for_each(Stream::spins);
+                schedule.push(thread, now_ns);
+            }
+            Some(Pause::Spins) => {
+                schedule.stream.iter_mut().for_each(Stream::spins);
+                schedule.keeps[thread] = true;
                 schedule.push(thread, now_ns);
             }
             Some(Pause::InKernel) => {
@@ -120,7 +127,7 @@ fn waits(pause: Pause) -> (Cause, Option<Wait>) {
     match pause {
         Pause::Turn | Pause::InKernel => (Cause::RunQueue, Some(Wait::Cpu)),
         // It spins.
-        Pause::Answers => (Cause::Running, Some(Wait::Cpu)),
+        Pause::Spins | Pause::Answers => (Cause::Running, Some(Wait::Cpu)),
         Pause::Folio(file, index) => (Cause::Device, Some(Wait::Page(file, index))),
         Pause::Room => (Cause::Room, Some(Wait::Room)),
         Pause::Step => (Cause::Threads, Some(Wait::Step)),
@@ -276,6 +283,11 @@ impl Schedule {
             }
             return Some((thread, now_ns));
         }
+    }
+
+    /// Whether `thread` has a CPU.
+    fn has_cpu(&self, thread: usize) -> bool {
+        self.cpus[self.cpu_of[thread]].queue.has_cpu(thread)
     }
 
     /// Until when `thread`, which was taken, has its CPU for itself.

@@ -44,6 +44,10 @@ pub const HOLES: usize = 1;
 /// would take turns at each access otherwise, which would take most of the model's time.
 const AHEAD_NS: u64 = 1_000;
 
+/// How often tasks that spin look whether what they spin for has come, where each of them spins for
+/// what another does.
+const SPIN_NS: u64 = 200;
+
 /// The machine that a program runs on.
 #[derive(Debug)]
 pub struct World<'a, C, L> {
@@ -69,6 +73,8 @@ pub struct World<'a, C, L> {
     pub is_alone: bool,
     /// The task at work.
     pub task: usize,
+    /// Whether the task that has `mmap_lock` of its process to write has a CPU.
+    pub holder_runs: bool,
     /// When its time is over: it ends with the access that it is at then.
     pub ends_ns: u64,
     /// How long the task at work has reclaimed in its turn.
@@ -111,6 +117,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             reclaims: PerTask::default(),
             is_alone: true,
             task: 0,
+            holder_runs: false,
             ends_ns: u64::MAX,
             reclaimed_ns: 0,
             now_ns: 0,
@@ -179,6 +186,17 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         let now_ns = think_ns.min(until_ns.saturating_sub(self.now_ns));
         self.pass(now_ns);
         think_ns - now_ns
+    }
+
+    /// Lets the task at work spin until something else has come, or up to `until_ns`. `false`: its
+    /// CPU is not its own any more.
+    pub fn spin(&mut self, until_ns: u64) -> bool {
+        if self.now_ns >= self.slice_ends_ns {
+            return false;
+        }
+        let next_ns = self.turn_ns.saturating_add(1).max(self.now_ns.saturating_add(SPIN_NS));
+        self.now_ns = next_ns.min(until_ns).min(self.slice_ends_ns).max(self.now_ns);
+        true
     }
 
     /// Notes that an access through `open` begins. Returns its number.

@@ -195,7 +195,7 @@ impl Scene {
                     "no fault is inside of what is changed"
                 );
                 self.vmas.end_write();
-                self.lock.release_write(number, &mut woken);
+                self.lock.release_write(number, 0, &mut woken);
                 self.actors[number].is_done = true;
             }
         }
@@ -270,7 +270,7 @@ impl Scene {
     fn unlock(&mut self, number: usize, of: usize) {
         let mut woken = Vec::new();
         match self.actors[number].held.take().expect("it has a lock") {
-            Lock::Mmap => self.lock.release_read(&mut woken),
+            Lock::Mmap => self.lock.release_read(0, &mut woken),
             Lock::Vma => {
                 if self.vmas.release(of as u64)
                     && let Some(writer) = self.vma_writer.take()

@@ -24,6 +24,7 @@ pub(super) struct Calls {
 struct Sample {
     call: f64,
     entry: f64,
+    protect: f64,
     fork: f64,
 }
 
@@ -43,9 +44,9 @@ impl Calls {
 
     fn of(&self, run: &Run) -> Sample {
         let ns = |phase: usize| run.phases[phase].elapsed_ns.unwrap_or(0) as f64 / self.rounds;
-        let call = ns(1).midpoint(ns(2));
-        let entry = ((ns(3).midpoint(ns(4)) - call) / self.pages).max(0.0);
-        Sample { call, entry, fork: ns(5) }
+        let call = ns(2).midpoint(ns(3));
+        let each = |ns: f64| ((ns - call) / self.pages).max(0.0);
+        Sample { call, entry: each(ns(7)), protect: each(ns(4).midpoint(ns(5))), fork: ns(6) }
     }
 
     /// `cost` with what the medians say. A fork takes the lock for half of the time that it and
@@ -55,6 +56,7 @@ impl Calls {
         profile::Cost {
             call_ns: whole(|s| s.call),
             entry_ns: whole(|s| s.entry),
+            protect_page_ns: Some(whole(|s| s.protect)),
             fork_ns: whole(|s| s.fork / 2.0),
             ..cost
         }
@@ -64,7 +66,8 @@ impl Calls {
     pub(super) fn costs(&self) -> Vec<Cost> {
         vec![
             cost(&self.samples, "mprotect of a mapping without entries", |s| s.call),
-            cost(&self.samples, "each entry that mprotect changes", |s| s.entry),
+            cost(&self.samples, "each entry that munmap takes away", |s| s.entry),
+            cost(&self.samples, "each entry that mprotect changes", |s| s.protect),
             cost(&self.samples, "fork, and the end of the child", |s| s.fork),
         ]
     }

@@ -80,7 +80,7 @@ pub fn run_all(trials: Vec<Trial>, known: &mut Trials) -> Result<(), Error> {
 
 /// The costs that are not 0, by name.
 fn costs(profile: &mut Profile) -> Vec<(&'static str, u64)> {
-    let named = profile.cost.named().into_iter().map(|(name, ns)| (name, *ns));
+    let named = profile.cost.named().map(|(name, ns)| (name, *ns));
     named.filter(|(_, ns)| *ns > 0).collect()
 }
 
@@ -94,7 +94,7 @@ fn machine(cpus: u64) -> Result<Profile, Error> {
 fn run(trial: &Trial) -> Result<TrialRun, Error> {
     let mut profile = machine(trial.cpus)?;
     if let Change::Cost(name, percent) = trial.change {
-        let found = profile.cost.named().into_iter().find(|(known, _)| *known == name);
+        let found = profile.cost.named().find(|(known, _)| *known == name);
         let (_, ns) = found.expect("only costs that there are are changed");
         *ns = *ns * percent / 100;
     }
