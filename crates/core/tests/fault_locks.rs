@@ -210,7 +210,7 @@ fn populating_holds_mmap_lock_and_retries_once() {
 #[test]
 fn dontneed_asks_for_the_lock_of_its_vma_since_6_18() {
     for (kernel, expected) in
-        [(Kernel::V6_1, Lock::Mmap), (Kernel::V6_12, Lock::Mmap), (Kernel::V6_18, Lock::Vma)]
+        [(Kernel::V6_1, Lock::Mmap), (Kernel::V6_12, Lock::Mmap), (V6_18, Lock::Vma)]
     {
         assert_eq!(lock::of_dontneed(&Rules::new(kernel, Series::BASELINE)), expected);
     }
