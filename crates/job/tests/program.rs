@@ -158,13 +158,20 @@ fn advice_as_steps() {
     assert_eq!(valid.shown(step), "madvise m: dontneed of 12k from 8k");
     let valid = phase("open = 'o'\nfadvise = 'willneed'\noffset = '5'").unwrap();
     assert_eq!(valid.shown(&valid.threads[0].steps[0]), "fadvise o: willneed from 5");
+    for advice in ["cold", "pageout"] {
+        let valid = phase(&format!("mapping = 'm'\nmadvise = '{advice}'\nlen = '8k'")).unwrap();
+        let step = &valid.threads[0].steps[0];
+        assert_eq!(valid.shown(step), format!("madvise m: {advice} of 8k from 0"));
+        assert_eq!((step.pages_out(), step.drops()), (advice == "pageout", advice == "pageout"));
+        assert!(!step.changes_mappings(), "it only reads what is mapped");
+    }
     let whole = phase("mapping = 'm'\nmadvise = 'hugepage'").unwrap();
     assert_eq!(whole.shown(&whole.threads[0].steps[0]), "madvise m: hugepage");
     assert!(whole.wants_huge_pages() && !valid.wants_huge_pages());
 
     let map = |keys: &str| phase(&format!("mapping = 'm'\n{keys}"));
     let open = |keys: &str| phase(&format!("open = 'o'\n{keys}"));
-    refused(map("madvise = 'cold'"), "'madvise': unknown advice 'cold'; known: normal, random");
+    refused(map("madvise = 'free'"), "'madvise': unknown advice 'free'; known: normal, random");
     refused(open("fadvise = 'hugepage'"), "'fadvise': unknown advice 'hugepage'; known: normal");
     refused(map("madvise = 'random'\noffset = '1000'"), "'offset': 1000 is not a multiple of");
     refused(map("madvise = 'random'\nlen = '1000'"), "'len': 1000 is out of range");

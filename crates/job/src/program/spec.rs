@@ -151,7 +151,7 @@ pub struct ThreadPhaseSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
     /// Advice for the mapping: `normal`, `random`, `sequential`, `hugepage`, `nohugepage`,
-    /// `willneed`, `dontneed` or `populate-read`.
+    /// `willneed`, `dontneed`, `cold`, `pageout` or `populate-read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub madvise: Option<String>,
     /// What the mapping may be used for besides reading: `write`, `exec`, or `as-mapped` for what

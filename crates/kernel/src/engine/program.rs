@@ -1,15 +1,17 @@
 //! One run of a program: its process, and what the kernel says of each part of it.
 
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
 use filemap_job::program::{
-    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep, Protection,
-    Rounds, ThreadRun,
+    FileRun, Madvise, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep,
+    Protection, Rounds, ThreadRun,
 };
 use filemap_job::waits::Wait;
 use filemap_job::{Cached, Counters};
+use rustix::fs::{Access as FileAccess, access};
 
 use super::file_counts::{Dropped, FileCounts};
 use super::phases;
@@ -28,7 +30,8 @@ pub(super) fn check(program: &Program) -> Result<(), Error> {
             "leave out 'process', or the governor, or give --on model",
         ));
     }
-    check_protections(program)
+    check_protections(program)?;
+    check_paged_out(program)
 }
 
 /// Runs `program` once, of which a child does `process`.
@@ -59,7 +62,8 @@ pub(super) fn measure(
     let told = Told::new(program, &ran, &whole);
     let dropped = told.dropped();
     let seen = stats.iter().enumerate().map(|(file, stat)| {
-        FileCounts::new(told.bytes_read(file), *stat, whole[file], dropped[file])
+        let (dropped, paged_out) = (dropped[file], told.paged_out(file));
+        FileCounts::new(told.bytes_read(file), *stat, whole[file], dropped, paged_out)
     });
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
@@ -90,11 +94,21 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, E
         seed: program.seed,
         threads: program.threads.clone(),
         barriers: program.barriers.iter().map(|barrier| barrier.threads).collect(),
-        cpus: program.cpus.map(u64::from),
+        cpus: program.cpus.map(u64::from).or(stays_on_one_cpu(program).then_some(1)),
         settle: false,
         report_mapped: false,
         is_governed: program.machine.governor,
     })
+}
+
+/// Whether a process of one thread stays on one CPU. Pages that were added to the cache lately wait
+/// for the reclaim lists on the CPU that added them, and MADV_COLD and MADV_PAGEOUT pass over those
+/// that wait on another one.
+fn stays_on_one_cpu(program: &Program) -> bool {
+    let gives_up = |step: &ProgramStep| {
+        matches!(step, ProgramStep::Madvise { advice: Madvise::Cold | Madvise::PageOut, .. })
+    };
+    program.threads.len() == 1 && program.steps().any(gives_up)
 }
 
 /// Refuses to make pages of the user's own files writable.
@@ -109,6 +123,23 @@ fn check_protections(program: &Program) -> Result<(), Error> {
             return Err(Error::unavailable(
                 format!("a shared mapping of '{path}' that may be written to"),
                 "map it private, or give the file a size instead of a path",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses MADV_PAGEOUT of files that the kernel would not page out for this user.
+fn check_paged_out(program: &Program) -> Result<(), Error> {
+    for step in program.steps().filter(|step| step.pages_out()) {
+        let path = program.file_of(step).and_then(|file| program.files[file].file.path.as_ref());
+        let Some(path) = path else { continue };
+        let is_own =
+            std::fs::metadata(path).is_ok_and(|of| of.uid() == rustix::process::geteuid().as_raw());
+        if !is_own && access(path.as_str(), FileAccess::WRITE_OK).is_err() {
+            return Err(Error::unavailable(
+                format!("MADV_PAGEOUT of '{path}', which is another user's"),
+                "run as its owner, or leave out madvise = \"pageout\"",
             ));
         }
     }
@@ -156,13 +187,18 @@ impl<'a> Told<'a> {
         // The process's own count leaves out what missed twice, and nobody says in which step.
         let counts_all = own == major_faults;
         let mut before = Some(Left::default());
+        // Reclaim under a limit evicts others, which cannot be told from these.
+        let tells = program.machine.cache_limit.is_none() && program.threads.len() == 1;
+        let mut paged_out = 0;
         let steps = program.steps().zip(costs()).map(|(step, cost)| {
+            let dropped = cost.dropped.filter(|_| step.drops()).unwrap_or(0);
+            paged_out += if tells && step.pages_out() { dropped } else { 0 };
             // What is about no file reads nothing of one.
             let is_whole = program.file_of(step).is_none_or(|file| whole[file]);
             let counters = Counters {
                 accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
-                ..phases::counters(cost, before, is_whole)
+                ..phases::counters(cost, before, is_whole, (paged_out, dropped))
             };
             before = cost.left;
             (step, cost, counters)
@@ -203,6 +239,18 @@ impl<'a> Told<'a> {
             *of_file = Dropped::Pages(both.filter(|_| is_alone));
         }
         dropped
+    }
+
+    /// How many pages of a file the run itself has paged out, at most.
+    fn paged_out(&self, file: usize) -> u64 {
+        let of_file =
+            self.steps.iter().filter(|(step, ..)| self.program.file_of(step) == Some(file));
+        let mut paged_out = of_file.filter(|(step, ..)| step.pages_out()).peekable();
+        // Other threads bring pages in while one is paging some out.
+        if self.program.threads.len() > 1 && paged_out.peek().is_some() {
+            return u64::MAX;
+        }
+        paged_out.map(|(_, cost, _)| cost.dropped.unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
     }
 
     fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> ProgramRun {

@@ -206,20 +206,18 @@ impl<'a> Thread<'a> {
                     let settle = settles.get_mut(&file).map(|settle| (settle, asked));
                     return populate::populate(&part, *pages, meter, settle);
                 }
-                let of = &mapped[*mapping];
-                let cost = self.meter.phase(|| of.madvise(*advice, *first, *pages))?;
+                let (of, opened) = (&mapped[*mapping], files.of(of.open));
+                let before = cached(opened, *advice == Madvise::PageOut);
+                let mut cost = self.meter.phase(|| of.madvise(*advice, *first, *pages))?;
+                cost.dropped = dropped(opened, before);
                 self.settle(file, page.0, pages.0)?;
                 Ok(cost)
             }
             ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
                 let (file, offset) = (files.of(*open), *offset_bytes);
-                let cached = |drops: bool| {
-                    CacheStat::of(file, ..).ok().filter(|_| drops).map(|stat| stat.cached)
-                };
-                let before = cached(*advice == Fadvise::DontNeed);
+                let before = cached(file, *advice == Fadvise::DontNeed);
                 let mut cost = self.meter.phase(|| give(file, *advice, offset, *len_bytes))?;
-                let left = before.zip(cached(before.is_some()));
-                cost.dropped = left.map(|(before, left)| before.saturating_sub(left));
+                cost.dropped = dropped(file, before);
                 let (page, pages) = (offset / page_size(), len_bytes.map(|len| len / page_size()));
                 self.settle(process.opens[*open], page, pages.unwrap_or(u64::MAX))?;
                 Ok(cost)
@@ -288,6 +286,18 @@ impl<'a> Thread<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// Pages of `file` in the cache, where that is asked and the kernel tells.
+fn cached(file: &File, is_asked: bool) -> Option<u64> {
+    let stat = is_asked.then(|| CacheStat::of(file, ..).ok()).flatten();
+    stat.map(|stat| stat.cached)
+}
+
+/// How many pages of `file` left the cache, of which so many were there `before`.
+fn dropped(file: &File, before: Option<u64>) -> Option<u64> {
+    let left = cached(file, before.is_some());
+    before.zip(left).map(|(before, left)| before.saturating_sub(left))
 }
 
 /// Gives advice for a part of an open file.

@@ -18,6 +18,7 @@ const ROOMS: [&str; 12] = [
     "readahead",
     "fault",
     "page_cache",
+    "advised",
     "plain",
 ];
 
