@@ -152,6 +152,36 @@ fn accesses_that_make_no_sense() {
 }
 
 #[test]
+fn reads_past_the_page_cache_are_of_whole_blocks() {
+    let of = |file: &str, phase: &str| {
+        let text = format!(
+            "[[file]]\nname = 'f'\nsize = '{file}'\n[[open]]\nname = 'o'\nfile = 'f'\n\
+             direct = true\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n{phase}"
+        );
+        ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None))
+    };
+    let random = "workload = 'read-random'\naccesses = 3\nbs = '8k'";
+    let valid = of("100k", random).unwrap();
+    let step = &valid.threads[0].steps[0];
+    assert_eq!(valid.shown(step), "read o directly: read-random");
+    assert!(valid.is_direct(step) && valid.opens[0].direct);
+    of("100001", &format!("{random}\noffset = '4k'")).unwrap();
+    of("100k", "offsets = [0, 8192]\nbs = '4k'").unwrap();
+    for (phase, refusal) in [
+        ("workload = 'read-random'\naccesses = 3\nbs = '6k'", "'bs': 6k is not a multiple of 4k"),
+        ("offsets = [0, 512]\nbs = '4k'", "'offsets': 512 is not a multiple of 4k"),
+        (&format!("{random}\noffset = '1k'"), "'offset': 1k is not a multiple of 4k"),
+        (&format!("{random}\nlen = '10k'"), "'len': 10k is not a multiple of 4k"),
+    ] {
+        refused(of("100k", phase), refusal);
+    }
+    // Up to the end of the file the last block is short.
+    of("10k", "workload = 'read-sequential'\naccesses = 2\nbs = '8k'\nlen = '10k'").unwrap();
+    // Mappings and advice of it are as of others.
+    of("100k", "fadvise = 'dontneed'\noffset = '5'").unwrap();
+}
+
+#[test]
 fn advice_as_steps() {
     let valid = phase("mapping = 'm'\nmadvise = 'dontneed'\noffset = '8k'\nlen = '12k'").unwrap();
     let step = &valid.threads[0].steps[0];

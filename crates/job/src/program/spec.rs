@@ -53,6 +53,10 @@ pub struct OpenSpec {
     pub name: String,
     /// The name of its file.
     pub file: String,
+    /// Opened with `O_DIRECT`: reads go past the page cache, in blocks of 4 KiB. Mappings of it use
+    /// the cache as others do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
 }
 
 /// One `[[mapping]]`.

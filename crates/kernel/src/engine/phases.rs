@@ -40,6 +40,17 @@ pub(super) fn counters(
     }
 }
 
+/// What `cost` says of reads that go past the cache, which adds nothing to it.
+pub(super) fn direct(cost: &PhaseCost) -> Counters {
+    Counters {
+        data_pages_read: Some(0),
+        bytes_read: cost.read_bytes,
+        minor_faults: Some(cost.minor),
+        evicted_pages: Some(0),
+        ..Counters::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -63,7 +63,7 @@ pub(super) fn measure(
     let dropped = told.dropped();
     let seen = stats.iter().enumerate().map(|(file, stat)| {
         let (dropped, paged_out) = (dropped[file], told.paged_out(file));
-        FileCounts::new(told.bytes_read(file), *stat, whole[file], dropped, paged_out)
+        FileCounts::new(told.bytes_cached(file), *stat, whole[file], dropped, paged_out)
     });
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
@@ -89,6 +89,7 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, E
     Ok(Process {
         files: paths.to_vec(),
         opens: program.opens.iter().map(|open| open.file).collect(),
+        direct: (0..program.opens.len()).filter(|&open| program.opens[open].direct).collect(),
         mappings: program.mappings.clone(),
         anonymous: program.anonymous,
         seed: program.seed,
@@ -198,7 +199,10 @@ impl<'a> Told<'a> {
             let counters = Counters {
                 accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
-                ..phases::counters(cost, before, is_whole, (paged_out, dropped))
+                ..match program.is_direct(step) {
+                    true => phases::direct(cost),
+                    false => phases::counters(cost, before, is_whole, (paged_out, dropped)),
+                }
             };
             before = cost.left;
             (step, cost, counters)
@@ -221,6 +225,15 @@ impl<'a> Told<'a> {
             [_] => self.ran.ended.read_bytes,
             by_file => by_file[file].bytes_read,
         }
+    }
+
+    /// The same of those that came into the cache.
+    fn bytes_cached(&self, file: usize) -> Option<u64> {
+        let steps = self.steps.iter().filter(|(step, ..)| self.program.is_direct(step));
+        let mut of_file = steps.filter(|(step, ..)| self.program.file_of(step) == Some(file));
+        of_file.try_fold(self.bytes_read(file)?, |left, (_, cost, _)| {
+            cost.read_bytes.map(|direct| left.saturating_sub(direct))
+        })
     }
 
     /// What the run itself dropped of each file.

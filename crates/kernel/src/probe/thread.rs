@@ -16,6 +16,7 @@ use filemap_job::program::{
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::access::{Access, accesses};
+use super::buffer::Buffer;
 use super::busy::Busy;
 use super::deadline::Deadline;
 use super::files::Files;
@@ -55,7 +56,7 @@ pub(super) struct Thread<'a> {
     deadline: Deadline,
     meter: Meter,
     busy: Busy,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     costs: Vec<PhaseCost>,
     counts_left: bool,
     is_alone: bool,
@@ -68,11 +69,11 @@ impl<'a> Thread<'a> {
     pub(super) fn prepare(process: &'a Process, number: usize) -> Result<Self, Error> {
         let plan = &process.threads[number];
         let steps = &plan.steps;
-        let accesses = steps.iter().map(|step| accesses(&process.mappings, step)).collect();
+        let accesses = steps.iter().map(|step| accesses(process, step)).collect();
         let longest = steps.iter().map(longest_read).max().unwrap_or(0);
-        let mut buffer = vec![1; longest as usize];
+        let mut buffer = Buffer::new(longest);
         let mut meter = Meter::open();
-        warm_up(&mut meter, &mut buffer, process)?;
+        warm_up(&mut meter, buffer.get(), process)?;
         let counted = steps.len().saturating_mul(process.files.len());
         let is_alone = process.is_alone();
         let takes_each_once = steps.len() > 1 && plan.rounds == Rounds::Times(1);
@@ -241,7 +242,7 @@ impl<'a> Thread<'a> {
     ) -> Result<PhaseCost, Error> {
         let think = Duration::from_nanos(self.plan.steps[at].think_ns());
         let Thread { meter, busy, buffer, asked, settles, is_alone, deadline, accesses, .. } = self;
-        let accesses = &accesses[at];
+        let (accesses, buffer) = (&accesses[at], buffer.get());
         let mut made = 0;
         let cost = match settles.get_mut(&number) {
             None => meter.phase(|| {

@@ -57,7 +57,7 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
              compare counters with filemap compare --on model,kernel"
         )));
     }
-    if !program.steps().any(decides) {
+    if !program.steps().any(|step| decides(step) && !program.is_direct(step)) {
         return Err(Error::Usage(format!(
             "{path} makes no access, and no advice of it reads anything, so there is no decision \
              to compare; add a [[thread.phase]] with a workload"
