@@ -59,8 +59,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         world.pass(world.profile.itlb.call_ns + found_ns);
     }
 
-    /// Begins to read `bytes` bytes of `open` past the page cache: nothing of it is looked up, added
-    /// or copied. Returns when all has arrived.
+    /// Begins to read `bytes` bytes of `open` past the page cache: nothing is looked up, added or
+    /// copied. Returns when all has arrived.
     ///
     /// Linux writes back what is dirty before, of which there is nothing here, and leaves what is
     /// cached (`iomap_dio_rw`).

@@ -37,7 +37,8 @@ mod tests {
             let mut buffer = Buffer::new(bytes);
             let memory = buffer.get();
             assert!(memory.len() as u64 >= bytes.next_multiple_of(DIRECT_BLOCK_BYTES));
-            assert!(bytes == 0 || memory.as_ptr() as u64 % DIRECT_BLOCK_BYTES == 0);
+            let first = memory.as_ptr() as u64;
+            assert!(bytes == 0 || first.is_multiple_of(DIRECT_BLOCK_BYTES));
         }
     }
 }
