@@ -158,7 +158,8 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
             "[[file]]\nname = 'f'\nsize = '{file}'\n[[open]]\nname = 'o'\nfile = 'f'\n\
              direct = true\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n{phase}"
         );
-        ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None))
+        let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+        valid.map_err(|error| error.to_string())
     };
     let random = "workload = 'read-random'\naccesses = 3\nbs = '8k'";
     let valid = of("100k", random).unwrap();
