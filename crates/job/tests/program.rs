@@ -1,10 +1,10 @@
 //! Programs as written, and what is wrong with them.
 
-use filemap_job::program::{FoundFile, Program, ProgramSpec};
+use filemap_job::program::{FoundFile, Job, ProgramSpec};
 use filemap_job::random::{Rng, elf};
 
 /// A program of one file of 16 pages, opened as `o` and mapped as `m`, with more tables.
-fn program(more: &str) -> Result<Program, String> {
+fn program(more: &str) -> Result<Job, String> {
     let text = format!(
         "[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
          [[mapping]]\nname = 'm'\nopen = 'o'\n{more}"
@@ -14,12 +14,12 @@ fn program(more: &str) -> Result<Program, String> {
 }
 
 /// The same with the keys of its one phase.
-fn phase(keys: &str) -> Result<Program, String> {
+fn phase(keys: &str) -> Result<Job, String> {
     program(&format!("[[thread]]\n[[thread.phase]]\n{keys}\n"))
 }
 
 #[track_caller]
-fn refused(found: Result<Program, String>, words: &str) {
+fn refused(found: Result<Job, String>, words: &str) {
     let error = found.expect_err(words);
     assert!(error.contains(words), "{error}\nwanted: {words}");
     assert!(!error.contains('\n'), "{error}");
@@ -294,7 +294,7 @@ fn tables_that_make_no_sense() {
 }
 
 /// A program with these phases in a thread that has no name, and in one that is called `other`.
-fn threads(first: &str, second: &str) -> Result<Program, String> {
+fn threads(first: &str, second: &str) -> Result<Job, String> {
     let thread = |name: &str, keys: &str| format!("[[thread]]\n{name}[[thread.phase]]\n{keys}\n");
     program(&(thread("", first) + &thread("name = 'other'\n", second)))
 }

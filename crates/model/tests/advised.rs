@@ -1,19 +1,19 @@
 //! MADV_COLD and MADV_PAGEOUT in programs.
 
 use filemap_core::plain::PlainCache;
-use filemap_job::program::{Program, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::random::Rng;
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace_program, trace_program_on};
+use filemap_model::{Digest, Profile, Timing, trace, trace_on};
 
-fn valid(text: &str) -> Program {
+fn valid(text: &str) -> Job {
     let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// A program whose thread takes `phases` through the mapping `m` of a file of 256 pages, which is
 /// mapped again as `other`.
-fn of_one(keys: &str, phases: &[&str]) -> Program {
+fn of_one(keys: &str, phases: &[&str]) -> Job {
     valid(&format!(
         "{keys}\n[[file]]\nname = 'f'\nsize = '1m'\n[[open]]\nname = 'o'\nfile = 'f'\n[[mapping]]\n\
          name = 'm'\nopen = 'o'\n[[mapping]]\nname = 'other'\nopen = 'o'\nprivate = true\n\
@@ -25,7 +25,7 @@ fn of_one(keys: &str, phases: &[&str]) -> Program {
 /// What each phase evicts, and the pages that are cached in the end.
 fn evicted(keys: &str, phases: &[&str]) -> (Vec<u64>, u64) {
     let program = of_one(keys, phases);
-    let run = trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap();
+    let run = trace(&program, &Profile::DEFAULT, &mut ()).unwrap();
     let evicted = run.phases.iter().map(|phase| phase.counters.evicted_pages.unwrap());
     (evicted.collect(), run.files[0].cached.unwrap())
 }
@@ -69,7 +69,7 @@ fn cold_pages_are_evicted_before_others() {
     let cold = "{ mapping = 'm', madvise = 'cold', len = '512k' }";
     let left = |phases: &[&str]| {
         let program = of_one(keys, phases);
-        let run = trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap();
+        let run = trace(&program, &Profile::DEFAULT, &mut ()).unwrap();
         run.files.iter().find(|file| file.name == "f").unwrap().cached.unwrap()
     };
     // Pages that were read twice are active.
@@ -132,9 +132,9 @@ fn caches_agree_on_what_is_given_up() {
             let (limit, mut digest) = (program.machine.cache_limit, Digest::default());
             let (profile, timing) = (&Profile::DEFAULT, Timing::Device);
             let run = if plain {
-                trace_program_on(&program, profile, timing, PlainCache::new(limit), &mut digest)
+                trace_on(&program, profile, timing, PlainCache::new(limit), &mut digest)
             } else {
-                trace_program_on(&program, profile, timing, ExtentCache::new(limit), &mut digest)
+                trace_on(&program, profile, timing, ExtentCache::new(limit), &mut digest)
             };
             (format!("{run:?}"), digest.value(), run)
         };

@@ -2,14 +2,14 @@
 
 use filemap_core::decision::Decision;
 use filemap_core::plain::PlainCache;
-use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_job::program::{Job, Run, ProgramSpec};
 use filemap_job::random::Rng;
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace_program, trace_program_on};
+use filemap_model::{Digest, Profile, Timing, trace, trace_on};
 
 /// A program of a file of `size`, opened directly as `d` and as others are as `o`, and mapped of
 /// the former.
-fn of_threads(size: &str, keys: &str, threads: &str) -> Program {
+fn of_threads(size: &str, keys: &str, threads: &str) -> Job {
     let text = format!(
         "{keys}\n[[file]]\nname = 'f'\nsize = '{size}'\n[[open]]\nname = 'd'\nfile = 'f'\n\
          direct = true\n[[open]]\nname = 'o'\nfile = 'f'\n[[mapping]]\nname = 'm'\nopen = 'd'\n\
@@ -19,14 +19,14 @@ fn of_threads(size: &str, keys: &str, threads: &str) -> Program {
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn run(program: &Program) -> (ProgramRun, Vec<Decision>) {
+fn run(program: &Job) -> (Run, Vec<Decision>) {
     let mut log = Vec::new();
-    let run = trace_program(program, &Profile::DEFAULT, &mut log).unwrap();
+    let run = trace(program, &Profile::DEFAULT, &mut log).unwrap();
     (run, log)
 }
 
 /// The same with a thread of these phases.
-fn of_one(size: &str, keys: &str, phases: &str) -> Program {
+fn of_one(size: &str, keys: &str, phases: &str) -> Job {
     of_threads(size, keys, &format!("[[thread]]\nphase = [{phases}]\n"))
 }
 
@@ -110,9 +110,9 @@ fn caches_agree_beside_direct_reads() {
             let (limit, mut digest) = (program.machine.cache_limit, Digest::default());
             let (profile, timing) = (&Profile::DEFAULT, Timing::Device);
             let run = if plain {
-                trace_program_on(&program, profile, timing, PlainCache::new(limit), &mut digest)
+                trace_on(&program, profile, timing, PlainCache::new(limit), &mut digest)
             } else {
-                trace_program_on(&program, profile, timing, ExtentCache::new(limit), &mut digest)
+                trace_on(&program, profile, timing, ExtentCache::new(limit), &mut digest)
             };
             (format!("{run:?}"), digest.value())
         };

@@ -1,6 +1,6 @@
 //! Jobs shaped like programs: files, open file descriptions, mappings, and threads in phases.
 //!
-//! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Program`] of
+//! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Job`] of
 //! it, in which names have become indexes and every value is resolved.
 
 mod access;
@@ -49,7 +49,7 @@ pub use self::mapped_parts::MappedParts;
 pub use self::of_thrash::{THRASH, change_protection};
 pub use self::reads::DIRECT_BLOCK_BYTES;
 pub use self::record::{
-    FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
+    FileRun, FileSummary, MappingRun, PhaseRun, Record, Run, ProgramSummary,
     ThreadRun,
 };
 pub use self::rounds::Rounds;
@@ -62,7 +62,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Program {
+pub struct Job {
     /// As it was written, with the kernel that was found for it.
     pub spec: ProgramSpec,
     /// The flags that say it, where it is a job of one file.
@@ -315,7 +315,7 @@ impl ProgramThread {
     }
 }
 
-impl Program {
+impl Job {
     /// Base page size in bytes.
     pub fn page_size(&self) -> u64 {
         self.machine.arch.page_size

@@ -2,7 +2,7 @@
 
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use super::{
-    Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep, ProgramThread,
+    Access, NamedFile, NamedMapping, Open, Job, ProgramSpec, ProgramStep, ProgramThread,
     TableOf, threads,
 };
 use crate::flags::JobSpec;
@@ -16,10 +16,10 @@ const MAPPING: &str = "mapping";
 
 impl Job {
     /// The program that it is.
-    pub fn program(&self) -> Program {
+    pub fn program(&self) -> Job {
         let steps = self.phases.iter().map(|phase| self.step(phase)).collect();
         let flags = self.to_spec();
-        Program {
+        Job {
             spec: self.spec_of(&flags),
             of_flags: Some(Box::new(flags)),
             engine: self.engine,

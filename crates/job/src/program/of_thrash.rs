@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn threads_begin_when_the_seed_says() {
         let program = thrash("threads = 9\nstagger = \"1ms\"").unwrap().validate(None).unwrap();
-        let begins = |program: &super::super::Program| -> Vec<u64> {
+        let begins = |program: &super::super::Job| -> Vec<u64> {
             let threads = program.threads.iter().enumerate();
             threads.map(|(number, of)| of.begins_ns(number, program.seed)).collect()
         };

@@ -7,7 +7,7 @@ use filemap_core::units::PageCount;
 use super::error::ProgramError;
 use super::names::keyed;
 use super::spec::ThreadPhaseSpec;
-use super::{Program, ProgramStep};
+use super::{Job, ProgramStep};
 use crate::Error;
 use crate::bounds::MAX_READ_BYTES;
 use crate::job::Phase;
@@ -56,7 +56,7 @@ impl ThreadPhaseSpec {
         &self,
         open: usize,
         think_ns: u64,
-        program: &Program,
+        program: &Job,
     ) -> Result<ProgramStep, Error> {
         let step = self.buffered_read(open, think_ns, program)?;
         if let (true, ProgramStep::Read { offset_bytes, len_bytes, accesses, .. }) =
@@ -81,7 +81,7 @@ impl ThreadPhaseSpec {
         &self,
         open: usize,
         think_ns: u64,
-        program: &Program,
+        program: &Job,
     ) -> Result<ProgramStep, Error> {
         if self.write || self.pages.is_some() {
             let (key, other) = ("write or pages", "an open file");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Access, Fadvise, Madvise, Program, ProgramStep, ProgramThread};
+use super::{Access, Fadvise, Madvise, Job, ProgramStep, ProgramThread};
 use crate::accesses::DEFAULT_SEED;
 use crate::job::Phase;
 
@@ -73,7 +73,7 @@ impl ProgramStep {
     }
 }
 
-impl Program {
+impl Job {
     /// The open file that `step` is about, as an index.
     pub fn open_of(&self, step: &ProgramStep) -> Option<usize> {
         match step {
@@ -117,7 +117,7 @@ impl Program {
     }
 
     /// The same program with another seed: its own, and that of the phases that had it.
-    pub fn with_seed(&self, seed: u64) -> Program {
+    pub fn with_seed(&self, seed: u64) -> Job {
         let mut program = self.clone();
         let steps = program.threads.iter_mut().flat_map(|thread| &mut thread.steps);
         for step in steps {

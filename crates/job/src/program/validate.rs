@@ -10,7 +10,7 @@ use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::there::Parts;
 use super::threads;
-use super::{Access, NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
+use super::{Access, NamedFile, NamedMapping, Open, Job, ProgramSpec, ProgramStep};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
@@ -31,7 +31,7 @@ impl ProgramSpec {
     /// # Errors
     /// In one line: the first table or key that is missing, wrong, beyond [`crate::bounds`] or does
     /// not go with the others, and the remedy.
-    pub fn validate(&self, host_release: Option<&str>) -> Result<Program, Error> {
+    pub fn validate(&self, host_release: Option<&str>) -> Result<Job, Error> {
         let (rules, machine, seed) = self.of_machine(host_release)?;
         let page_size = machine.arch.page_size;
         let counted = self.counted()?;
@@ -45,7 +45,7 @@ impl ProgramSpec {
         let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
         let cold = self.cold.unwrap_or(false);
         let engine = name("on", &self.on, EngineKind::Model).map_err(keyed)?;
-        let mut program = Program {
+        let mut program = Job {
             spec: ProgramSpec {
                 kernel: Some(rules.kernel.name().to_string()),
                 read_ahead_kb: Some(machine.read_ahead.bytes(page_size) / 1024),
@@ -101,7 +101,7 @@ impl ProgramSpec {
     }
 }
 
-impl Program {
+impl Job {
     /// Whether all mappings fit the address space, and what is held beside files the memory.
     fn check_sizes(&self) -> Result<(), Error> {
         let mut bytes = 0u64;
@@ -174,7 +174,7 @@ impl MappingSpec {
     fn validate(
         &self,
         opens: &Names<'_>,
-        program: &Program,
+        program: &Job,
         tables: &ProgramSpec,
     ) -> Result<NamedMapping, Error> {
         let open = opens.find(&self.open)?;
@@ -211,7 +211,7 @@ impl MappingSpec {
     fn of_segments(
         &self,
         open: usize,
-        program: &Program,
+        program: &Job,
         tables: &ProgramSpec,
     ) -> Result<NamedMapping, Error> {
         let given = [
@@ -270,7 +270,7 @@ impl ThreadPhaseSpec {
         opens: &Names<'_>,
         mappings: &Names<'_>,
         mapped: &[Parts],
-        program: &Program,
+        program: &Job,
     ) -> Result<ProgramStep, Error> {
         self.check_call()?;
         let subjects = [&self.map, &self.unmap, &self.mapping, &self.open, &self.barrier];
@@ -342,7 +342,7 @@ impl ThreadPhaseSpec {
     }
 
     /// The step where it is about no mapping and no open file.
-    fn alone(&self, program: &Program) -> Result<Option<ProgramStep>, Error> {
+    fn alone(&self, program: &Job) -> Result<Option<ProgramStep>, Error> {
         let step = match (&self.barrier, self.fork, self.sleep_ns) {
             (Some(name), ..) => {
                 let barrier = program.barriers.iter().position(|barrier| barrier.name == *name);
@@ -372,7 +372,7 @@ impl ThreadPhaseSpec {
         &self,
         mapping: usize,
         think_ns: u64,
-        program: &Program,
+        program: &Job,
     ) -> Result<ProgramStep, Error> {
         let of = &program.mappings[mapping];
         if self.offset.is_some() || self.len.is_some() || self.bs.is_some() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
 use filemap_job::program::{
-    FileRun, Madvise, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep,
+    FileRun, Madvise, MappingRun, NamedMapping, PhaseRun, Job, Run, ProgramStep,
     Protection, Rounds, ThreadRun,
 };
 use filemap_job::waits::Wait;
@@ -23,7 +23,7 @@ use crate::residency::CacheStat;
 use crate::trace::TracedWaits;
 
 /// Refuses, before anything is made for it, what no probe does for `program`.
-pub(super) fn check(program: &Program) -> Result<(), Error> {
+pub(super) fn check(program: &Job) -> Result<(), Error> {
     if program.machine.governor && program.processes.len() > 1 {
         return Err(Error::unavailable(
             "a governor beside several processes",
@@ -36,7 +36,7 @@ pub(super) fn check(program: &Program) -> Result<(), Error> {
 
 /// Runs `program` once, of which a child does `process`.
 pub(super) fn measure(
-    program: &Program,
+    program: &Job,
     process: &Process,
     stage: &Stage,
 ) -> Result<Measured, Error> {
@@ -68,12 +68,12 @@ pub(super) fn measure(
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
     let run = told.run(&seen, &parts);
-    let run = ProgramRun { vmstat: ran.vmstat.map(VmStat::into_map), ..run };
+    let run = Run { vmstat: ran.vmstat.map(VmStat::into_map), ..run };
     Ok(Measured { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
 }
 
 /// What the `error` of a process of `program` says, with what it names by the job's own names.
-pub(crate) fn named(program: &Program, error: Error) -> Error {
+pub(crate) fn named(program: &Job, error: Error) -> Error {
     match error {
         Error::Bus { mapping, page } => beyond_file(program, mapping, page),
         error => error,
@@ -84,7 +84,7 @@ pub(crate) fn named(program: &Program, error: Error) -> Error {
 ///
 /// # Errors
 /// What no probe does.
-pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, Error> {
+pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<Process, Error> {
     check(program)?;
     Ok(Process {
         files: paths.to_vec(),
@@ -105,7 +105,7 @@ pub(crate) fn process(program: &Program, paths: &[PathBuf]) -> Result<Process, E
 /// Whether a process of one thread stays on one CPU. Pages that were added to the cache lately wait
 /// for the reclaim lists on the CPU that added them, and MADV_COLD and MADV_PAGEOUT pass over those
 /// that wait on another one.
-fn stays_on_one_cpu(program: &Program) -> bool {
+fn stays_on_one_cpu(program: &Job) -> bool {
     let gives_up = |step: &ProgramStep| {
         matches!(step, ProgramStep::Madvise { advice: Madvise::Cold | Madvise::PageOut, .. })
     };
@@ -113,7 +113,7 @@ fn stays_on_one_cpu(program: &Program) -> bool {
 }
 
 /// Refuses to make pages of the user's own files writable.
-fn check_protections(program: &Program) -> Result<(), Error> {
+fn check_protections(program: &Job) -> Result<(), Error> {
     for step in program.steps() {
         let ProgramStep::Mprotect { mapping, protection: Protection::Write, .. } = step else {
             continue;
@@ -131,7 +131,7 @@ fn check_protections(program: &Program) -> Result<(), Error> {
 }
 
 /// Refuses MADV_PAGEOUT of files that the kernel would not page out for this user.
-fn check_paged_out(program: &Program) -> Result<(), Error> {
+fn check_paged_out(program: &Job) -> Result<(), Error> {
     for step in program.steps().filter(|step| step.pages_out()) {
         let path = program.file_of(step).and_then(|file| program.files[file].file.path.as_ref());
         let Some(path) = path else { continue };
@@ -148,7 +148,7 @@ fn check_paged_out(program: &Program) -> Result<(), Error> {
 }
 
 /// Which step of `program` touched a page behind the end of a file, where one did.
-fn beyond_file(program: &Program, mapping: usize, page: u64) -> Error {
+fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
     let touches = |of: &ProgramStep| match of {
         ProgramStep::Touch { mapping: touched, accesses, .. } => {
             *touched == mapping && program.touches(mapping, accesses).any(|at| at == page)
@@ -171,7 +171,7 @@ fn beyond_file(program: &Program, mapping: usize, page: u64) -> Error {
 
 /// What is known of the steps of a run.
 struct Told<'a> {
-    program: &'a Program,
+    program: &'a Job,
     ran: &'a Ran,
     /// Each step, one thread behind the other, with what it counted.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
@@ -181,7 +181,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(program: &'a Program, ran: &'a Ran, whole: &[bool]) -> Self {
+    fn new(program: &'a Job, ran: &'a Ran, whole: &[bool]) -> Self {
         let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
         let own: u64 = costs().map(|cost| cost.major).sum();
         let major_faults = ran.major_events.unwrap_or(own).max(own);
@@ -266,7 +266,7 @@ impl<'a> Told<'a> {
         paged_out.map(|(_, cost, _)| cost.dropped.unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
     }
 
-    fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> ProgramRun {
+    fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> Run {
         let Told { program, ran, .. } = self;
         let named = program.files.iter().zip(&self.by_file);
         let files = named.zip(seen).zip(parts).map(|(((file, counters), seen), parts)| FileRun {
@@ -319,7 +319,7 @@ impl<'a> Told<'a> {
             u64::try_from(change).ok()
         };
         let refused = kernels("vma_lock_abort").zip(kernels("vma_lock_miss"));
-        ProgramRun {
+        Run {
             seed: program.seed,
             elapsed_ns: ran.ended.threads.iter().map(|thread| thread.elapsed_ns).max(),
             counters: Counters {

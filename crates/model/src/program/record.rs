@@ -5,7 +5,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::Counters;
 use filemap_job::program::{
-    FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, Rounds, ThreadRun,
+    FileRun, MappingRun, PhaseRun, Job, Run, ProgramStep, Rounds, ThreadRun,
 };
 
 use super::cursor::Cursor;
@@ -39,7 +39,7 @@ impl Done {
 pub fn of<C: PageCache, L: Log>(
     running: &mut Running<'_, '_, C, L>,
     threads_done: &[Cursor<'_>],
-) -> ProgramRun {
+) -> Run {
     let program = running.program;
     let timed = running.world.timing == Timing::Device;
     let mut in_all = Sum::default();
@@ -100,7 +100,7 @@ pub fn of<C: PageCache, L: Log>(
         .map(|(mapping, sum)| MappingRun { name: mapping.name.clone(), counters: sum.counters() });
     let spent = running.spent.as_ref();
     let elapsed_ns = threads.iter().filter_map(|thread| thread.elapsed_ns).max();
-    ProgramRun {
+    Run {
         seed: program.seed,
         elapsed_ns,
         counters: in_all.counters(),
@@ -131,7 +131,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(program: &Program, step: &ProgramStep, process: usize, done: &Done) -> Sum {
+    fn of(program: &Job, step: &ProgramStep, process: usize, done: &Done) -> Sum {
         // Holes are filled without the device.
         let is_read = program.file_of(step).is_some_and(|file| !program.files[file].file.sparse);
         let read = done.tally.pages_read * program.page_size() + done.tally.direct_bytes;

@@ -9,7 +9,7 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
-use filemap_job::program::{Fadvise, Madvise, Program, ProgramStep};
+use filemap_job::program::{Fadvise, Madvise, Job, ProgramStep};
 
 use super::order::{Barriers, Order};
 use super::spent::Spent;
@@ -32,7 +32,7 @@ use crate::world::{DISK, HOLES, Timing, World};
 
 /// A program under way.
 pub(super) struct Running<'p, 'a, C, L> {
-    pub(super) program: &'p Program,
+    pub(super) program: &'p Job,
     pub(super) world: World<'a, C, L>,
     pub(super) spaces: Vec<Space>,
     pub(super) opens: Vec<OpenFile>,
@@ -66,7 +66,7 @@ pub(super) struct Space {
 
 impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     pub(super) fn new(
-        program: &'p Program,
+        program: &'p Job,
         profile: &'a Profile,
         (timing, flushes): (Timing, Flushes),
         cache: C,
@@ -296,7 +296,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 }
 
 impl Space {
-    fn new(process: usize, program: &Program, profile: &Profile) -> Space {
+    fn new(process: usize, program: &Job, profile: &Profile) -> Space {
         let tlb = Tlb::new(profile.itlb, program.page_size());
         let locks = program.waits_for_locks(process).then(Locks::default);
         Space {
@@ -308,7 +308,7 @@ impl Space {
 }
 
 /// Each process with each mapping that it has from the start and that its threads use.
-fn mapped_at_start(program: &Program) -> Vec<(usize, usize)> {
+fn mapped_at_start(program: &Job) -> Vec<(usize, usize)> {
     let used = program.threads.iter().flat_map(|thread| {
         let mappings = thread.steps.iter().filter_map(ProgramStep::mapping);
         mappings.map(|mapping| (thread.process, mapping))
@@ -320,7 +320,7 @@ fn mapped_at_start(program: &Program) -> Vec<(usize, usize)> {
 }
 
 /// Where the mappings begin: one behind the other, each in page-table pages of its own.
-fn starts(program: &Program) -> Vec<Vpn> {
+fn starts(program: &Job) -> Vec<Vpn> {
     let entries = program.machine.arch.pte_entries;
     let mut next = 0;
     let starts = program.mappings.iter().map(|of| {

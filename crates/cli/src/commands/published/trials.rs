@@ -5,12 +5,12 @@ use std::sync::Arc;
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
 use filemap_job::program::{
-    FileSpec, MappingSpec, OpenSpec, ProgramRun, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
+    FileSpec, MappingSpec, OpenSpec, Run, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
     change_protection,
 };
 use filemap_job::waits::{Cause, Wait};
 use filemap_job::{JobSpec, SizeText};
-use filemap_model::{Profile, trace_program};
+use filemap_model::{Profile, trace};
 use filemap_report::published::{
     Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials,
 };
@@ -99,7 +99,7 @@ fn run(trial: &Trial) -> Result<TrialRun, Error> {
         *ns = *ns * percent / 100;
     }
     let program = spec(trial)?.validate(None)?;
-    match trace_program(&program, &profile, &mut ()) {
+    match trace(&program, &profile, &mut ()) {
         Ok(run) => Ok(told(trial, &run)),
         // It jams: nothing was completed.
         Err(error @ filemap_model::Error::ProgramOutOfMemory { .. }) => Ok(TrialRun {
@@ -182,7 +182,7 @@ fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
     }
 }
 
-fn told(trial: &Trial, run: &ProgramRun) -> TrialRun {
+fn told(trial: &Trial, run: &Run) -> TrialRun {
     let counters = &run.counters;
     let span = |cause: Cause| {
         let of = run.waits.iter().find(|wait| wait.cause == cause.name());
