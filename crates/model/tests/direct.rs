@@ -2,7 +2,7 @@
 
 use filemap_core::decision::Decision;
 use filemap_core::plain::PlainCache;
-use filemap_job::program::{Job, Run, ProgramSpec};
+use filemap_job::program::{Job, ProgramSpec, Run};
 use filemap_job::random::Rng;
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Profile, Timing, trace, trace_on};

@@ -49,8 +49,7 @@ pub use self::mapped_parts::MappedParts;
 pub use self::of_thrash::{THRASH, change_protection};
 pub use self::reads::DIRECT_BLOCK_BYTES;
 pub use self::record::{
-    FileRun, FileSummary, MappingRun, PhaseRun, Record, Run, ProgramSummary,
-    ThreadRun,
+    FileRun, FileSummary, MappingRun, PhaseRun, ProgramSummary, Record, Run, ThreadRun,
 };
 pub use self::rounds::Rounds;
 pub use self::spec::{

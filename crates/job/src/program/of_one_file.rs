@@ -2,8 +2,8 @@
 
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use super::{
-    Access, NamedFile, NamedMapping, Open, Job, ProgramSpec, ProgramStep, ProgramThread,
-    TableOf, threads,
+    Access, Job, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep, ProgramThread, TableOf,
+    threads,
 };
 use crate::flags::JobSpec;
 use crate::job::{Job, Pattern, Phase};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Access, Fadvise, Madvise, Job, ProgramStep, ProgramThread};
+use super::{Access, Fadvise, Job, Madvise, ProgramStep, ProgramThread};
 use crate::accesses::DEFAULT_SEED;
 use crate::job::Phase;
 

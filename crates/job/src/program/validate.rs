@@ -10,7 +10,7 @@ use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::there::Parts;
 use super::threads;
-use super::{Access, NamedFile, NamedMapping, Open, Job, ProgramSpec, ProgramStep};
+use super::{Access, Job, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
@@ -368,12 +368,7 @@ impl ThreadPhaseSpec {
         Ok(Some(step))
     }
 
-    fn touch(
-        &self,
-        mapping: usize,
-        think_ns: u64,
-        program: &Job,
-    ) -> Result<ProgramStep, Error> {
+    fn touch(&self, mapping: usize, think_ns: u64, program: &Job) -> Result<ProgramStep, Error> {
         let of = &program.mappings[mapping];
         if self.offset.is_some() || self.len.is_some() || self.bs.is_some() {
             return Err(Error::KeyConflict {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
 use filemap_job::program::{
-    FileRun, Madvise, MappingRun, NamedMapping, PhaseRun, Job, Run, ProgramStep,
-    Protection, Rounds, ThreadRun,
+    FileRun, Job, Madvise, MappingRun, NamedMapping, PhaseRun, ProgramStep, Protection, Rounds,
+    Run, ThreadRun,
 };
 use filemap_job::waits::Wait;
 use filemap_job::{Cached, Counters};
@@ -35,11 +35,7 @@ pub(super) fn check(program: &Job) -> Result<(), Error> {
 }
 
 /// Runs `program` once, of which a child does `process`.
-pub(super) fn measure(
-    program: &Job,
-    process: &Process,
-    stage: &Stage,
-) -> Result<Measured, Error> {
+pub(super) fn measure(program: &Job, process: &Process, stage: &Stage) -> Result<Measured, Error> {
     let ran = stage.run(process).map_err(|error| named(program, error))?;
     let files = &stage.files.files;
     let mapped = program.mapped_parts();

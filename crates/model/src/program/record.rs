@@ -5,7 +5,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::Counters;
 use filemap_job::program::{
-    FileRun, MappingRun, PhaseRun, Job, Run, ProgramStep, Rounds, ThreadRun,
+    FileRun, Job, MappingRun, PhaseRun, ProgramStep, Rounds, Run, ThreadRun,
 };
 
 use super::cursor::Cursor;

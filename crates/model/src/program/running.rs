@@ -9,7 +9,7 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
-use filemap_job::program::{Fadvise, Madvise, Job, ProgramStep};
+use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
 use super::order::{Barriers, Order};
 use super::spent::Spent;

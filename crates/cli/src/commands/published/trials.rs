@@ -5,7 +5,7 @@ use std::sync::Arc;
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
 use filemap_job::program::{
-    FileSpec, MappingSpec, OpenSpec, Run, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
+    FileSpec, MappingSpec, OpenSpec, ProgramSpec, Run, THRASH, ThreadPhaseSpec, ThreadSpec,
     change_protection,
 };
 use filemap_job::waits::{Cause, Wait};
