@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod advised;
 pub mod cache;
 pub mod decision;
 pub mod fault;

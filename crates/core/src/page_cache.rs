@@ -1,7 +1,7 @@
 //! The page cache of all files.
 
 use crate::address::entries::{Layer, MappedFile};
-use crate::cache::{FileCache, FolioRun};
+use crate::cache::{FileCache, Folio, FolioRun};
 use crate::decision::Log;
 use crate::lru::lists::Lists;
 use crate::units::{FileId, PageCount, PageIndex};
@@ -40,6 +40,35 @@ pub trait PageCache: Lists {
         end: PageIndex,
         log: &mut impl Log,
     ) -> PageCount;
+
+    /// The layers in which pages of `from..end` of `file` are mapped, lowest first, each with how
+    /// many of them.
+    fn mapped_in(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+    ) -> Vec<(Layer, PageCount)>;
+
+    /// `folio` of `file`, a large one, becomes base pages: they are what it was, in its place in
+    /// its list, and no entry maps them. Its mark stays with the first of them. Where `reversed`,
+    /// the others stand behind the first one from the last page on.
+    ///
+    /// Mirrors `split_huge_page_to_list_to_order`, 6.12 and 6.18. Test: `tests/advised.rs`.
+    fn split(&mut self, file: FileId, folio: Folio, reversed: bool);
+
+    /// `folios` of `file`, in the order of their pages, are not referenced any more; those on the
+    /// active list get the workingset flag and go to the inactive list's head.
+    ///
+    /// Mirrors `folio_deactivate`, 6.12 and 6.18. Test: `tests/advised.rs`.
+    fn deactivate(&mut self, file: FileId, folios: &[Folio]);
+
+    /// `folios` of `file`, in the order of their pages, are evicted from wherever they stand. Where
+    /// `of_machine`, the eviction is one like those of reclaim; else they return to the active list
+    /// ([`crate::advised`]).
+    ///
+    /// Mirrors `reclaim_pages`, 6.12 and 6.18. Test: `tests/advised.rs`.
+    fn page_out(&mut self, file: FileId, folios: &[Folio], of_machine: bool, log: &mut impl Log);
 
     /// The folios in `pages` pages from `start`, all of them up to date, cannot be evicted until
     /// they are unlocked: a task holds them.

@@ -152,19 +152,57 @@ fn accesses_that_make_no_sense() {
 }
 
 #[test]
+fn reads_past_the_page_cache_are_of_whole_blocks() {
+    let of = |file: &str, phase: &str| {
+        let text = format!(
+            "[[file]]\nname = 'f'\nsize = '{file}'\n[[open]]\nname = 'o'\nfile = 'f'\n\
+             direct = true\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n{phase}"
+        );
+        let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+        valid.map_err(|error| error.to_string())
+    };
+    let random = "workload = 'read-random'\naccesses = 3\nbs = '8k'";
+    let valid = of("100k", random).unwrap();
+    let step = &valid.threads[0].steps[0];
+    assert_eq!(valid.shown(step), "read o directly: read-random");
+    assert!(valid.is_direct(step) && valid.opens[0].direct);
+    of("100001", &format!("{random}\noffset = '4k'")).unwrap();
+    of("100k", "offsets = [0, 8192]\nbs = '4k'").unwrap();
+    for (phase, refusal) in [
+        ("workload = 'read-random'\naccesses = 3\nbs = '6k'", "'bs': 6k is not a multiple of 4k"),
+        ("offsets = [0, 512]\nbs = '4k'", "'offsets': 512 is not a multiple of 4k"),
+        (&format!("{random}\noffset = '1k'"), "'offset': 1k is not a multiple of 4k"),
+        (&format!("{random}\nlen = '10k'"), "'len': 10k is not a multiple of 4k"),
+    ] {
+        refused(of("100k", phase), refusal);
+    }
+    // Up to the end of the file the last block is short.
+    of("10k", "workload = 'read-sequential'\naccesses = 2\nbs = '8k'\nlen = '10k'").unwrap();
+    // Mappings and advice of it are as of others.
+    of("100k", "fadvise = 'dontneed'\noffset = '5'").unwrap();
+}
+
+#[test]
 fn advice_as_steps() {
     let valid = phase("mapping = 'm'\nmadvise = 'dontneed'\noffset = '8k'\nlen = '12k'").unwrap();
     let step = &valid.threads[0].steps[0];
     assert_eq!(valid.shown(step), "madvise m: dontneed of 12k from 8k");
     let valid = phase("open = 'o'\nfadvise = 'willneed'\noffset = '5'").unwrap();
     assert_eq!(valid.shown(&valid.threads[0].steps[0]), "fadvise o: willneed from 5");
+    for advice in ["cold", "pageout"] {
+        let valid = phase(&format!("mapping = 'm'\nmadvise = '{advice}'\nlen = '8k'")).unwrap();
+        let step = &valid.threads[0].steps[0];
+        assert_eq!(valid.shown(step), format!("madvise m: {advice} of 8k from 0"));
+        assert_eq!((step.pages_out(), step.drops()), (advice == "pageout", advice == "pageout"));
+        assert!(!step.changes_mappings(), "it only reads what is mapped");
+    }
     let whole = phase("mapping = 'm'\nmadvise = 'hugepage'").unwrap();
     assert_eq!(whole.shown(&whole.threads[0].steps[0]), "madvise m: hugepage");
     assert!(whole.wants_huge_pages() && !valid.wants_huge_pages());
 
     let map = |keys: &str| phase(&format!("mapping = 'm'\n{keys}"));
     let open = |keys: &str| phase(&format!("open = 'o'\n{keys}"));
-    refused(map("madvise = 'cold'"), "'madvise': unknown advice 'cold'; known: normal, random");
+    refused(map("madvise = 'free'"), "'madvise': unknown advice 'free'; known: normal, random");
     refused(open("fadvise = 'hugepage'"), "'fadvise': unknown advice 'hugepage'; known: normal");
     refused(map("madvise = 'random'\noffset = '1000'"), "'offset': 1000 is not a multiple of");
     refused(map("madvise = 'random'\nlen = '1000'"), "'len': 1000 is out of range");

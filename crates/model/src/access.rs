@@ -5,6 +5,7 @@ use filemap_core::decision::Log;
 use filemap_core::fault::Access;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::DIRECT_BLOCK_BYTES;
 
 use crate::open::OpenFile;
 use crate::process::Place;
@@ -56,6 +57,23 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         drop(file);
         let found_ns = process.tlb.look_up(translation, &mut world.tally.tlb);
         world.pass(world.profile.itlb.call_ns + found_ns);
+    }
+
+    /// Begins to read `bytes` bytes of `open` past the page cache: nothing is looked up, added or
+    /// copied. Returns when all has arrived.
+    ///
+    /// Linux writes back what is dirty before, of which there is nothing here, and leaves what is
+    /// cached (`iomap_dio_rw`).
+    pub fn begin_direct(&mut self, bytes: u64, open: &OpenFile) -> u64 {
+        let world = &mut *self.world;
+        world.begin_access(open);
+        world.pass(world.profile.cost.call_ns);
+        world.arrivals();
+        // The last block of a file is read whole.
+        let bytes = bytes.next_multiple_of(DIRECT_BLOCK_BYTES);
+        world.tally.direct_bytes += bytes;
+        let now_ns = world.now_ns();
+        world.devices[open.device].read_direct(bytes, now_ns)
     }
 
     /// Begins to read `bytes` bytes at byte `offset` of `open`.

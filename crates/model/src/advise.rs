@@ -2,7 +2,8 @@
 
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::Change;
-use filemap_core::cache::FileCache;
+use filemap_core::advised::Advised;
+use filemap_core::cache::{FileCache, Folio};
 use filemap_core::decision::{Cause, Log};
 use filemap_core::fault::map;
 use filemap_core::lru::invalidate;
@@ -43,6 +44,9 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 self.take_entries(area, from, end, open);
                 let tables = &mut self.process.tables;
                 map::free_tables(&area.mapping, from, end, &open.limits, tables);
+            }
+            Madvise::Cold | Madvise::PageOut => {
+                self.give_up(area, advice == Madvise::PageOut, (from, end), open);
             }
             // Fault by fault, between which others may have their turn.
             Madvise::PopulateRead => {}
@@ -189,6 +193,44 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let copies = map::unmap(&area.mapping, from, end, &open.limits, &mut file);
         drop(file);
         world.memory.release(copies);
+        let first = area.mapping.whole.vpn(from);
+        process.tlb.flush(first, first + (end - from));
+    }
+
+    /// Gives pages up: what they hold of the cache is evicted, or the next to be.
+    fn give_up(
+        &mut self,
+        area: &Area,
+        evicts: bool,
+        (from, end): (PageIndex, PageIndex),
+        open: &OpenFile,
+    ) {
+        let Task { world, process } = self;
+        let memory = &mut world.memory;
+        let of_machine = memory.is_machines();
+        let (file, limits, layer) = (open.file, &open.limits, area.layer);
+        let (mapping, mappings, tables) =
+            (&area.mapping, memory.mappings.of(file), &process.tables);
+        let advised = Advised { file, mapping, layer, mappings, tables, limits };
+        let mut evicted = 0;
+        for part in advised.parts(from, end) {
+            let folios = advised.take(part, &mut memory.cache);
+            // What a task holds cannot be evicted, and goes where it would be next.
+            let (locked, ready): (Vec<Folio>, Vec<Folio>) =
+                folios.into_iter().partition(|folio| folio.locked || !evicts);
+            if !locked.is_empty() {
+                if !evicts {
+                    advised.make_old(&locked, &mut memory.cache);
+                }
+                memory.cache.deactivate(file, &locked);
+            }
+            if !ready.is_empty() {
+                memory.cache.page_out(file, &ready, of_machine, &mut world.log);
+                evicted += ready.iter().map(|folio| folio.order.pages()).sum::<u64>();
+            }
+        }
+        world.tally.evicted_pages += evicted;
+        world.pass(world.profile.cost.evict_page_ns.saturating_mul(evicted));
         let first = area.mapping.whole.vpn(from);
         process.tlb.flush(first, first + (end - from));
     }

@@ -161,6 +161,17 @@ impl Device {
         self.submit(file, now_ns);
     }
 
+    /// Reads `bytes` bytes at `now_ns` that are for no page of the cache, behind what is under way.
+    /// Returns when the last of them arrives. Requests overlap in their latency, so that it does
+    /// not matter how many there are.
+    pub fn read_direct(&mut self, bytes: u64, now_ns: u64) -> u64 {
+        let pages = PageCount(bytes.div_ceil(self.page_size));
+        let first_byte_ns = now_ns.saturating_add(self.profile.latency_ns);
+        let transfer_ns = self.transfer_ns(pages, pages.0);
+        self.busy_until_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(transfer_ns);
+        self.busy_until_ns
+    }
+
     /// How many pages were asked for and are not begun.
     pub fn asked_pages(&self) -> PageCount {
         PageCount(self.asked.iter().map(|asked| asked.pages.0).sum())

@@ -156,6 +156,11 @@ impl<C: PageCache> Memory<C> {
         self.charge.is_some()
     }
 
+    /// Whether the limit is the machine's own memory.
+    pub fn is_machines(&self) -> bool {
+        self.limit.is_some() && !self.is_cgroups()
+    }
+
     /// How many more pages fit as it is.
     pub fn room(&self, tables: &PageTables) -> PageCount {
         let room = self.limit.map(|limit| limit.saturating_sub(self.used(tables)));

@@ -11,6 +11,8 @@ pub struct Tally {
     pub accesses: u64,
     /// Pages added to the page cache.
     pub pages_read: u64,
+    /// Bytes read past the page cache.
+    pub direct_bytes: u64,
     /// PGMAJFAULT events.
     pub major_faults: u64,
     /// Faults that the process's own accounting counts as minor.
@@ -67,6 +69,7 @@ impl Tally {
         Tally {
             accesses: self.accesses + other.accesses,
             pages_read: self.pages_read + other.pages_read,
+            direct_bytes: self.direct_bytes + other.direct_bytes,
             major_faults: self.major_faults + other.major_faults,
             minor_faults: self.minor_faults + other.minor_faults,
             readahead_calls: self.readahead_calls + other.readahead_calls,

@@ -33,6 +33,8 @@ pub enum Pause {
     Sleep(u64),
     /// The same, as it is above `memory.high`.
     Throttled(u64),
+    /// What it reads past the page cache has arrived at this time.
+    Direct(u64),
 }
 
 /// A task that can go on.

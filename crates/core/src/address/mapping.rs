@@ -58,6 +58,8 @@ pub struct Mapping {
     pub split: Option<Split>,
     /// The open file was advised NOREUSE.
     pub no_reuse: bool,
+    /// The process that it belongs to, by its number.
+    pub process: u32,
     /// The kernel lets RANDOM accesses count ([`crate::rules::Rules::random_accesses_count`]).
     pub random_counts: bool,
     /// What it may be used for, as that of `whole`.
@@ -77,6 +79,7 @@ impl Mapping {
             whole,
             split,
             no_reuse: false,
+            process: 0,
             random_counts: false,
             protection: Protection::AsMapped,
             mapped_executable: whole.executable,

@@ -121,10 +121,29 @@ impl FileMappings {
 
     /// The VMA of `layer` that maps `index`.
     pub fn vma(&self, layer: Layer, index: PageIndex) -> Option<Vma> {
+        self.mapping(layer, index).map(|mapping| mapping.vma(index))
+    }
+
+    /// The mapping of `layer` that `index` lies in.
+    fn mapping(&self, layer: Layer, index: PageIndex) -> Option<&Mapping> {
         let mappings = self.layers.get(layer.0 as usize)?;
         let behind = mappings.partition_point(|mapping| mapping.whole.pgoff <= index);
-        let mapping = mappings[..behind].last().filter(|mapping| index < mapping.whole.end())?;
-        Some(mapping.vma(index))
+        mappings[..behind].last().filter(|mapping| index < mapping.whole.end())
+    }
+
+    /// The pages of `from..end` that mappings of `layer` map that belong to other processes than
+    /// `process`: the first of each, and the page behind its last.
+    pub fn of_others(
+        &self,
+        layer: Layer,
+        (from, end): (PageIndex, PageIndex),
+        process: u32,
+    ) -> impl Iterator<Item = (PageIndex, PageIndex)> {
+        let mappings = self.layers.get(layer.0 as usize).map_or(&[][..], Vec::as_slice);
+        let first = mappings.partition_point(|mapping| mapping.whole.end() <= from);
+        let within = mappings[first..].iter().take_while(move |of| of.whole.pgoff < end);
+        let others = within.filter(move |mapping| mapping.process != process);
+        others.map(move |of| (of.whole.pgoff.max(from), of.whole.end().min(end)))
     }
 
     /// Whether reclaim believes the accessed bits of any entry.

@@ -70,8 +70,7 @@ impl FileCache for PlainFile<'_> {
         match reclaim::used(state.referenced, state.active) {
             Used::Reference => cache.state(head).referenced = true,
             Used::Activate => {
-                cache.inactive.retain(|&listed| listed != head);
-                cache.inactive_pages -= state.order.pages();
+                cache.unlist(head, state);
                 cache.clock += state.order.pages();
                 cache.push(head, State { active: true, referenced: false, ..state });
             }
@@ -136,6 +135,13 @@ impl MappedFile for PlainFile<'_> {
             unmapped.copied |= u64::from(self.cache.copied.remove(&entry)) << offset;
         }
         unmapped
+    }
+
+    fn make_old(&mut self, word: u64, mask: u64) {
+        for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
+            let entry = self.entry(PageIndex(word * WORD_PAGES + offset));
+            self.cache.young.remove(&entry);
+        }
     }
 
     fn copy(&mut self, index: PageIndex) {

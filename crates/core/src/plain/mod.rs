@@ -64,6 +64,8 @@ struct State {
 struct Shadow {
     clock: u64,
     workingset: bool,
+    /// It returns to the active list, however much was evicted since.
+    returns: bool,
 }
 
 impl PlainCache {
@@ -131,11 +133,14 @@ impl PlainCache {
         let mut shadow = None;
         for page in pages_of(head, order) {
             let left = self.shadows.remove(&(file, page));
-            let kept = |left: &Shadow| workingset::is_kept(self.clock, left.clock, self.capacity);
+            let kept = |left: &Shadow| {
+                left.returns || workingset::is_kept(self.clock, left.clock, self.capacity)
+            };
             shadow = left.filter(kept).or(shadow);
         }
+        let active = self.known.statistics.active;
         if let Some(shadow) = shadow
-            && workingset::is_recent(self.clock, shadow.clock, self.known.statistics.active)
+            && (shadow.returns || workingset::is_recent(self.clock, shadow.clock, active))
         {
             state.active = true;
             state.workingset = shadow.workingset;
@@ -157,11 +162,21 @@ impl PlainCache {
         }
     }
 
+    /// Takes a folio from its list.
+    fn unlist(&mut self, head: Page, state: State) {
+        let (list, pages) = match state.active {
+            true => (&mut self.active, &mut self.active_pages),
+            false => (&mut self.inactive, &mut self.inactive_pages),
+        };
+        list.retain(|&listed| listed != head);
+        *pages -= state.order.pages();
+    }
+
     /// A folio leaves the cache, and its pages their shadows.
     fn evict(&mut self, (file, head): Page, state: State) {
         self.remove((file, head), state);
         for page in pages_of(head, state.order) {
-            let shadow = Shadow { clock: self.clock, workingset: state.workingset };
+            let shadow = Shadow { clock: self.clock, workingset: state.workingset, returns: false };
             self.shadows.insert((file, page), shadow);
         }
         self.clock += state.order.pages();

@@ -1,13 +1,13 @@
 //! The cache as engines see it.
 
 use super::file::PlainFile;
-use super::{PlainCache, State};
+use super::{PlainCache, Shadow, State, pages_of};
 use crate::address::entries::{Layer, MappedFile};
-use crate::cache::{FileCache, Folio, FolioRun};
+use crate::cache::{FileCache, Folio, FolioRun, WORD_PAGES};
 use crate::decision::{EvictionRun, Log};
 use crate::lru::invalidate;
 use crate::page_cache::PageCache;
-use crate::units::{FileId, PageCount, PageIndex};
+use crate::units::{FileId, Order, PageCount, PageIndex};
 
 impl PageCache for PlainCache {
     fn file(&mut self, file: FileId) -> impl FileCache {
@@ -49,19 +49,13 @@ impl PageCache for PlainCache {
         let within: Vec<_> =
             self.folios.range((file, from)..(file, end)).map(|(&at, &state)| (at, state)).collect();
         for (head, state) in within {
-            let State { order, locked, marked, active, .. } = state;
+            let State { order, locked, marked, .. } = state;
             let folio = Folio { head: head.1, order, locked, marked };
             if !invalidate::drops(folio, from, end, self.is_mapped(head, order)) {
                 continue;
             }
             let pages = PageCount(order.pages());
-            if active {
-                self.active.retain(|&listed| listed != head);
-                self.active_pages -= pages.0;
-            } else {
-                self.inactive.retain(|&listed| listed != head);
-                self.inactive_pages -= pages.0;
-            }
+            self.unlist(head, state);
             self.remove(head, state);
             run.push(file, head.1, pages, log);
             dropped += pages;
@@ -69,6 +63,73 @@ impl PageCache for PlainCache {
         run.flush(log);
         self.shadows.retain(|&(of, page), _| of != file || page < from || page >= end);
         dropped
+    }
+
+    fn mapped_in(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+    ) -> Vec<(Layer, PageCount)> {
+        let pages = |layer: Layer| {
+            let mut pages = (from.0..end.0).map(|page| ((file, PageIndex(page)), layer));
+            PageCount(pages.by_ref().filter(|entry| self.mapped.contains(entry)).count() as u64)
+        };
+        let counted = self.layers().map(|layer| (layer, pages(layer)));
+        counted.filter(|(_, pages)| *pages > PageCount(0)).collect()
+    }
+
+    fn split(&mut self, file: FileId, folio: Folio, reversed: bool) {
+        let state = self.folios[&(file, folio.head)];
+        self.remove((file, folio.head), state);
+        let mut pages: Vec<PageIndex> = pages_of(folio.head, folio.order).collect();
+        for &page in &pages {
+            *self.nodes.entry((file, page.0 / WORD_PAGES)).or_default() += 1;
+            let marked = state.marked && page == folio.head;
+            self.folios.insert((file, page), State { order: Order(0), marked, ..state });
+        }
+        if reversed {
+            pages[1..].reverse();
+        }
+        let list = if state.active { &mut self.active } else { &mut self.inactive };
+        let at = list.iter().position(|&head| head == (file, folio.head)).expect("it is listed");
+        list.remove(at);
+        for (behind, page) in pages.into_iter().enumerate() {
+            list.insert(at + behind, (file, page));
+        }
+    }
+
+    fn deactivate(&mut self, file: FileId, folios: &[Folio]) {
+        for folio in folios {
+            let head = (file, folio.head);
+            self.state(head).referenced = false;
+            let state = self.folios[&head];
+            if state.active {
+                self.unlist(head, state);
+                self.push(head, State { active: false, workingset: true, ..state });
+            }
+        }
+    }
+
+    fn page_out(&mut self, file: FileId, folios: &[Folio], of_machine: bool, log: &mut impl Log) {
+        let mut run = EvictionRun::default();
+        for folio in folios {
+            let (head, pages) = ((file, folio.head), PageCount(folio.order.pages()));
+            let state = self.folios[&head];
+            self.unlist(head, state);
+            let workingset = state.workingset || state.active;
+            if of_machine {
+                self.evict(head, State { workingset, ..state });
+            } else {
+                self.remove(head, state);
+                let shadow = Shadow { clock: self.clock, workingset, returns: true };
+                for page in pages_of(folio.head, folio.order) {
+                    self.shadows.insert((file, page), shadow);
+                }
+            }
+            run.push(file, folio.head, pages, log);
+        }
+        run.flush(log);
     }
 
     fn nodes(&self) -> u64 {

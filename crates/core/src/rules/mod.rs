@@ -27,6 +27,21 @@ pub enum OrderGrowth {
     AsyncWindow,
 }
 
+/// What MADV_COLD and MADV_PAGEOUT do with a large folio that page-table entries map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdvisedFolios {
+    /// It is split, unless several VMAs map the page where it is met: then the rest of the
+    /// page-table page is left as it is (6.1).
+    SplitByPage,
+    /// The same, of its first page, which one VMA has to map (6.6).
+    SplitByFirstPage,
+    /// It is split where not all of it is met in one piece, unless its entries say that several
+    /// VMAs map it (6.12).
+    KeepByEntries,
+    /// The same, unless several processes map it (6.18).
+    KeepByProcesses,
+}
+
 /// The rules of one kernel with the switches of some series: one field for each difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -84,6 +99,11 @@ pub struct Rules {
     pub dontneed_frees_tables: bool,
     /// MADV_DONTNEED of pages of one VMA takes the lock of that, and not `mmap_lock`.
     pub dontneed_locks_vma: bool,
+    /// Which large folios MADV_COLD and MADV_PAGEOUT split, and which they pass over.
+    pub advised_folios: AdvisedFolios,
+    /// The pages of a folio that is split stand behind its first one in their list, the last page
+    /// next to it.
+    pub split_reverses: bool,
 }
 
 /// Bytes of the largest folio of ext4: 2048 blocks, here of 4 KiB, as its journal reserves credits
@@ -120,6 +140,8 @@ impl Rules {
                 huge_page_counts: false,
                 dontneed_frees_tables: false,
                 dontneed_locks_vma: false,
+                advised_folios: AdvisedFolios::SplitByPage,
+                split_reverses: false,
             },
             Kernel::V6_6 => Rules {
                 kernel,
@@ -147,6 +169,8 @@ impl Rules {
                 huge_page_counts: false,
                 dontneed_frees_tables: false,
                 dontneed_locks_vma: false,
+                advised_folios: AdvisedFolios::SplitByFirstPage,
+                split_reverses: false,
             },
             Kernel::V6_12 => Rules {
                 kernel,
@@ -174,6 +198,8 @@ impl Rules {
                 huge_page_counts: false,
                 dontneed_frees_tables: false,
                 dontneed_locks_vma: false,
+                advised_folios: AdvisedFolios::KeepByEntries,
+                split_reverses: false,
             },
             Kernel::V6_18 | Kernel::Mm2026_05 => Rules {
                 kernel,
@@ -201,6 +227,8 @@ impl Rules {
                 huge_page_counts: matches!(kernel, Kernel::Mm2026_05),
                 dontneed_frees_tables: true,
                 dontneed_locks_vma: true,
+                advised_folios: AdvisedFolios::KeepByProcesses,
+                split_reverses: true,
             },
         }
     }

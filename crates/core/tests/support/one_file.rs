@@ -90,6 +90,10 @@ impl MappedFile for OneFile {
         self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).touch(index)
     }
 
+    fn make_old(&mut self, word: u64, mask: u64) {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).make_old(word, mask);
+    }
+
     fn copy(&mut self, index: PageIndex) {
         self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).copy(index);
     }

@@ -14,13 +14,17 @@ pub enum Madvise {
     WillNeed,
     /// MADV_DONTNEED: takes its page-table entries and private copies away.
     DontNeed,
+    /// MADV_COLD: its pages are the next to be evicted.
+    Cold,
+    /// MADV_PAGEOUT: evicts its pages.
+    PageOut,
     /// MADV_POPULATE_READ: faults each of its pages in.
     PopulateRead,
 }
 
 impl Madvise {
     /// Every one.
-    pub const ALL: [Madvise; 8] = [
+    pub const ALL: [Madvise; 10] = [
         Madvise::Flag(AdviceFlag::Read(ReadHint::Normal)),
         Madvise::Flag(AdviceFlag::Read(ReadHint::Random)),
         Madvise::Flag(AdviceFlag::Read(ReadHint::Sequential)),
@@ -28,6 +32,8 @@ impl Madvise {
         Madvise::Flag(AdviceFlag::NoHuge),
         Madvise::WillNeed,
         Madvise::DontNeed,
+        Madvise::Cold,
+        Madvise::PageOut,
         Madvise::PopulateRead,
     ];
 
@@ -41,6 +47,8 @@ impl Madvise {
             Madvise::Flag(AdviceFlag::NoHuge) => "nohugepage",
             Madvise::WillNeed => "willneed",
             Madvise::DontNeed => "dontneed",
+            Madvise::Cold => "cold",
+            Madvise::PageOut => "pageout",
             Madvise::PopulateRead => "populate-read",
         }
     }

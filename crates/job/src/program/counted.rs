@@ -50,7 +50,7 @@ impl ProgramSpec {
         let file = |of: &FileSpec, name| FileSpec { name, count: None, ..of.clone() };
         let open = |of: &OpenSpec, name, number| {
             let file = one(&files, &of.file, Some(number));
-            OpenSpec { name, file }
+            OpenSpec { name, file, ..of.clone() }
         };
         let mapping = |of: &MappingSpec, name, number| {
             let open = one(&opens, &of.open, Some(number));

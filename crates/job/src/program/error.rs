@@ -240,6 +240,19 @@ pub enum ProgramError {
         /// The mapping.
         name: String,
     },
+    /// A read past the page cache does not begin or end with a block.
+    #[error(
+        "'{key}': {bytes} is not a multiple of 4k, and open file '{open}' with direct = true reads \
+         whole blocks; round it, or leave out direct"
+    )]
+    NotDirect {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        bytes: String,
+        /// The open file.
+        open: String,
+    },
     /// An offset that is listed lies behind its file.
     #[error("offset {offset} is beyond the file; its last byte is {last}")]
     BeyondFile {

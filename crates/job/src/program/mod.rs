@@ -48,6 +48,7 @@ pub use self::error::ProgramError;
 pub use self::keys::{ExistingFile, ProgramSpec};
 pub use self::mapped_parts::MappedParts;
 pub use self::of_thrash::change_protection;
+pub use self::reads::DIRECT_BLOCK_BYTES;
 pub use self::rounds::Rounds;
 pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
@@ -153,6 +154,8 @@ pub struct Open {
     pub name: String,
     /// The file, as an index.
     pub file: usize,
+    /// Its reads go past the page cache.
+    pub direct: bool,
 }
 
 /// A mapping with its name.
@@ -344,6 +347,11 @@ impl Job {
         }
     }
 
+    /// Whether `step` reads past the page cache.
+    pub fn is_direct(&self, step: &ProgramStep) -> bool {
+        matches!(step, ProgramStep::Read { open, .. } if self.opens[*open].direct)
+    }
+
     /// Pages of a file; a partial last page counts.
     pub fn file_pages(&self, file: usize) -> PageCount {
         PageCount(self.files[file].file.size_bytes.div_ceil(self.page_size()))
@@ -424,7 +432,8 @@ impl Job {
                 format!("fadvise {}: {}{range}", open(of), advice.name())
             }
             ProgramStep::Read { open: of, accesses, .. } => {
-                let name = open(of);
+                let direct = if self.opens[*of].direct { " directly" } else { "" };
+                let name = format!("{}{direct}", open(of));
                 match &accesses.pattern {
                     Pattern::Listed(list) => format!("read {name}: {} listed", list.pages.len()),
                     pattern => format!("read {name}: {pattern}"),

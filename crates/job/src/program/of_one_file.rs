@@ -31,7 +31,7 @@ impl OneFile {
             seed: self.seed,
             anonymous: Default::default(),
             files: vec![NamedFile { name: FILE.to_string(), file: self.file.clone() }],
-            opens: vec![Open { name: OPEN.to_string(), file: 0 }],
+            opens: vec![Open { name: OPEN.to_string(), file: 0, direct: false }],
             mappings: vec![self.named_mapping()],
             cpus: None,
             processes: vec![threads::MAIN.to_string()],
@@ -98,7 +98,7 @@ impl OneFile {
         };
         let program = ProgramSpec {
             file: vec![file],
-            open: vec![OpenSpec { name: OPEN.to_string(), file: FILE.to_string() }],
+            open: vec![OpenSpec { name: OPEN.to_string(), file: FILE.to_string(), direct: false }],
             mapping: vec![mapping],
             thread: vec![ThreadSpec {
                 phase: self.phases.iter().map(|phase| self.thread_phase(phase)).collect(),

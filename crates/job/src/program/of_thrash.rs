@@ -58,7 +58,7 @@ impl JobSpec {
                 count: Some(count),
                 ..FileSpec::default()
             };
-            let open = OpenSpec { name: name.clone(), file: name.clone() };
+            let open = OpenSpec { name: name.clone(), file: name.clone(), direct: false };
             (file, open, MappingSpec { name: name.clone(), open: name, ..MappingSpec::default() })
         };
         let bytes = file_pages * arch.page_size;

@@ -12,6 +12,12 @@ use crate::Error;
 use crate::bounds::MAX_READ_BYTES;
 use crate::job::Phase;
 use crate::limits::size;
+use crate::size::{format_size, shorten};
+
+/// What is read past the page cache begins and ends at multiples of that, in bytes, but for the end
+/// of the file. The kernel asks for multiples of the device's logical block, which is 512 bytes or
+/// 4 KiB: this goes with both.
+pub const DIRECT_BLOCK_BYTES: u64 = 4096;
 
 /// The patterns of reads of an open file.
 const READS: &str = "read-random, read-sequential";
@@ -45,7 +51,33 @@ impl ThreadPhaseSpec {
         Ok(Phase::listed(list.clone(), seed, bs_bytes.ok_or_else(missing)?))
     }
 
+    /// The step of reads of an open file.
     pub(super) fn read(
+        &self,
+        open: usize,
+        think_ns: u64,
+        program: &Job,
+    ) -> Result<ProgramStep, Error> {
+        let step = self.buffered_read(open, think_ns, program)?;
+        if let (true, ProgramStep::Read { offset_bytes, len_bytes, accesses, .. }) =
+            (program.opens[open].direct, &step)
+        {
+            let end = offset_bytes + len_bytes;
+            let file_bytes = program.files[program.opens[open].file].file.size_bytes;
+            let ends = if end == file_bytes { 0 } else { *len_bytes };
+            let listed = self.offsets.iter().flat_map(|list| list.iter());
+            let keys = [("offset", *offset_bytes), ("len", ends), ("bs", accesses.bs_bytes)];
+            let all = keys.into_iter().chain(listed.map(|offset| ("offsets", *offset)));
+            let mut uneven = all.filter(|(_, bytes)| !bytes.is_multiple_of(DIRECT_BLOCK_BYTES));
+            if let Some((key, bytes)) = uneven.next() {
+                let open = shorten(&program.opens[open].name);
+                return Err(ProgramError::NotDirect { key, bytes: format_size(bytes), open }.into());
+            }
+        }
+        Ok(step)
+    }
+
+    fn buffered_read(
         &self,
         open: usize,
         think_ns: u64,

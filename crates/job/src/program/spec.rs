@@ -53,6 +53,10 @@ pub struct OpenSpec {
     pub name: String,
     /// The name of its file.
     pub file: String,
+    /// Opened with `O_DIRECT`: reads go past the page cache, in blocks of 4 KiB. Mappings of it use
+    /// the cache as others do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
 }
 
 /// One `[[mapping]]`.
@@ -151,7 +155,7 @@ pub struct ThreadPhaseSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
     /// Advice for the mapping: `normal`, `random`, `sequential`, `hugepage`, `nohugepage`,
-    /// `willneed`, `dontneed` or `populate-read`.
+    /// `willneed`, `dontneed`, `cold`, `pageout` or `populate-read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub madvise: Option<String>,
     /// What the mapping may be used for besides reading: `write`, `exec`, or `as-mapped` for what

@@ -63,7 +63,13 @@ impl ProgramStep {
 
     /// Whether it drops pages of its file from the cache.
     pub fn drops(&self) -> bool {
-        matches!(self, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. })
+        let drops = matches!(self, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. });
+        drops || self.pages_out()
+    }
+
+    /// Whether it evicts pages of its file as reclaim does.
+    pub fn pages_out(&self) -> bool {
+        matches!(self, ProgramStep::Madvise { advice: Madvise::PageOut, .. })
     }
 }
 

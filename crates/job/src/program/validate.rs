@@ -166,7 +166,7 @@ impl FileSpec {
 impl OpenSpec {
     fn validate(&self, files: &Names<'_>) -> Result<Open, Error> {
         let file = files.find(&self.file).map_err(|error| in_table("open", &self.name, error))?;
-        Ok(Open { name: self.name.clone(), file })
+        Ok(Open { name: self.name.clone(), file, direct: self.direct })
     }
 }
 

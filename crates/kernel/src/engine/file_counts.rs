@@ -14,8 +14,11 @@ pub(super) struct FileCounts {
     evicted_pages: Option<u64>,
     /// Each page of the file takes a page of storage.
     whole: bool,
-    /// Pages of it that the run itself dropped, which the kernel does not count.
+    /// Pages of it that the run itself dropped.
     dropped: Dropped,
+    /// At most so many of them the kernel counts as evicted: MADV_PAGEOUT evicts as reclaim does,
+    /// while what POSIX_FADV_DONTNEED drops counts for nothing.
+    paged_out: u64,
 }
 
 /// What a run itself dropped of a file.
@@ -34,6 +37,7 @@ impl FileCounts {
         stat: Option<CacheStat>,
         whole: bool,
         dropped: Dropped,
+        paged_out: u64,
     ) -> FileCounts {
         FileCounts {
             read_bytes,
@@ -41,7 +45,13 @@ impl FileCounts {
             evicted_pages: stat.map(|stat| stat.evicted),
             whole,
             dropped,
+            paged_out,
         }
+    }
+
+    /// Whether reclaim took pages.
+    fn are_evicted(&self) -> bool {
+        self.evicted_pages.is_some_and(|pages| pages > self.paged_out)
     }
 
     /// Pages read from storage, where each page of the file is one of storage.
@@ -53,7 +63,9 @@ impl FileCounts {
     pub(super) fn pages_added(&self) -> Option<u64> {
         match (self.evicted_pages, self.cached_pages, self.dropped) {
             (Some(0), Some(cached), Dropped::Nothing) if !self.is_disturbed() => Some(cached),
-            (Some(0), Some(cached), Dropped::Pages(Some(dropped))) if !self.whole => {
+            (Some(_), Some(cached), Dropped::Pages(Some(dropped)))
+                if !self.whole && !self.are_evicted() =>
+            {
                 Some(cached + dropped)
             }
             _ => self.storage_pages(),
@@ -69,13 +81,13 @@ impl FileCounts {
     /// Whether, of a file that fits into memory, pages left, or others came than were read.
     pub(super) fn is_disturbed(&self) -> bool {
         if self.dropped != Dropped::Nothing {
-            return self.evicted_pages.is_some_and(|pages| pages > 0);
+            return self.are_evicted();
         }
         let read_other = match (self.storage_pages(), self.cached_pages) {
             (Some(read), Some(cached)) => read != cached,
             _ => false,
         };
-        self.evicted_pages.is_some_and(|pages| pages > 0) || read_other
+        self.are_evicted() || read_other
     }
 }
 
@@ -90,6 +102,7 @@ mod tests {
             evicted_pages: Some(evicted),
             whole: true,
             dropped: Dropped::Nothing,
+            paged_out: 0,
         }
     }
 
@@ -127,6 +140,19 @@ mod tests {
         assert_eq!(of_holes.pages_added(), None);
         let counted = FileCounts { dropped: Dropped::Pages(Some(40)), ..of_holes };
         assert_eq!((counted.pages_added(), counted.pages_evicted()), (Some(100), Some(40)));
+    }
+
+    #[test]
+    fn what_the_run_pages_out_itself_disturbs_nobody() {
+        let dropped = Dropped::Pages(Some(40));
+        let paging = FileCounts { dropped, paged_out: 40, ..seen(100, 60, 40) };
+        assert!(!paging.is_disturbed());
+        assert_eq!((paging.pages_added(), paging.pages_evicted()), (Some(100), Some(40)));
+        let of_holes = FileCounts { whole: false, ..paging };
+        assert_eq!(of_holes.pages_added(), Some(100));
+        let more = FileCounts { evicted_pages: Some(41), ..of_holes };
+        assert!(more.is_disturbed(), "more was evicted than that");
+        assert_eq!(more.pages_added(), None);
     }
 
     #[test]

@@ -6,13 +6,24 @@ use crate::page_size;
 use crate::probe::{Left, PhaseCost};
 
 /// What `cost` says of pages, where `before` was left by the phase before. Each page of the file
-/// that the phase is about takes one of storage where it is `whole`.
-pub(super) fn counters(cost: &PhaseCost, before: Option<Left>, whole: bool) -> Counters {
+/// that the phase is about takes one of storage where it is `whole`. At most `paged_out` of those
+/// that are evicted by its end were paged out by the run itself. The phase has `dropped` so many.
+pub(super) fn counters(
+    cost: &PhaseCost,
+    before: Option<Left>,
+    whole: bool,
+    (paged_out, dropped): (u64, u64),
+) -> Counters {
     let storage = cost.read_bytes.filter(|_| whole).map(|bytes| bytes.div_ceil(page_size()));
-    let grown = cost.left.zip(before).map(|(now, then)| (now, now.cached.checked_sub(then.cached)));
+    let grown = cost.left.zip(before).map(|(now, then)| {
+        let cached = now.cached + dropped;
+        (now, cached.checked_sub(then.cached))
+    });
     let added = match grown {
-        // Nothing ever left: what is there came in.
-        Some((Left { evicted: 0, .. }, Some(more))) if storage.is_none_or(|read| read == more) => {
+        // Nothing else ever left: what is there came in.
+        Some((Left { evicted, .. }, Some(more)))
+            if evicted <= paged_out && storage.is_none_or(|read| read == more) =>
+        {
             Some(more)
         }
         _ => storage,
@@ -29,6 +40,17 @@ pub(super) fn counters(cost: &PhaseCost, before: Option<Left>, whole: bool) -> C
     }
 }
 
+/// What `cost` says of reads that go past the cache, which adds nothing to it.
+pub(super) fn direct(cost: &PhaseCost) -> Counters {
+    Counters {
+        data_pages_read: Some(0),
+        bytes_read: cost.read_bytes,
+        minor_faults: Some(cost.minor),
+        evicted_pages: Some(0),
+        ..Counters::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +62,7 @@ mod tests {
             ..PhaseCost::default()
         };
         let before = Some(Left { cached: before, evicted: 0 });
-        let counters = counters(&cost, before, whole);
+        let counters = counters(&cost, before, whole, (0, 0));
         [counters.data_pages_read, counters.evicted_pages]
     }
 
@@ -55,8 +77,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_paged_out_left_by_the_run_itself() {
+        let after = |cached, evicted, own| {
+            let cost = PhaseCost { left: Some(Left { cached, evicted }), ..PhaseCost::default() };
+            let before = Some(Left { cached: 50, evicted: 0 });
+            let counters = counters(&cost, before, false, own);
+            [counters.data_pages_read, counters.evicted_pages]
+        };
+        assert_eq!(after(20, 30, (30, 30)), [Some(0), Some(30)]);
+        assert_eq!(after(60, 20, (30, 0)), [Some(10), Some(0)]);
+        assert_eq!(after(60, 31, (30, 0)), [None, None]);
+    }
+
+    #[test]
     fn what_is_not_told_is_unknown() {
-        let nothing = counters(&PhaseCost::default(), None, true);
+        let nothing = counters(&PhaseCost::default(), None, true, (0, 0));
         assert_eq!((nothing.data_pages_read, nothing.evicted_pages), (None, None));
     }
 }

@@ -1,12 +1,14 @@
 //! One run of a program: its process, and what the kernel says of each part of it.
 
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
-use filemap_job::program::{Job, NamedMapping, ProgramStep, Protection, Rounds};
+use filemap_job::program::{Job, Madvise, NamedMapping, ProgramStep, Protection, Rounds};
 use filemap_job::waits::Wait;
 use filemap_job::{Cached, Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
+use rustix::fs::{Access as FileAccess, access};
 
 use super::file_counts::{Dropped, FileCounts};
 use super::phases;
@@ -25,7 +27,8 @@ pub(super) fn check(program: &Job) -> Result<(), Error> {
             "leave out 'process', or the governor, or give --on model",
         ));
     }
-    check_protections(program)
+    check_protections(program)?;
+    check_paged_out(program)
 }
 
 /// Runs `program` once, of which a child does `process`.
@@ -52,7 +55,8 @@ pub(super) fn measure(program: &Job, process: &Process, stage: &Stage) -> Result
     let told = Told::new(program, &ran, &whole);
     let dropped = told.dropped();
     let seen = stats.iter().enumerate().map(|(file, stat)| {
-        FileCounts::new(told.bytes_read(file), *stat, whole[file], dropped[file])
+        let (dropped, paged_out) = (dropped[file], told.paged_out(file));
+        FileCounts::new(told.bytes_cached(file), *stat, whole[file], dropped, paged_out)
     });
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
@@ -78,16 +82,27 @@ pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<Process, Error
     Ok(Process {
         files: paths.to_vec(),
         opens: program.opens.iter().map(|open| open.file).collect(),
+        direct: (0..program.opens.len()).filter(|&open| program.opens[open].direct).collect(),
         mappings: program.mappings.clone(),
         anonymous: program.anonymous,
         seed: program.seed,
         threads: program.threads.clone(),
         barriers: program.barriers.iter().map(|barrier| barrier.threads).collect(),
-        cpus: program.cpus.map(u64::from),
+        cpus: program.cpus.map(u64::from).or(stays_on_one_cpu(program).then_some(1)),
         settle: false,
         report_mapped: false,
         is_governed: program.machine.governor,
     })
+}
+
+/// Whether a process of one thread stays on one CPU. Pages that were added to the cache lately wait
+/// for the reclaim lists on the CPU that added them, and MADV_COLD and MADV_PAGEOUT pass over those
+/// that wait on another one.
+fn stays_on_one_cpu(program: &Job) -> bool {
+    let gives_up = |step: &ProgramStep| {
+        matches!(step, ProgramStep::Madvise { advice: Madvise::Cold | Madvise::PageOut, .. })
+    };
+    program.threads.len() == 1 && program.steps().any(gives_up)
 }
 
 /// Refuses to make pages of the user's own files writable.
@@ -102,6 +117,23 @@ fn check_protections(program: &Job) -> Result<(), Error> {
             return Err(Error::unavailable(
                 format!("a shared mapping of '{path}' that may be written to"),
                 "map it private, or give the file a size instead of a path",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses MADV_PAGEOUT of files that the kernel would not page out for this user.
+fn check_paged_out(program: &Job) -> Result<(), Error> {
+    for step in program.steps().filter(|step| step.pages_out()) {
+        let path = program.file_of(step).and_then(|file| program.files[file].file.path.as_ref());
+        let Some(path) = path else { continue };
+        let is_own =
+            std::fs::metadata(path).is_ok_and(|of| of.uid() == rustix::process::geteuid().as_raw());
+        if !is_own && access(path.as_str(), FileAccess::WRITE_OK).is_err() {
+            return Err(Error::unavailable(
+                format!("MADV_PAGEOUT of '{path}', which is another user's"),
+                "run as its owner, or leave out madvise = \"pageout\"",
             ));
         }
     }
@@ -149,13 +181,21 @@ impl<'a> Told<'a> {
         // The process's own count leaves out what missed twice, and nobody says in which step.
         let counts_all = own == major_faults;
         let mut before = Some(Left::default());
+        // Reclaim under a limit evicts others, which cannot be told from these.
+        let tells = program.machine.cache_limit.is_none() && program.threads.len() == 1;
+        let mut paged_out = 0;
         let steps = program.steps().zip(costs()).map(|(step, cost)| {
+            let dropped = cost.dropped.filter(|_| step.drops()).unwrap_or(0);
+            paged_out += if tells && step.pages_out() { dropped } else { 0 };
             // What is about no file reads nothing of one.
             let is_whole = program.file_of(step).is_none_or(|file| whole[file]);
             let counters = Counters {
                 accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
-                ..phases::counters(cost, before, is_whole)
+                ..match program.is_direct(step) {
+                    true => phases::direct(cost),
+                    false => phases::counters(cost, before, is_whole, (paged_out, dropped)),
+                }
             };
             before = cost.left;
             (step, cost, counters)
@@ -180,6 +220,15 @@ impl<'a> Told<'a> {
         }
     }
 
+    /// The same of those that came into the cache.
+    fn bytes_cached(&self, file: usize) -> Option<u64> {
+        let steps = self.steps.iter().filter(|(step, ..)| self.program.is_direct(step));
+        let mut of_file = steps.filter(|(step, ..)| self.program.file_of(step) == Some(file));
+        of_file.try_fold(self.bytes_read(file)?, |left, (_, cost, _)| {
+            cost.read_bytes.map(|direct| left.saturating_sub(direct))
+        })
+    }
+
     /// What the run itself dropped of each file.
     fn dropped(&self) -> Vec<Dropped> {
         let mut dropped = vec![Dropped::Nothing; self.program.files.len()];
@@ -196,6 +245,18 @@ impl<'a> Told<'a> {
             *of_file = Dropped::Pages(both.filter(|_| is_alone));
         }
         dropped
+    }
+
+    /// How many pages of a file the run itself has paged out, at most.
+    fn paged_out(&self, file: usize) -> u64 {
+        let of_file =
+            self.steps.iter().filter(|(step, ..)| self.program.file_of(step) == Some(file));
+        let mut paged_out = of_file.filter(|(step, ..)| step.pages_out()).peekable();
+        // Other threads bring pages in while one is paging some out.
+        if self.program.threads.len() > 1 && paged_out.peek().is_some() {
+            return u64::MAX;
+        }
+        paged_out.map(|(_, cost, _)| cost.dropped.unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
     }
 
     fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> Run {

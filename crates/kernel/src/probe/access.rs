@@ -1,8 +1,9 @@
 //! One access of a probe.
 
 use filemap_core::units::PageIndex;
-use filemap_job::program::{self, NamedMapping, ProgramStep};
+use filemap_job::program::{self, DIRECT_BLOCK_BYTES, ProgramStep};
 
+use super::process::Process;
 use crate::page_size;
 
 /// One access.
@@ -23,8 +24,8 @@ pub(super) enum Access {
     },
 }
 
-/// The accesses of `step`, in order, where these are its process's `mappings`.
-pub(super) fn accesses(mappings: &[NamedMapping], step: &ProgramStep) -> Vec<Access> {
+/// The accesses of `step`, a step of `process`, in order.
+pub(super) fn accesses(process: &Process, step: &ProgramStep) -> Vec<Access> {
     match step {
         ProgramStep::Touch { mapping, accesses, access, .. } => {
             let access = match access {
@@ -32,15 +33,17 @@ pub(super) fn accesses(mappings: &[NamedMapping], step: &ProgramStep) -> Vec<Acc
                 program::Access::Write => Access::Store,
                 program::Access::Call => Access::Call,
             };
-            let of = &mappings[*mapping];
+            let of = &process.mappings[*mapping];
             let place = of.from_beginning();
             of.touches(accesses).map(|page| access(place(page))).collect()
         }
-        ProgramStep::Read { offset_bytes, len_bytes, accesses, .. } => {
+        ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
             let blocks = accesses.reads(*len_bytes, page_size());
+            // Past the page cache the last block of a file is asked for whole, and is short.
+            let unit = if process.is_direct(*open) { DIRECT_BLOCK_BYTES } else { 1 };
             let read = blocks.map(|block| Access::Read {
                 offset: offset_bytes + block.offset_bytes,
-                bytes: block.len_bytes,
+                bytes: block.len_bytes.next_multiple_of(unit),
             });
             read.collect()
         }

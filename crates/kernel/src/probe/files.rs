@@ -1,6 +1,7 @@
 //! The files that the child opens.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -23,8 +24,10 @@ impl<'a> Files<'a> {
     pub(super) fn open(process: &'a Process) -> Result<Self, Error> {
         raise_limit(process.opens.len() as u64 + OTHER_DESCRIPTORS)?;
         let opens = process.opens.iter().enumerate();
-        let opens = opens
-            .map(|(open, &file)| open_one(&process.files[file], process.opens_for_writing(open)));
+        let opens = opens.map(|(open, &file)| {
+            let (writes, direct) = (process.opens_for_writing(open), process.is_direct(open));
+            open_one(&process.files[file], writes, direct)
+        });
         Ok(Files { process, opens: opens.collect::<Result<_, _>>()? })
     }
 
@@ -71,9 +74,16 @@ pub(crate) fn raise_limit(files: u64) -> Result<(), Error> {
         .map_err(|errno| Error::call("raise the number of open files", errno))
 }
 
-fn open_one(path: &Path, writes: bool) -> Result<File, Error> {
-    let file = OpenOptions::new().read(true).write(writes).open(path);
-    let file = file.map_err(|error| Error::os("open", path, error))?;
+fn open_one(path: &Path, writes: bool, direct: bool) -> Result<File, Error> {
+    let flags = if direct { libc::O_DIRECT } else { 0 };
+    let file = OpenOptions::new().read(true).write(writes).custom_flags(flags).open(path);
+    let file = file.map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) if direct => Error::unavailable(
+            format!("reading '{}' past the page cache", path.display()),
+            "put it on a filesystem that has O_DIRECT, or leave out direct = true",
+        ),
+        _ => Error::os("open", path, error),
+    })?;
     let metadata = file.metadata().map_err(|error| Error::os("read the size of", path, error))?;
     if !metadata.is_file() {
         return Err(Error::Plan(format!("'{}' is not a regular file: name one", path.display())));

@@ -223,6 +223,8 @@ impl<'a> Mapped<'a> {
             Madvise::Flag(AdviceFlag::NoHuge) => MapAdvice::LinuxNoHugepage,
             Madvise::WillNeed => MapAdvice::WillNeed,
             Madvise::DontNeed => MapAdvice::LinuxDontNeed,
+            Madvise::Cold => MapAdvice::LinuxCold,
+            Madvise::PageOut => MapAdvice::LinuxPageOut,
             Madvise::PopulateRead => MapAdvice::LinuxPopulateRead,
         };
         let page = page_size();

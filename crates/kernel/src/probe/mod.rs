@@ -6,6 +6,7 @@
 
 mod access;
 mod barriers;
+mod buffer;
 mod bus;
 mod busy;
 mod child;

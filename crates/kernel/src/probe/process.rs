@@ -19,6 +19,8 @@ pub struct Process {
     pub files: Vec<PathBuf>,
     /// What it opens, each a file by its number. Every one has readahead state of its own.
     pub opens: Vec<usize>,
+    /// Those of them, by their numbers, whose reads go past the page cache.
+    pub direct: Vec<usize>,
     /// What it maps.
     pub mappings: Vec<NamedMapping>,
     /// Pages that it holds beside the files, touched and locked before the first step.
@@ -94,6 +96,11 @@ impl Process {
     /// Whether there is one thread, and no process beside its own.
     pub(crate) fn is_alone(&self) -> bool {
         self.threads.len() == 1 && self.processes() == 1
+    }
+
+    /// Whether reads of an open file, by its number, go past the page cache.
+    pub(super) fn is_direct(&self, open: usize) -> bool {
+        self.direct.contains(&open)
     }
 
     /// Whether an open file, by its number, is opened for writing as well: a shared mapping of it

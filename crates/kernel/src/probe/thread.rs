@@ -16,6 +16,7 @@ use filemap_job::program::{
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::access::{Access, accesses};
+use super::buffer::Buffer;
 use super::busy::Busy;
 use super::deadline::Deadline;
 use super::files::Files;
@@ -55,7 +56,7 @@ pub(super) struct Thread<'a> {
     deadline: Deadline,
     meter: Meter,
     busy: Busy,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     costs: Vec<PhaseCost>,
     counts_left: bool,
     is_alone: bool,
@@ -68,11 +69,11 @@ impl<'a> Thread<'a> {
     pub(super) fn prepare(process: &'a Process, number: usize) -> Result<Self, Error> {
         let plan = &process.threads[number];
         let steps = &plan.steps;
-        let accesses = steps.iter().map(|step| accesses(&process.mappings, step)).collect();
+        let accesses = steps.iter().map(|step| accesses(process, step)).collect();
         let longest = steps.iter().map(longest_read).max().unwrap_or(0);
-        let mut buffer = vec![1; longest as usize];
+        let mut buffer = Buffer::new(longest);
         let mut meter = Meter::open();
-        warm_up(&mut meter, &mut buffer, process)?;
+        warm_up(&mut meter, buffer.get(), process)?;
         let counted = steps.len().saturating_mul(process.files.len());
         let is_alone = process.is_alone();
         let takes_each_once = steps.len() > 1 && plan.rounds == Rounds::Times(1);
@@ -206,20 +207,18 @@ impl<'a> Thread<'a> {
                     let settle = settles.get_mut(&file).map(|settle| (settle, asked));
                     return populate::populate(&part, *pages, meter, settle);
                 }
-                let of = &mapped[*mapping];
-                let cost = self.meter.phase(|| of.madvise(*advice, *first, *pages))?;
+                let (of, opened) = (&mapped[*mapping], files.of(of.open));
+                let before = cached(opened, *advice == Madvise::PageOut);
+                let mut cost = self.meter.phase(|| of.madvise(*advice, *first, *pages))?;
+                cost.dropped = dropped(opened, before);
                 self.settle(file, page.0, pages.0)?;
                 Ok(cost)
             }
             ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
                 let (file, offset) = (files.of(*open), *offset_bytes);
-                let cached = |drops: bool| {
-                    CacheStat::of(file, ..).ok().filter(|_| drops).map(|stat| stat.cached)
-                };
-                let before = cached(*advice == Fadvise::DontNeed);
+                let before = cached(file, *advice == Fadvise::DontNeed);
                 let mut cost = self.meter.phase(|| give(file, *advice, offset, *len_bytes))?;
-                let left = before.zip(cached(before.is_some()));
-                cost.dropped = left.map(|(before, left)| before.saturating_sub(left));
+                cost.dropped = dropped(file, before);
                 let (page, pages) = (offset / page_size(), len_bytes.map(|len| len / page_size()));
                 self.settle(process.opens[*open], page, pages.unwrap_or(u64::MAX))?;
                 Ok(cost)
@@ -243,7 +242,7 @@ impl<'a> Thread<'a> {
     ) -> Result<PhaseCost, Error> {
         let think = Duration::from_nanos(self.plan.steps[at].think_ns());
         let Thread { meter, busy, buffer, asked, settles, is_alone, deadline, accesses, .. } = self;
-        let accesses = &accesses[at];
+        let (accesses, buffer) = (&accesses[at], buffer.get());
         let mut made = 0;
         let cost = match settles.get_mut(&number) {
             None => meter.phase(|| {
@@ -288,6 +287,18 @@ impl<'a> Thread<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// Pages of `file` in the cache, where that is asked and the kernel tells.
+fn cached(file: &File, is_asked: bool) -> Option<u64> {
+    let stat = is_asked.then(|| CacheStat::of(file, ..).ok()).flatten();
+    stat.map(|stat| stat.cached)
+}
+
+/// How many pages of `file` left the cache, of which so many were there `before`.
+fn dropped(file: &File, before: Option<u64>) -> Option<u64> {
+    let left = cached(file, before.is_some());
+    before.zip(left).map(|(before, left)| before.saturating_sub(left))
 }
 
 /// Gives advice for a part of an open file.

@@ -16,6 +16,44 @@ impl ExtentCache {
     /// say.
     #[inline(always)]
     pub(super) fn add_folios(&mut self, start: u64, end: u64, order: Order) {
+        match self.paged_out.is_empty() {
+            true => self.add_run(start, end, order),
+            false => self.add_paged_out(start, end, order),
+        }
+    }
+
+    /// [`ExtentCache::add_folios`] where pages were evicted on demand.
+    #[inline(never)]
+    fn add_paged_out(&mut self, start: u64, end: u64, order: Order) {
+        let mut next = start;
+        while let Some(page) = self.paged_out.next(next, end) {
+            let head = page / order.pages() * order.pages();
+            self.add_run(next, head, order);
+            self.enter_paged_out(head, order);
+            next = head + order.pages();
+        }
+        self.add_run(next, end, order);
+    }
+
+    /// Adds a folio of which pages were evicted on demand. The last of its pages that was evicted
+    /// says what becomes of it.
+    fn enter_paged_out(&mut self, head: u64, order: Order) {
+        let end = head + order.pages();
+        for (number, span) in by_chunk(head, end) {
+            self.fill(number, span, order);
+        }
+        let (last, workingset) = self.paged_out.last(head, end).expect("some were");
+        self.paged_out.take(head, end);
+        let behind = last + 1;
+        if behind < end && self.last_of_folio(behind, end - behind).is_some() {
+            self.enter(head, order);
+        } else {
+            self.return_active(head, order, workingset);
+        }
+    }
+
+    #[inline(always)]
+    fn add_run(&mut self, start: u64, end: u64, order: Order) {
         match order {
             Order(0) => self.add_of_order(start, end, Order(0)),
             _ => self.add_large(start, end, order),
@@ -164,16 +202,22 @@ impl ExtentCache {
             Some((clock, workingset))
                 if workingset::is_recent(self.clock, clock, self.known.statistics.active) =>
             {
-                self.clock += order.pages();
-                self.known.refaults.count(PageCount(order.pages()));
-                self.set_range(head, head + order.pages(), |flags, mask| {
-                    flags.active |= mask;
-                    flags.workingset |= if workingset { mask } else { 0 };
-                });
-                self.active.push(extent);
+                self.return_active(head, order, workingset);
             }
             _ => self.inactive.push(extent),
         }
+    }
+
+    /// Puts a folio that was added on the active list.
+    fn return_active(&mut self, head: u64, order: Order, workingset: bool) {
+        let pages = order.pages();
+        self.clock += pages;
+        self.known.refaults.count(PageCount(pages));
+        self.set_range(head, head + pages, |flags, mask| {
+            flags.active |= mask;
+            flags.workingset |= if workingset { mask } else { 0 };
+        });
+        self.active.push(Extent { start: head, pages, order });
     }
 
     /// Clock and workingset flag of the last eviction of a page at or after the clock `since`, or

@@ -85,6 +85,13 @@ impl Aliases {
         unmapped
     }
 
+    /// Clears the accessed bits of the entries of the pages of `mask` in `word`.
+    pub fn make_old(&mut self, word: u64, layer: Layer, mask: u64) {
+        if let Some(entries) = self.entries.get_mut(&(word, layer)) {
+            entries.young &= !mask;
+        }
+    }
+
     /// The first of the pages `from..end` in whose word a page has such an entry, or `end`.
     #[inline]
     pub fn next(&self, from: u64, end: u64) -> u64 {

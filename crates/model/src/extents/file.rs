@@ -351,6 +351,16 @@ impl MappedFile for ExtentFile<'_> {
         unmapped
     }
 
+    fn make_old(&mut self, word: u64, mask: u64) {
+        let number = self.word_in_row(word);
+        if self.layer != Layer::FIRST {
+            return self.cache.aliases.make_old(number, self.layer, mask);
+        }
+        if let Some(chunk) = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64) {
+            chunk.change_some_flags(number as usize % CHUNK_WORDS, |flags| flags.young &= !mask);
+        }
+    }
+
     fn copy(&mut self, index: PageIndex) {
         let index = index + self.first;
         if self.layer != Layer::FIRST {

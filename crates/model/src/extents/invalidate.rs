@@ -3,12 +3,11 @@
 use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::invalidate::drops;
-use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::ExtentCache;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use super::file::first_page;
-use super::shadows::{Evicted, Shadow};
 use super::span::{Span, by_chunk};
 
 impl ExtentCache {
@@ -39,22 +38,36 @@ impl ExtentCache {
             }
         }
         run.flush(log);
+        self.unlist(&dropped);
+        self.paged_out.take(first + from.0, first + end.0);
+        self.forget_evictions(first + from.0, first + end.0);
+        PageCount(dropped.inactive + dropped.active)
+    }
+
+    /// Takes folios from their lists.
+    pub(super) fn unlist(&mut self, dropped: &Dropped) {
         self.inactive.remove(&dropped.runs, dropped.inactive);
         self.active.remove(&dropped.runs, dropped.active);
         for &(from, end) in &dropped.runs {
             self.stale.forget(from, end);
         }
-        self.forget_evictions(first + from.0, first + end.0);
-        PageCount(dropped.inactive + dropped.active)
+    }
+
+    /// Whether the folio whose first page is `head` of the row is active.
+    pub(super) fn is_active(&self, head: u64) -> bool {
+        self.flags_of(head).active >> (head % WORD_PAGES) & 1 == 1
+    }
+
+    /// The flags of the word that a cached page of the row lies in.
+    pub(super) fn flags_of(&self, page: u64) -> Flags {
+        let chunk = self.chunks.get(page / CHUNK_PAGES).expect("the page is cached");
+        chunk.flags((page % CHUNK_PAGES / WORD_PAGES) as usize)
     }
 
     /// Takes one folio out of the cache; the lists are left for later.
     fn drop_folio(&mut self, folio: Folio, first: u64, dropped: &mut Dropped) {
         let (head, end) = (first + folio.head.0, first + folio.end().0);
-        let chunk = self.chunks.get(head / CHUNK_PAGES).expect("the page is cached");
-        let flags = chunk.flags((head % CHUNK_PAGES / WORD_PAGES) as usize);
-        let is_active = flags.active >> (head % WORD_PAGES) & 1 == 1;
-        dropped.add(head, end, is_active);
+        dropped.add(head, end, self.is_active(head));
         self.clear_aliases(head, end);
         for (number, span) in by_chunk(head, end) {
             let chunk = self.chunks.get_mut(number).expect("the page is cached");
@@ -83,11 +96,8 @@ impl ExtentCache {
             let chunk_first = number * CHUNK_PAGES;
             let (from, end) = (from.max(chunk_first), end.min(chunk_first + CHUNK_PAGES));
             let chunk = self.chunks.get_mut(number).expect("it was just there");
-            if chunk.evicted != Evicted::NONE {
-                let (from, end) = ((from - chunk_first) as usize, (end - chunk_first) as usize);
-                let shadow = Shadow::new(Span { from, end }, Order(0), self.clock, false);
-                self.shadows.push(&mut chunk.evicted, Shadow { forgets: true, ..shadow });
-            }
+            let (from, end) = ((from - chunk_first) as usize, (end - chunk_first) as usize);
+            self.shadows.forget_pages(&mut chunk.evicted, Span { from, end }, self.clock);
             if chunk.is_empty() {
                 self.retired.push_back((self.clock, number));
             }
@@ -97,15 +107,15 @@ impl ExtentCache {
 
 /// What was dropped so far.
 #[derive(Default)]
-struct Dropped {
-    /// First pages, and the pages behind the last ones.
+pub(super) struct Dropped {
+    /// First pages, and the pages behind the last ones, in ascending order.
     runs: Vec<(u64, u64)>,
     inactive: u64,
     active: u64,
 }
 
 impl Dropped {
-    fn add(&mut self, head: u64, end: u64, is_active: bool) {
+    pub(super) fn add(&mut self, head: u64, end: u64, is_active: bool) {
         match self.runs.last_mut() {
             Some(last) if last.1 == head => last.1 = end,
             _ => self.runs.push((head, end)),

@@ -111,6 +111,37 @@ impl List {
         self.pages -= counted;
     }
 
+    /// The large folio of the pages `start..end` becomes base pages in its place, of which, where
+    /// `reversed`, all but the first stand from the last one on. Where it has several entries, the
+    /// one nearest to the head is meant, and the others go. It costs by the list's extents.
+    pub fn split(&mut self, start: u64, end: u64, reversed: bool) {
+        let mut left = VecDeque::new();
+        let mut is_split = false;
+        for packed in self.extents.drain(..).rev() {
+            let Extent { start: from, pages, order } = packed.extent();
+            let to = from + pages;
+            if !(from <= start && start < to) {
+                left.push_front(packed);
+                continue;
+            }
+            let mut keep = |start, end, order| {
+                if start < end {
+                    left.push_front(Packed::new(Extent { start, pages: end - start, order }));
+                }
+            };
+            keep(end, to, order);
+            if !is_split && reversed {
+                (start + 1..end).for_each(|page| keep(page, page + 1, Order(0)));
+                keep(start, start + 1, Order(0));
+            } else if !is_split {
+                keep(start, end, Order(0));
+            }
+            keep(from, start, order);
+            is_split = true;
+        }
+        self.extents = left;
+    }
+
     /// Removes the folios of `runs`, first pages with the pages behind the last ones in ascending
     /// order, wherever they stand; `counted` pages of them were still on the list. It costs by the
     /// list's extents.

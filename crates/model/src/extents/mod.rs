@@ -1,6 +1,7 @@
 //! The page cache as extents and bitmaps: a window costs by its words, not by its pages.
 
 mod adding;
+mod advised;
 mod aging;
 mod aliases;
 mod chunk;
@@ -12,6 +13,7 @@ pub(crate) mod lists;
 mod locked;
 mod orders;
 mod page_cache;
+mod paged_out;
 mod reclaim;
 mod shadows;
 mod short_list;
@@ -31,6 +33,7 @@ use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use self::chunks::Chunks;
 use self::lists::{List, Stale};
 use self::locked::Locked;
+use self::paged_out::PagedOut;
 use self::shadows::{Piece, Shadows};
 use self::span::{by_chunk, first_span};
 
@@ -57,6 +60,8 @@ pub struct ExtentCache {
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     shadows: Shadows,
+    /// What was evicted on demand, of which nothing is in the shadows.
+    paged_out: PagedOut,
     /// Room for the last evictions of the pages of a word.
     pieces: Vec<Piece>,
     /// The clock at which old evictions are forgotten next.
@@ -82,6 +87,7 @@ impl ExtentCache {
             known: Known::default(),
             capacity,
             shadows: Shadows::new(capacity),
+            paged_out: PagedOut::default(),
             pieces: Vec::new(),
             forgets_at: 0,
             retired: VecDeque::new(),

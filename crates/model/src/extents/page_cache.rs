@@ -2,7 +2,7 @@
 
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::reverse_map::ReverseMap;
-use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::decision::Log;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::statistics::Known;
@@ -45,7 +45,11 @@ impl PageCache for ExtentCache {
     fn held_bytes(&self) -> u64 {
         let lists = self.inactive.held_bytes() + self.active.held_bytes();
         let retired = (self.retired.len() * size_of::<(u64, u64)>()) as u64;
-        self.chunks.held_bytes() + lists + self.shadows.held_bytes() + retired
+        self.chunks.held_bytes()
+            + lists
+            + self.shadows.held_bytes()
+            + self.paged_out.held_bytes()
+            + retired
     }
 
     fn file(&mut self, file: FileId) -> impl FileCache {
@@ -86,6 +90,28 @@ impl PageCache for ExtentCache {
         log: &mut impl Log,
     ) -> PageCount {
         self.drop_pages(file, from, end, log)
+    }
+
+    fn mapped_in(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+    ) -> Vec<(Layer, PageCount)> {
+        let first = first_page(file);
+        self.layers_of(first + from.0, first + end.0)
+    }
+
+    fn split(&mut self, file: FileId, folio: Folio, reversed: bool) {
+        self.split_folio(file, folio, reversed);
+    }
+
+    fn deactivate(&mut self, file: FileId, folios: &[Folio]) {
+        self.deactivate_folios(file, folios);
+    }
+
+    fn page_out(&mut self, file: FileId, folios: &[Folio], of_machine: bool, log: &mut impl Log) {
+        self.page_out_folios(file, folios, of_machine, log);
     }
 
     fn nodes(&self) -> u64 {

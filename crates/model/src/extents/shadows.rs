@@ -137,6 +137,14 @@ impl Shadows {
         (self.evictions.len() * size_of::<(Shadow, u64)>()) as u64 + tables
     }
 
+    /// What was noted of evictions of the pages of `span` does not count any more.
+    pub fn forget_pages(&mut self, evicted: &mut Evicted, span: Span, clock: u64) {
+        if *evicted != Evicted::NONE {
+            let shadow = Shadow::new(span, Order(0), clock, false);
+            self.push(evicted, Shadow { forgets: true, ..shadow });
+        }
+    }
+
     /// Forgets those that left before the clock `oldest`.
     pub fn forget(&mut self, oldest: u64) {
         let old = self.evictions.iter().take_while(|(shadow, _)| shadow.end() < oldest).count();

@@ -94,6 +94,10 @@ struct ReadCalls {
     next: Option<Read>,
     thinking: Thinking,
     read: Option<ReadUnderWay>,
+    /// They go past the page cache.
+    is_direct: bool,
+    /// When what one of them reads has arrived, where it is under way.
+    arrives_ns: Option<u64>,
 }
 
 /// Time to think behind each access.
@@ -255,6 +259,8 @@ fn begin<'p, C: PageCache, L: Log>(
                 thinking: Thinking { each_ns: think_ns, left_ns: 0 },
                 next: None,
                 read: None,
+                is_direct: program.opens[open].direct,
+                arrives_ns: None,
             })
         }
         ProgramStep::Barrier { barrier } => Doing::Barrier { barrier, has_come: false },
@@ -440,6 +446,14 @@ impl ReadCalls {
                 return Ok(Some(pause));
             }
             let (open, mut task) = running.on_open(process, self.open);
+            if let Some(arrives_ns) = self.arrives_ns {
+                if task.world.now_ns() < arrives_ns {
+                    return Ok(Some(Pause::Direct(arrives_ns)));
+                }
+                self.arrives_ns = None;
+                self.thinking.begin();
+                continue;
+            }
             if let Some(read) = &mut self.read {
                 if let Some(pause) = read.go_on(&mut task, open)? {
                     return Ok(Some(pause));
@@ -459,6 +473,10 @@ impl ReadCalls {
             if task.world.turn_is_over() {
                 self.next = Some(block);
                 return Ok(Some(Pause::Turn));
+            }
+            if self.is_direct {
+                self.arrives_ns = Some(task.begin_direct(block.len_bytes, open));
+                continue;
             }
             let offset = self.offset_bytes + block.offset_bytes;
             let mut read = task.begin_read(offset, block.len_bytes, open);

@@ -133,7 +133,8 @@ impl Sum {
     fn of(program: &Job, step: &ProgramStep, process: usize, done: &Done) -> Sum {
         // Holes are filled without the device.
         let is_read = program.file_of(step).is_some_and(|file| !program.files[file].file.sparse);
-        let bytes_read = if is_read { done.tally.pages_read * program.page_size() } else { 0 };
+        let read = done.tally.pages_read * program.page_size() + done.tally.direct_bytes;
+        let bytes_read = if is_read { read } else { 0 };
         let has_locks = program.waits_for_locks(process);
         let has_others = program.threads.len() > 1;
         let calls = step.calls();

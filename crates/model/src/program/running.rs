@@ -132,6 +132,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let mut mappings = setup::mappings(of, self.starts[number], &self.program.rules);
         for mapping in &mut mappings {
             mapping.no_reuse = self.opens[of.open].no_reuse;
+            mapping.process = process as u32;
         }
         let page_size = self.program.page_size();
         let is_governed = self.program.machine.governor && of.ungoverned(page_size).is_none();
@@ -238,7 +239,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         advice: Madvise,
         part: (PageCount, PageCount),
     ) {
-        let stays_governed = matches!(advice, Madvise::WillNeed | Madvise::DontNeed);
+        let stays_governed = matches!(
+            advice,
+            Madvise::WillNeed | Madvise::DontNeed | Madvise::Cold | Madvise::PageOut
+        );
         let governed = &mut self.spaces[process].governed[number];
         let yields = !stays_governed && governed.take().is_some();
         let (row, open, mut task) = self.through(process, number);

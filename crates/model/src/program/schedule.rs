@@ -107,7 +107,7 @@ pub fn run<'p, C: PageCache, L: Log>(
             Some(Pause::Step | Pause::Lock(_) | Pause::StillLock(_)) => {
                 schedule.sleep(thread, now_ns)
             }
-            Some(Pause::Sleep(until_ns) | Pause::Throttled(until_ns)) => {
+            Some(Pause::Sleep(until_ns) | Pause::Throttled(until_ns) | Pause::Direct(until_ns)) => {
                 schedule.sleep(thread, now_ns);
                 schedule.timers.push(Reverse((until_ns, thread)));
             }
@@ -134,6 +134,7 @@ fn waits(pause: Pause) -> (Cause, Option<Wait>) {
         Pause::Lock(lock) | Pause::StillLock(lock) => (lock, Some(wait_for(lock))),
         Pause::Sleep(_) => (Cause::Asleep, None),
         Pause::Throttled(_) => (Cause::Throttled, None),
+        Pause::Direct(_) => (Cause::Device, None),
     }
 }
 

@@ -50,7 +50,11 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
             sparse: pages % 7 == 0,
             ..FileSpec::default()
         }),
-        open: named(&opens, 'o', |name, file| OpenSpec { name, file: format!("f{file}") }),
+        open: named(&opens, 'o', |name, file| OpenSpec {
+            name,
+            file: format!("f{file}"),
+            ..OpenSpec::default()
+        }),
         mapping: mappings,
         ..ProgramSpec::default()
     };

@@ -10,6 +10,8 @@ pub fn madvise(number: u32) -> Option<&'static str> {
         4 => "dontneed",
         14 => "hugepage",
         15 => "nohugepage",
+        20 => "cold",
+        21 => "pageout",
         22 => POPULATE,
         _ => return None,
     })

@@ -48,7 +48,11 @@ impl Gathered {
             let mut name = String::new();
             if used.opens[open] {
                 name = names.give(&file_names[*file]);
-                spec.open.push(OpenSpec { name: name.clone(), file: file_names[*file].clone() });
+                spec.open.push(OpenSpec {
+                    name: name.clone(),
+                    file: file_names[*file].clone(),
+                    direct: false,
+                });
             }
             tables.opens.push(name);
         }

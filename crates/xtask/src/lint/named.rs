@@ -207,6 +207,10 @@ fn is_shown_as(value: &str, cell: &str) -> bool {
         "Absent" => "nothing",
         "FaultAround" => "fault-around",
         "WholeFault" => "the fault",
+        "SplitByPage" => "all, by the page met",
+        "SplitByFirstPage" => "all, by the first page",
+        "KeepByEntries" => "in part, by entries",
+        "KeepByProcesses" => "in part, by processes",
         value => value.trim_start_matches("PageCount(").trim_end_matches(')'),
     };
     cell == shown

@@ -6,7 +6,7 @@ use crate::repository::{File, Repository};
 const SOURCE: &str = "crates/core/src/";
 
 /// The modules of the core, each behind all that it may use. The list is that of docs/DESIGN.md.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 13] = [
     "units",
     "word",
     "series",
@@ -18,6 +18,7 @@ const ROOMS: [&str; 12] = [
     "readahead",
     "fault",
     "page_cache",
+    "advised",
     "plain",
 ];
 

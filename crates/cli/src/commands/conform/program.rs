@@ -56,7 +56,7 @@ pub fn run(asked: &Given, tables: &ProgramSpec, args: ConformArgs) -> Result<Out
              compare counters with filemap compare --on model,kernel"
         )));
     }
-    if !program.steps().any(decides) {
+    if !program.steps().any(|step| decides(step) && !program.is_direct(step)) {
         return Err(Error::Usage(format!(
             "{path} makes no access, and no advice of it reads anything, so there is no decision \
              to compare; add a [[thread.phase]] with a workload"

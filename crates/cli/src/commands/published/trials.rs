@@ -175,7 +175,7 @@ fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
     let (name, open) = (ALL.to_string(), ALL.to_string());
     ProgramSpec {
         file: vec![file],
-        open: vec![OpenSpec { name: name.clone(), file: name.clone() }],
+        open: vec![OpenSpec { name: name.clone(), file: name.clone(), direct: false }],
         mapping: vec![MappingSpec { name, open, ..MappingSpec::default() }],
         thread: (0..trial.threads).map(reader).chain((0..trial.writers).map(writer)).collect(),
         ..spec

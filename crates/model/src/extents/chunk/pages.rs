@@ -51,6 +51,11 @@ impl Chunk {
         empty
     }
 
+    /// The pages of `span`, all of one large folio, are base pages from now on.
+    pub fn split(&mut self, span: Span) {
+        self.orders.set(span, Order(0));
+    }
+
     /// Adds absent pages to a word; returns 1 where it had none.
     #[inline(always)]
     fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
