@@ -16,6 +16,7 @@ mod mapped_parts;
 mod names;
 mod of_one_file;
 mod of_thrash;
+mod phase_keys;
 mod placed;
 mod reads;
 mod rounds;
@@ -36,12 +37,11 @@ use serde::{Deserialize, Serialize};
 use crate::accesses::{Accesses, Reads};
 use crate::elf::Segment;
 use crate::flags::JobSpec;
-use crate::job::{EngineKind, File, Image, Machine, Mapping, Pattern, Phase};
+use crate::job::{EngineKind, File, Image, Machine, Mapping, Phase};
 use crate::random::Rng;
-use crate::size::{format_duration, shorten};
+use crate::size::shorten;
 pub use crate::workload::THRASH;
 
-use self::advice::shown_range;
 pub use self::advice::{Fadvise, Madvise};
 pub use self::after::StepOf;
 pub use self::error::ProgramError;
@@ -53,6 +53,7 @@ pub use self::rounds::Rounds;
 pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
+pub use self::step::ProgramStep;
 
 /// An odd number that is far from every small one: neighbouring threads draw different numbers.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -175,113 +176,6 @@ pub struct NamedMapping {
     pub at_start: bool,
 }
 
-/// What a thread does next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ProgramStep {
-    /// `mmap(2)` of a mapping.
-    Map {
-        /// The mapping, as an index.
-        mapping: usize,
-    },
-    /// `munmap(2)` of a mapping, or of a part of it.
-    Unmap {
-        /// The mapping, as an index.
-        mapping: usize,
-        /// Its first page, counted from the mapping's first.
-        first: PageCount,
-        /// Its pages: at least 1.
-        pages: PageCount,
-    },
-    /// Touches pages through a mapping.
-    Touch {
-        /// The mapping, as an index.
-        mapping: usize,
-        /// Which of its pages.
-        accesses: Phase,
-        /// What it does to each.
-        access: Access,
-        /// Time between two accesses.
-        think_ns: u64,
-    },
-    /// `madvise(2)` for a part of a mapping.
-    Madvise {
-        /// The mapping, as an index.
-        mapping: usize,
-        /// What it says.
-        advice: Madvise,
-        /// Its first page, counted from the mapping's first.
-        first: PageCount,
-        /// Its pages: at least 1.
-        pages: PageCount,
-    },
-    /// `mprotect(2)` of a part of a mapping.
-    Mprotect {
-        /// The mapping, as an index.
-        mapping: usize,
-        /// What it may be used for then.
-        protection: Protection,
-        /// Its first page, counted from the mapping's first.
-        first: PageCount,
-        /// Its pages: at least 1.
-        pages: PageCount,
-    },
-    /// `fork(2)` of a child that ends at once, and is waited for.
-    Fork,
-    /// Waits until all threads of a barrier have come.
-    Barrier {
-        /// The barrier, as an index.
-        barrier: usize,
-    },
-    /// Sleeps.
-    Sleep {
-        /// For how long.
-        ns: u64,
-    },
-    /// `posix_fadvise(2)` for an open file.
-    Fadvise {
-        /// The open file, as an index.
-        open: usize,
-        /// What it says.
-        advice: Fadvise,
-        /// Where the part begins that it is about, in bytes.
-        offset_bytes: u64,
-        /// How long that is; `None` is up to the end of the file.
-        len_bytes: Option<u64>,
-    },
-    /// Reads with `read(2)`.
-    Read {
-        /// The open file, as an index.
-        open: usize,
-        /// Where the part begins that is read, in bytes.
-        offset_bytes: u64,
-        /// How long it is, up to the end of the file.
-        len_bytes: u64,
-        /// Which blocks of it.
-        accesses: Phase,
-        /// Time between two reads.
-        think_ns: u64,
-    },
-}
-
-impl ProgramStep {
-    /// How many accesses it makes.
-    pub fn accesses(&self) -> u64 {
-        match self {
-            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
-                accesses.accesses
-            }
-            ProgramStep::Map { .. }
-            | ProgramStep::Unmap { .. }
-            | ProgramStep::Madvise { .. }
-            | ProgramStep::Mprotect { .. }
-            | ProgramStep::Fork
-            | ProgramStep::Barrier { .. }
-            | ProgramStep::Sleep { .. }
-            | ProgramStep::Fadvise { .. } => 0,
-        }
-    }
-}
-
 impl ProgramThread {
     /// A thread of the first process that takes `steps` once, and waits for nobody.
     pub fn once(steps: Vec<ProgramStep>) -> ProgramThread {
@@ -330,12 +224,7 @@ impl Job {
 
     /// The accesses of those steps that make any, in the same order.
     pub fn accesses(&self) -> impl Iterator<Item = &Phase> {
-        self.steps().filter_map(|step| match step {
-            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
-                Some(accesses)
-            }
-            _ => None,
-        })
+        self.steps().filter_map(ProgramStep::phase)
     }
 
     /// How messages name a step: `phase 2`, with its thread where there are several.
@@ -396,56 +285,5 @@ impl Job {
             matches!(step, ProgramStep::Madvise { advice: Madvise::Flag(AdviceFlag::Huge), .. })
         };
         self.mappings.iter().any(|of| of.mapping.advice.is_huge()) || self.steps().any(by_step)
-    }
-
-    /// What `step` does, in words.
-    pub fn shown(&self, step: &ProgramStep) -> String {
-        // That of its table: what one thread of a table does, all of them do.
-        let mapping = |number: &usize| &self.spec.mapping[self.tables.mappings[*number]].name;
-        let open = |number: &usize| &self.spec.open[self.tables.opens[*number]].name;
-        match step {
-            ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
-            ProgramStep::Unmap { mapping: number, first, pages } => {
-                format!("unmap {}{}", mapping(number), self.part(*number, *first, *pages))
-            }
-            ProgramStep::Touch { mapping: number, accesses, access, .. } => {
-                let does = match access {
-                    Access::Read => "touch",
-                    Access::Write => "write",
-                    Access::Call => "call",
-                };
-                format!("{does} {}: {}", mapping(number), accesses.pattern)
-            }
-            ProgramStep::Madvise { mapping: number, advice, first, pages } => {
-                let range = self.part(*number, *first, *pages);
-                format!("madvise {}: {}{range}", mapping(number), advice.name())
-            }
-            ProgramStep::Mprotect { mapping: number, protection, first, pages } => {
-                let range = self.part(*number, *first, *pages);
-                format!("mprotect {}: {}{range}", mapping(number), protection.name())
-            }
-            ProgramStep::Fork => "fork".to_string(),
-            ProgramStep::Barrier { barrier } => format!("barrier {}", self.barriers[*barrier].name),
-            ProgramStep::Sleep { ns } => format!("sleep {}", format_duration(*ns)),
-            ProgramStep::Fadvise { open: of, advice, offset_bytes, len_bytes } => {
-                let range = shown_range(*offset_bytes, *len_bytes);
-                format!("fadvise {}: {}{range}", open(of), advice.name())
-            }
-            ProgramStep::Read { open: of, accesses, .. } => {
-                let direct = if self.opens[*of].direct { " directly" } else { "" };
-                let name = format!("{}{direct}", open(of));
-                match &accesses.pattern {
-                    Pattern::Listed(list) => format!("read {name}: {} listed", list.pages.len()),
-                    pattern => format!("read {name}: {pattern}"),
-                }
-            }
-        }
-    }
-
-    /// A part of a mapping in words: nothing where it is all of it.
-    fn part(&self, mapping: usize, first: PageCount, pages: PageCount) -> String {
-        let is_whole = pages == self.mappings[mapping].mapping.pages;
-        let bytes = |pages: PageCount| pages.bytes(self.page_size());
-        shown_range(bytes(first), (!is_whole).then(|| bytes(pages)))
     }
 }

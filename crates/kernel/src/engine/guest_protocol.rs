@@ -117,11 +117,7 @@ pub(super) fn forget_times(run: &mut Run) {
 
 /// Time that a thread of a program takes at least, in nanoseconds.
 fn thread_ns(thread: &ProgramThread) -> u64 {
-    let step = |step: &ProgramStep| match step {
-        ProgramStep::Sleep { ns } => *ns,
-        step => step.thinks_ns(),
-    };
-    let round_ns = thread.steps.iter().map(step).fold(0, u64::saturating_add);
+    let round_ns = thread.steps.iter().map(ProgramStep::takes_ns).fold(0, u64::saturating_add);
     match thread.rounds {
         Rounds::Times(times) => round_ns.saturating_mul(times),
         Rounds::For(ns) => ns.saturating_add(round_ns),

@@ -1,6 +1,5 @@
 //! `filemap conform` of a program: its decisions, file by file.
 
-use filemap_job::program::{Fadvise, Madvise, ProgramStep};
 use filemap_job::{EngineKind, ProgramSpec, Written};
 use filemap_report::conform::{self, Pattern};
 
@@ -11,23 +10,6 @@ use crate::args::ConformArgs;
 use crate::error::Error;
 use crate::given::{Given, not_of_tables};
 use crate::interrupt;
-
-/// Whether a step leads to decisions about what is read.
-fn decides(step: &ProgramStep) -> bool {
-    match step {
-        ProgramStep::Touch { .. } | ProgramStep::Read { .. } => true,
-        ProgramStep::Madvise { advice, .. } => {
-            matches!(advice, Madvise::WillNeed | Madvise::PopulateRead)
-        }
-        ProgramStep::Fadvise { advice, .. } => *advice == Fadvise::WillNeed,
-        ProgramStep::Map { .. }
-        | ProgramStep::Unmap { .. }
-        | ProgramStep::Mprotect { .. }
-        | ProgramStep::Fork
-        | ProgramStep::Barrier { .. }
-        | ProgramStep::Sleep { .. } => false,
-    }
-}
 
 /// Compares what a kernel decides in the job that was `asked` for, which has these `tables`, with
 /// what the model decides.
@@ -56,7 +38,7 @@ pub fn run(asked: &Given, tables: &ProgramSpec, args: ConformArgs) -> Result<Out
              compare counters with filemap compare --on model,kernel"
         )));
     }
-    if !program.steps().any(|step| decides(step) && !program.is_direct(step)) {
+    if !program.steps().any(|step| step.decides() && !program.is_direct(step)) {
         return Err(Error::Usage(format!(
             "{path} makes no access, and no advice of it reads anything, so there is no decision \
              to compare; add a [[thread.phase]] with a workload"
