@@ -1,9 +1,12 @@
 //! Other seeds of a random job: whether one seed says what the others do.
 
+use std::time::Duration;
+
 use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
 use filemap_model::{Model, Profile};
 use filemap_report::spread;
 use filemap_report::stats::Sample;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;
 use crate::parallel;
@@ -18,6 +21,15 @@ const LEAST_SEEDS: u64 = 4;
 /// read. That is a few seconds.
 const MOST_WORK: u64 = 1 << 26;
 
+/// Most time of this process that they may take together: two processors do that in a second.
+const MOST_TIME: Duration = Duration::from_secs(2);
+
+/// The time that all processors have given to this process.
+pub fn spent() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// A job that was run with one seed.
 pub struct Cell<'a> {
     /// What it is called in a sentence.
@@ -30,14 +42,15 @@ pub struct Cell<'a> {
     pub record: &'a Record,
 }
 
-/// One line for each of `cells` whose bytes read differ widely over other seeds in the model.
-/// Nothing is tried where it would take more than a few seconds, for kernels that are booted, and
-/// for the running kernel where the model stands beside it. A seed that the model cannot run says
-/// nothing.
+/// One line for each of `cells` whose bytes read differ widely over other seeds in the model. All
+/// of them `took` so much of this process's time. Nothing is tried where it would take more than
+/// about a second, for kernels that are booted, and for the running kernel where the model stands
+/// beside it. A seed that the model cannot run says nothing.
 ///
 /// # Errors
 /// When no thread can be started.
-pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
+pub fn warnings(cells: &[Cell], took: Duration) -> Result<Vec<String>, Error> {
+    let begun = spent();
     let model = |cell: &&Cell| cell.job.engine == EngineKind::Model;
     let has_model = cells.iter().any(|cell| model(&cell));
     let drawn = cells.iter().filter(|cell| {
@@ -46,7 +59,8 @@ pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
     });
     let drawn: Vec<&Cell> = drawn.collect();
     let once: u64 = drawn.iter().map(|cell| work(cell.record)).sum();
-    let others = OTHER_SEEDS.min(MOST_WORK / once.max(1));
+    let in_time = MOST_TIME.as_nanos() / took.as_nanos().max(1);
+    let others = OTHER_SEEDS.min(MOST_WORK / once.max(1)).min(in_time as u64);
     if others < LEAST_SEEDS {
         return Ok(Vec::new());
     }
@@ -55,15 +69,19 @@ pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
     });
     let runs: Vec<(usize, u64)> = runs.collect();
     let read = |(at, seed): (usize, u64)| {
+        // Where a run takes longer with another seed, or is a kernel's, none begins too late.
+        if spent() - begun > MOST_TIME {
+            return Ok(None);
+        }
         let job = Job { engine: EngineKind::Model, runs: 1, ..drawn[at].job.with_seed(seed) };
         let ran = Model { profile: *drawn[at].profile }.run(&job).ok();
-        let read = |ran: Ran| (at, spread::bytes_read(&Record::of(&job, ran), &job));
+        let read = |ran: Ran| (at, spread::bytes_read(&Record::of(&job, ran)));
         Ok::<_, Error>(ran.map(read))
     };
     let read: Vec<_> = parallel::map(runs, read)?.into_iter().flatten().collect();
     let warning = |(at, cell): (usize, &&Cell)| {
         let others = read.iter().filter(|(of, _)| *of == at).flat_map(|(_, read)| read).copied();
-        let own = spread::bytes_read(cell.record, cell.job);
+        let own = spread::bytes_read(cell.record);
         let own = own.into_iter().filter(|_| cell.job.engine == EngineKind::Model);
         spread::warning(cell.name, &Sample::of(own.chain(others).collect())?)
     };

@@ -42,7 +42,7 @@ macro_rules! spec {
 
         impl JobSpec {
             /// This job with what `flags` gives in place of its own. A flag also removes what
-            /// it is an alternative to: `accesses` and `fraction`; `duration` and `rounds`;
+            /// it is an alternative to: `accesses` and `fraction`;
             /// `workload`, `accesses_file` and phases.
             pub fn overlay(mut self, flags: JobSpec) -> JobSpec {
                 self.remove_alternatives(&flags);

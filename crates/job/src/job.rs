@@ -60,6 +60,8 @@ pub struct Phase {
     pub accesses: u64,
     /// Seed of the random patterns: not 0.
     pub seed: u64,
+    /// It has this seed whatever that of its job is.
+    pub has_own_seed: bool,
     /// Bytes of one read; read phases only look at it.
     pub bs_bytes: u64,
 }
@@ -69,7 +71,7 @@ impl Phase {
     pub fn listed(pages: Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
         let accesses = pages.len() as u64;
         let pattern = Pattern::Listed(AccessList { path: String::new(), pages });
-        Phase { pattern, accesses, seed, bs_bytes }
+        Phase { pattern, accesses, seed, has_own_seed: false, bs_bytes }
     }
 
     /// Whether the accesses are `read(2)`, not touches of the mapping.

@@ -99,6 +99,7 @@ impl PhaseSpec {
         Ok(Phase {
             accesses: self.count(&pattern, mapped, reads.then_some(bs_bytes))?,
             seed: within("seed", seed.unwrap_or(job_seed), 1, u64::MAX)?,
+            has_own_seed: seed.is_some(),
             bs_bytes,
             pattern,
         })

@@ -53,7 +53,7 @@ impl OneFile {
             };
         }
         match self.phases.as_slice() {
-            [only] if only.seed == self.seed => {
+            [only] if !only.has_own_seed => {
                 let phase = self.phase_spec(only);
                 spec.workload = phase.workload;
                 spec.accesses = phase.accesses;
@@ -74,7 +74,7 @@ impl OneFile {
         cold.pattern == Pattern::Generated(Workload::ExecCold)
             && cold.accesses == self.mapping.pages.0
             && random.pattern == Pattern::Generated(Workload::ExecRandom)
-            && (cold.seed, random.seed) == (self.seed, self.seed)
+            && !(cold.has_own_seed || random.has_own_seed)
     }
 
     fn phase_spec(&self, phase: &Phase) -> PhaseSpec {
@@ -166,15 +166,6 @@ fn drop_defaults(spec: &mut JobSpec, page_size: u64) {
 }
 
 impl JobSpec {
-    /// Says another seed, where the seed was `old`: of the job, and of the phases that had the
-    /// job's.
-    pub(crate) fn reseed(&mut self, old: u64, seed: u64) {
-        (self.seed, self.seed_text) = (Some(seed), Some(seed.to_string()));
-        for phase in self.phase.iter_mut().filter(|phase| phase.seed == Some(old)) {
-            (phase.seed, phase.seed_text) = (Some(seed), Some(seed.to_string()));
-        }
-    }
-
     /// The command line that runs what flags can say of it.
     fn run_command(&self) -> String {
         let words = ["filemap".to_string(), "run".to_string()];
@@ -200,8 +191,8 @@ impl Phase {
             Pattern::Generated(workload) => {
                 spec.workload = Some(workload.to_string());
                 spec.accesses = Some(self.accesses);
-                spec.seed = Some(self.seed);
-                spec.seed_text = Some(self.seed.to_string());
+                spec.seed = self.has_own_seed.then_some(self.seed);
+                spec.seed_text = spec.seed.map(|seed| seed.to_string());
             }
             Pattern::Listed(list) => spec.accesses_file = Some(list.path.clone()),
         }

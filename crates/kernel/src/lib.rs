@@ -6,6 +6,7 @@
 pub mod calibrate;
 pub mod cgroup;
 pub mod child;
+mod chosen_word;
 mod clock;
 pub mod cold;
 mod contents;

@@ -199,6 +199,9 @@ pub(crate) fn seen<'a, 'j>(
     let page_size = flags.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
     let page_size = page_size.or(job.map(Job::page_size));
     let page_bytes = page_size.unwrap_or(PAGE_BYTES) as f64;
+    // What is read of files without blocks is not among the bytes that a device reads.
+    let is_sparse = |job: &&Job| job.files.iter().filter(|of| of.file.sparse).count();
+    let job = job.filter(|job| [0, job.files.len()].contains(&is_sparse(job)));
     let mut used: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     let mut seen = Vec::with_capacity(record.runs.len());
     for run in &record.runs {

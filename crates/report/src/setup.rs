@@ -12,6 +12,9 @@ use crate::units::{bytes, number};
 /// The label of the line on the accesses.
 const ACCESSES: &str = "Accesses";
 
+/// The label of the line on the threads of a job with tables.
+const THREADS: &str = "Threads";
+
 /// Distinct values of one line that are listed.
 const MOST_LISTED: usize = 4;
 
@@ -86,7 +89,7 @@ fn lines_of(record: &Record, flags: &JobSpec) -> Vec<Line> {
     };
     let seeds = spread::seeds(record);
     if seeds > 1 {
-        let accesses = lines.iter_mut().filter(|(label, _)| *label == ACCESSES);
+        let accesses = lines.iter_mut().filter(|(label, _)| [ACCESSES, THREADS].contains(label));
         accesses.for_each(|(_, parts)| parts.push(format!("the first of {seeds} seeds")));
     }
     lines
@@ -100,8 +103,16 @@ fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
 /// The lines on a job file with tables, of which `flags` is what flags can say.
 fn of_tables(program: &ProgramSpec, flags: &JobSpec, kernel: String) -> Vec<Line> {
     let seed = program.seed.map_or(String::new(), |seed| format!("seed {seed}"));
-    let own = [("Files", vec![files_of(program)]), ("Threads", vec![threads_of(program), seed])];
-    own.into_iter().chain(of_machine(flags, kernel)).collect()
+    let cpus = program.cpus.map_or(String::new(), |cpus| format!("on {cpus} CPUs"));
+    let held = program
+        .anonymous
+        .as_ref()
+        .map_or(String::new(), |size| format!("{} beside the files", size.0));
+    let fs = flags.fs.clone().unwrap_or_default();
+    let governed = said(flags.governor == Some(true), "governed");
+    let files = ("Files", vec![files_of(program), fs, governed]);
+    let threads = (THREADS, vec![threads_of(program), cpus, held, seed]);
+    [files, threads].into_iter().chain(of_machine(flags, kernel)).collect()
 }
 
 /// `2 files`.

@@ -1,6 +1,6 @@
 //! How far the figures of random jobs spread over seeds.
 
-use filemap_job::{Job, Record};
+use filemap_job::Record;
 
 use crate::figures::{FigureInput, seen};
 use crate::stats::{Mode, Sample};
@@ -36,9 +36,9 @@ pub fn outcomes(
     modes.iter().rev().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes read in each run of `record`, of `job` where it is at hand, where they are known.
-pub fn bytes_read<'j>(record: &Record, job: impl Into<Option<&'j Job>>) -> Vec<f64> {
-    seen(record, job).iter().filter_map(FigureInput::read_bytes).collect()
+/// Bytes read in each run of `record`, where they are known.
+pub fn bytes_read(record: &Record) -> Vec<f64> {
+    seen(record, None).iter().filter_map(FigureInput::read_bytes).collect()
 }
 
 /// Whether bytes read differ by so much over seeds that one seed says little.

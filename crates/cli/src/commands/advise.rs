@@ -27,8 +27,8 @@ pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
     input::regular("recording", &path)?;
     let file = given::tables(&path)?.ok_or_else(|| {
         Error::Usage(format!(
-            "'{path}' is a job of one file, for which filemap explain tries settings; give a \
-             recording of filemap record, or a job file of a program"
+            "'{path}' has no tables, and filemap explain tries settings for such jobs; give a \
+             recording of filemap record, or a job file with tables"
         ))
     })?;
     let mut given = Given::of_tables(&path, file, args.job.clone())?;

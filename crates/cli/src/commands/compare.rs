@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::given::Given;
 use crate::input;
 use crate::output::Output;
+use crate::seeds;
 
 /// Runs a job in several variants on `on`, or several jobs, and prints what changes.
 pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
@@ -40,9 +41,11 @@ fn reported(
     let output = args.output.open_compared(&given.inputs)?;
     let mut comparison = Comparison::of(given, variants, args)?;
     let (jobs, profiles) = (&comparison.jobs, &mut comparison.profiles);
+    let begun = seeds::spent();
     let records = engine::run_jobs(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply);
     let records = records.map_err(|error| comparison.given.in_file(error))?;
-    let Compared { cells, warnings } = comparison.compared(records, args)?;
+    let took = seeds::spent() - begun;
+    let Compared { cells, warnings } = comparison.compared(records, args, took)?;
     let job_file = comparison.job_file();
     let command = comparison.command;
     let of_letter = letter_command(&command, args.apply);

@@ -69,17 +69,19 @@ fn explained(given: &Given, args: &ExplainArgs) -> Result<Outcome, Error> {
         let message = "--seeds: a log of a kernel is of one seed; leave it out, or give --on model";
         return Err(Error::CannotRun(message.to_string()));
     }
+    let begun = seeds::spent();
     let (explanation, mut record) = match job.engine {
         EngineKind::Model => of_model(&job, &profile, seeds)?,
         EngineKind::Kernel => of_kernel(&job)?,
     };
+    let took = seeds::spent() - begun;
     record.warnings = warnings;
     if let Some(target) = output.take("--svg") {
         target.write(explain::svg(&explanation, &job, &record).as_bytes())?;
     }
     if args.seeds.is_none() {
         let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };
-        let warnings = seeds::warnings(&[cell])?;
+        let warnings = seeds::warnings(&[cell], took)?;
         record.warnings.extend(warnings);
     }
     let remedies = remedies::of(&job, &profile, &record)?;

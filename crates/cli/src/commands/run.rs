@@ -61,14 +61,16 @@ fn reported(
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
     let profiles = std::slice::from_mut(&mut profile);
+    let begun = seeds::spent();
     let mut record = one(engine::run_jobs(engines, jobs, profiles, seeds, args.apply)?);
+    let took = seeds::spent() - begun;
     given.leave_lists(&mut record);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
     record.warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&job])?);
     if args.seeds.is_none() {
         let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };
-        let warnings = seeds::warnings(&[cell])?;
+        let warnings = seeds::warnings(&[cell], took)?;
         record.warnings.extend(warnings);
     }
     let history = if output.has_record() { history(&job, &profile, &record)? } else { None };

@@ -58,7 +58,8 @@ pub use self::step::ProgramStep;
 /// An odd number that is far from every small one: neighbouring threads draw different numbers.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A program that has been validated.
+/// What is run, every value resolved: files, opens, mappings, processes, threads and their steps,
+/// limits and machine. Both [`ProgramSpec::validate`] and [`JobSpec::validate`] make one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// As it was written, with the kernel that was found for it.

@@ -125,7 +125,7 @@ impl OneFile {
         ThreadPhaseSpec {
             workload: Some(workload.to_string()),
             accesses: Some(phase.accesses),
-            seed: (phase.seed != self.seed).then_some(phase.seed),
+            seed: phase.has_own_seed.then_some(phase.seed),
             ..own
         }
     }

@@ -135,6 +135,15 @@ impl ProgramStep {
         }
     }
 
+    fn phase_mut(&mut self) -> Option<&mut Phase> {
+        match self {
+            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
+                Some(accesses)
+            }
+            _ => None,
+        }
+    }
+
     /// How many accesses it makes.
     pub fn accesses(&self) -> u64 {
         self.phase().map_or(0, |accesses| accesses.accesses)
@@ -235,25 +244,21 @@ impl Job {
         self.accesses().any(Phase::is_random)
     }
 
-    /// The same program with another seed: its own, and that of the phases that had it.
+    /// The same job with another seed: its own, and that of the phases that have none of their
+    /// own.
     pub fn with_seed(&self, seed: u64) -> Job {
-        let mut program = self.clone();
-        let steps = program.threads.iter_mut().flat_map(|thread| &mut thread.steps);
-        for step in steps {
-            let (ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. }) = step
-            else {
-                continue;
-            };
-            if accesses.seed == self.seed {
+        let mut job = self.clone();
+        for step in job.threads.iter_mut().flat_map(|thread| &mut thread.steps) {
+            if let Some(accesses) = step.phase_mut().filter(|accesses| !accesses.has_own_seed) {
                 accesses.seed = seed;
             }
         }
-        program.seed = seed;
-        program.spec.seed = Some(seed);
-        if let Some(flags) = &mut program.of_flags {
-            flags.reseed(self.seed, seed);
+        job.seed = seed;
+        job.spec.seed = Some(seed);
+        if let Some(flags) = &mut job.of_flags {
+            (flags.seed, flags.seed_text) = (Some(seed), Some(seed.to_string()));
         }
-        program
+        job
     }
 
     /// What `step` does, in words.

@@ -12,8 +12,12 @@ const WORD: u64 = u64::BITS as u64;
 
 impl Job {
     /// How many pages of its files are accessed, each counted once however often that happens.
-    /// `None` where the files have too many pages to keep count of.
+    /// `None` where the files have too many pages to keep count of, and where a thread runs for a
+    /// time, which may end anywhere in its accesses.
     pub fn used_pages(&self) -> Option<u64> {
+        if self.threads.iter().any(|thread| thread.rounds.is_timed()) {
+            return None;
+        }
         let words = (0..self.files.len()).map(|file| self.file_pages(file).0.div_ceil(WORD));
         let words: Vec<u64> = words.collect();
         if words.iter().sum::<u64>() * WORD / 8 > MAX_BITS_BYTES {

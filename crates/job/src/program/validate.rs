@@ -42,6 +42,7 @@ impl ProgramSpec {
         let mut program = Job {
             spec: ProgramSpec {
                 kernel: Some(rules.kernel.name().to_string()),
+                with: Some(rules.series.to_string()),
                 read_ahead_kb: Some(machine.read_ahead.bytes(page_size) / 1024),
                 fault_around: Some(SizeText::of(machine.fault_around.bytes(page_size))),
                 ..self.clone()

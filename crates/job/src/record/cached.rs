@@ -5,7 +5,6 @@ use std::ops::Range;
 use filemap_core::units::PageIndex;
 use serde::{Deserialize, Serialize};
 
-use super::run::FileRun;
 use crate::program::MappedParts;
 
 /// Pages of the files in the page cache at the end of a run.
@@ -58,7 +57,7 @@ impl Cached {
     }
 
     /// Those of both files.
-    fn and(self, other: Cached) -> Cached {
+    pub(super) fn and(self, other: Cached) -> Cached {
         let sum = |of: fn(&Cached) -> Option<u64>| Some(of(&self)? + of(&other)?);
         let between = [self.between, other.between].into_iter().flatten();
         Cached {
@@ -67,12 +66,6 @@ impl Cached {
             after: sum(|cached| cached.after),
             between: between.reduce(|one, other| one + other),
         }
-    }
-
-    /// Those of all files, of which each says where they are; nothing where one does not.
-    pub fn of_files(files: &[FileRun]) -> Cached {
-        let of = files.iter().map(|file| file.cached_parts.unwrap_or_default());
-        of.reduce(Cached::and).unwrap_or_default()
     }
 
     /// All of them; `None` where the kernel does not tell.

@@ -16,7 +16,7 @@ pub use self::counters::{Counters, PerCounter};
 pub use self::ran::Ran;
 pub use self::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 pub use self::summary::{CachedSummary, FileSummary, Summary};
-pub use self::written::Written;
+pub use self::written::{RunsOnMut, Written};
 use crate::program::Job;
 
 /// Version of the record's layout.

@@ -100,6 +100,14 @@ pub struct FileRun {
     pub cached_parts: Option<Cached>,
 }
 
+impl FileRun {
+    /// What is cached of all `files`, of which each says where that is; nothing where one does not.
+    pub fn cached_of(files: &[FileRun]) -> Cached {
+        let of = files.iter().map(|file| file.cached_parts.unwrap_or_default());
+        of.reduce(Cached::and).unwrap_or_default()
+    }
+}
+
 /// What was done through one mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

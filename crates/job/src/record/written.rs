@@ -30,6 +30,20 @@ impl Written {
         }
     }
 
+    /// Where it runs, to be changed.
+    pub fn runs_on_mut(&mut self) -> RunsOnMut<'_> {
+        match self {
+            Written::Flags(spec) => {
+                let JobSpec { on: engine, kernel, image, modules, .. } = &mut **spec;
+                RunsOnMut { engine, kernel, image, modules }
+            }
+            Written::Tables(spec) => {
+                let ProgramSpec { on: engine, kernel, image, modules, .. } = &mut **spec;
+                RunsOnMut { engine, kernel, image, modules }
+            }
+        }
+    }
+
     /// The job file with tables, where it is one.
     pub fn tables(&self) -> Option<&ProgramSpec> {
         match self {
@@ -37,6 +51,19 @@ impl Written {
             Written::Tables(tables) => Some(tables),
         }
     }
+}
+
+/// What a job says of where it runs. What is `None` was not given.
+#[derive(Debug)]
+pub struct RunsOnMut<'a> {
+    /// The engine: `model` or `kernel`, or several of a comparison.
+    pub engine: &'a mut Option<String>,
+    /// The kernel whose rules the model follows.
+    pub kernel: &'a mut Option<String>,
+    /// The kernel that is booted.
+    pub image: &'a mut Option<String>,
+    /// Where its modules are.
+    pub modules: &'a mut Option<String>,
 }
 
 impl From<&Job> for Written {

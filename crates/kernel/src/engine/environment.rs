@@ -12,6 +12,7 @@ use super::needs::{Needed, Needs};
 use super::stage::Stage;
 use super::switches;
 use crate::child;
+use crate::chosen_word::chosen;
 use crate::contents::Contents;
 use crate::interference::damon_pageout;
 
@@ -120,12 +121,6 @@ fn cpu_model() -> Option<String> {
     field("/proc/cpuinfo", "model name").map(|text| text.trim_start_matches([':', ' ']).to_owned())
 }
 
-/// The word in brackets: the one that is set, of those that could be.
-pub(crate) fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_owned())
-}
-
 /// What follows `name` on its line of the file.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = read(path)?;
@@ -134,15 +129,4 @@ fn field(path: &str, name: &str) -> Option<String> {
 
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_chosen_word_is_in_brackets() {
-        assert_eq!(chosen("always [madvise] never\n").as_deref(), Some("madvise"));
-        assert_eq!(chosen("nothing"), None);
-    }
 }

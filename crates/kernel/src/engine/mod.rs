@@ -40,7 +40,6 @@ pub use observed::Asked;
 pub use refusals::MAX_RUN_ACCESSES;
 pub use settings::FaultAround;
 
-pub(crate) use environment::chosen;
 pub(crate) use file::{may_drop, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{Needed, Needs};

@@ -330,7 +330,7 @@ impl<'a> Told<'a> {
                 mmap_lock_waits: whole.map(|traced| traced.read.count + traced.write.count),
                 ..self.steps.iter().map(|(.., counted)| *counted).fold(nothing(), add)
             },
-            cached: Cached::of_files(&files),
+            cached: FileRun::cached_of(&files),
             files,
             mappings: mappings.collect(),
             threads,

@@ -126,7 +126,7 @@ impl Stage {
         };
         let tracer = match process.threads.len() {
             0 | 1 => None,
-            _ => Tracer::of(self, &probe.pids()),
+            _ => Tracer::of(self.journal(), &probe.pids()),
         };
         tracer.as_ref().map(Tracer::start).transpose()?;
         let before = VmStat::now().ok();

@@ -1,7 +1,7 @@
 //! Records what the threads of a run wait for.
 
-use super::stage::Stage;
 use crate::Error;
+use crate::journal::Journal;
 use crate::trace::{TraceFs, TracedWaits, WaitTrace};
 
 /// What records the waits of threads.
@@ -13,10 +13,10 @@ pub(super) struct Tracer {
 
 impl Tracer {
     /// For the threads that the processes `pids` have now, where this kernel and this user allow
-    /// it.
-    pub(super) fn of(stage: &Stage, pids: &[u32]) -> Option<Tracer> {
-        let tracefs = TraceFs::open(stage.journal()).ok()?;
-        let trace = WaitTrace::create(&tracefs, stage.journal(), pids).ok()?;
+    /// it. What it changes is written down in `journal`.
+    pub(super) fn of(journal: &Journal, pids: &[u32]) -> Option<Tracer> {
+        let tracefs = TraceFs::open(journal).ok()?;
+        let trace = WaitTrace::create(&tracefs, journal, pids).ok()?;
         Some(Tracer { trace, _tracefs: tracefs })
     }
 

@@ -9,7 +9,7 @@ use filemap_job::format_size;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
-use crate::engine::chosen;
+use crate::chosen_word::chosen;
 use crate::journal::{Guard, Journal, Undo};
 
 /// Where they are.

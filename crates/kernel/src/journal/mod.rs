@@ -8,6 +8,7 @@ mod line;
 mod recovery;
 mod setting;
 mod undo;
+mod undone;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -22,7 +23,8 @@ use crate::Error;
 
 pub use directory::{STATE_VARIABLE, state_directory};
 pub use recovery::{Recovery, recover};
-pub use undo::{Undo, Undone};
+pub use undo::Undo;
+pub use undone::Undone;
 
 use directory::{SUFFIX, secure, unusable};
 use undo::patiently;

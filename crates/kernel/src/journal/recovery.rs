@@ -8,7 +8,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::directory::{SUFFIX, secure};
 use super::setting::word;
-use super::undo::{Undo, Undone};
+use super::undo::Undo;
+use super::undone::Undone;
 use crate::Error;
 
 /// What [`recover`] found.

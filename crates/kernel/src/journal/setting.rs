@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::undo::{Undone, is_missing};
+use super::undone::{Undone, is_missing};
 use crate::Error;
-use crate::engine::chosen;
+use crate::chosen_word::chosen;
 
 /// Has the setting at `path` hold `value` again, as before the run that `set` another. What is
 /// neither of the two somebody else has set since, so it stays.

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::setting::{self, word};
+use super::undone::{Undone, is_missing};
 use crate::{Error, cold, loop_control};
 
 /// How often, and with which pauses, a step is tried that others are in the way of.
@@ -60,20 +61,6 @@ pub enum Undo {
     },
     /// Drops the pages of a file from the page cache, where there were none before.
     DropPages(PathBuf),
-}
-
-/// What a step came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
-    /// Nothing of the change is left, or there never was anything.
-    Gone,
-    /// A setting of the machine was written back.
-    Restored,
-    /// Somebody else has changed a setting since, and it stays so.
-    Left {
-        /// What it holds.
-        found: String,
-    },
 }
 
 impl Undo {
@@ -185,12 +172,6 @@ fn gone(action: &'static str, path: &Path, result: io::Result<()>) -> Result<boo
         Err(source) if !is_missing(path) => Err(Error::os(action, path, source)),
         _ => Ok(true),
     }
-}
-
-/// Whether there is nothing by that name. What could not be made is refused for the same reason
-/// when it is to be removed, such as a read-only filesystem, so that the error does not tell.
-pub(crate) fn is_missing(path: &Path) -> bool {
-    matches!(fs::symlink_metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Whether something is mounted there.

@@ -118,7 +118,8 @@ mod tests {
         (mapping.mapping.advice, mapping.mapping.offset) = (Advice::HUGEPAGE, PageIndex(1 << 40));
         let (first, pages) = (PageCount(3), PageCount(4));
         let pattern = Pattern::Generated(Workload::ReadRandom);
-        let accesses = Phase { pattern, accesses: 7, seed: u64::MAX, bs_bytes: 4096 };
+        let accesses =
+            Phase { pattern, accesses: 7, seed: u64::MAX, has_own_seed: true, bs_bytes: 4096 };
         let (offset_bytes, len_bytes) = (1 << 40, 1 << 20);
         let steps = vec![
             ProgramStep::touch(0, vec![7, u64::MAX]),

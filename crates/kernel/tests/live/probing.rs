@@ -31,7 +31,8 @@ pub(crate) fn touch(pages: impl IntoIterator<Item = u64>) -> ProgramStep {
 /// `read(2)` of so many bytes from an offset on, so many times.
 pub(crate) fn read(offset_bytes: u64, bytes: u64, times: u64) -> ProgramStep {
     let pattern = Pattern::Generated(Workload::ReadSequential);
-    let accesses = Phase { pattern, accesses: times, seed: 1, bs_bytes: bytes };
+    let accesses =
+        Phase { pattern, accesses: times, seed: 1, has_own_seed: false, bs_bytes: bytes };
     ProgramStep::Read { open: 0, offset_bytes, len_bytes: bytes, accesses, think_ns: 0 }
 }
 

@@ -4,7 +4,7 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::program::{Job, ProgramStep, Rounds};
-use filemap_job::{Cached, Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
+use filemap_job::{Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 
 use super::cursor::Cursor;
 use super::running::Running;
@@ -102,7 +102,7 @@ pub fn of<C: PageCache, L: Log>(
         seed: program.seed,
         elapsed_ns,
         counters: in_all.counters(),
-        cached: Cached::of_files(&files),
+        cached: FileRun::cached_of(&files),
         files,
         mappings: mappings.collect(),
         threads,

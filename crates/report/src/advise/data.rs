@@ -1,4 +1,4 @@
-//! What was tried, for programs: JSON and CSV.
+//! What was tried, as JSON and CSV.
 
 use filemap_job::record::SCHEMA;
 use serde::Serialize;

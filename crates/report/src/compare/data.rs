@@ -1,4 +1,4 @@
-//! A comparison for programs: raw counters under their names.
+//! A comparison as JSON and CSV: raw counters under their names.
 
 #[cfg(feature = "schema")]
 use std::collections::BTreeMap;

@@ -119,12 +119,12 @@ fn worse(cells: &[Cell]) -> Vec<Vec<Regression>> {
 
 /// Bytes read over the runs of a cell.
 fn read(cell: &Cell) -> Option<Sample> {
-    Sample::of(spread::bytes_read(&cell.record, cell.job.as_ref()))
+    Sample::of(spread::bytes_read(&cell.record))
 }
 
 /// How far the cells spread over seeds, and how each differs from the first by the same seed.
 fn spread_table(cells: &[Cell]) -> Table {
-    let first = spread::bytes_read(&cells[0].record, cells[0].job.as_ref());
+    let first = spread::bytes_read(&cells[0].record);
     let row = |cell: &Cell| {
         let read = read(cell)?;
         let changes = read.samples.iter().zip(&first);

@@ -152,13 +152,14 @@ fn all_through<'a>(
 /// Why readahead stopped, or did not.
 fn answer(program: &Job, record: &Record) -> String {
     let highest = |counters: &Counters| counters.mmap_miss_max.unwrap_or(0);
-    let named = record.runs[0].mappings.iter().zip(&program.mappings);
+    // One table can stand for several mappings, of which the record has the sum.
+    let named = record.runs[0].mappings.iter().zip(&program.spec.mapping);
     let stopped = named.filter(|(run, _)| highest(&run.counters) > THRESHOLD.into());
     let texts = stopped.map(|(run, of)| {
         format!(
             "Readahead of open file {} stopped through mapping {}: mmap_miss rose to {}, and above \
              {THRESHOLD} a miss reads a single page.",
-            program.opens[of.open].name,
+            of.open,
             run.name,
             highest(&run.counters)
         )

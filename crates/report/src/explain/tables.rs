@@ -42,7 +42,7 @@ pub fn report(
         Part::Paragraph(causes_note(explanation, record, page_size)),
         Part::Table(brought(explanation)),
     ];
-    parts.extend(over_seeds(record, job));
+    parts.extend(over_seeds(record));
     parts.extend(Part::warnings(&record.warnings));
     parts.extend([Part::Heading("mmap_miss".to_string()), Part::Paragraph(answer.clone())]);
     if explanation.sight != Sight::Nothing {
@@ -63,9 +63,9 @@ pub fn report(
 }
 
 /// What the runs read, where each has a seed of its own.
-fn over_seeds(record: &Record, job: &Job) -> Vec<Part> {
+fn over_seeds(record: &Record) -> Vec<Part> {
     let seeds = spread::seeds(record);
-    let Some(read) = Sample::of(spread::bytes_read(record, job)).filter(|_| seeds > 1) else {
+    let Some(read) = Sample::of(spread::bytes_read(record)).filter(|_| seeds > 1) else {
         return Vec::new();
     };
     let text = format!(

@@ -181,7 +181,7 @@ pub(super) fn cards(record: &Record, used_pages: Option<u64>) -> Vec<(String, St
         })
     };
     let mut cards: Vec<_> = CARDS.iter().filter_map(named).collect();
-    let read = Sample::of(bytes_read(record, None)).map(|read| read.median);
+    let read = Sample::of(bytes_read(record)).map(|read| read.median);
     let page = figures::seen(record, None).first().map(figures::FigureInput::page_bytes);
     let used = used_pages.zip(page).map(|(pages, page)| pages as f64 * page);
     if let (Some(read), Some(used)) = (read, used.filter(|&used| used > 0.0)) {

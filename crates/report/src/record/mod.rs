@@ -4,7 +4,8 @@ mod by_table;
 mod phases;
 
 use filemap_core::address::mapping::SplitProt;
-use filemap_job::{EngineKind, Job, JobSpec, Record, Run, Spread};
+use filemap_job::program::MappingSpec;
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Record, Run, Spread};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -82,7 +83,7 @@ pub fn report(
         parts.push(Part::Paragraph(text.to_string()));
     }
     parts.extend(by_table::waited(record));
-    let read = Sample::of(spread::bytes_read(record, job));
+    let read = Sample::of(spread::bytes_read(record));
     if spread::seeds(record) > 1 {
         let note = read.as_ref().and_then(|read| spread::note("The job", read));
         parts.extend(note.map(Part::Paragraph));
@@ -226,7 +227,7 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     }
     let executable = match record.job.tables() {
         None => maps_code(&job),
-        Some(program) => program.mapping.iter().any(|mapping| mapping.exec || mapping.elf),
+        Some(program) => tables_map_code(program),
     };
     let advice = match job.machine.as_deref() {
         Some(name) if name != "default" => "",
@@ -249,6 +250,14 @@ fn maps_code(job: &JobSpec) -> bool {
     job.exec == Some(true)
         || job.maps_elf()
         || job.split_prot.as_deref() == Some(SplitProt::Exec.name())
+}
+
+/// Whether a job with these tables maps something executable.
+fn tables_map_code(program: &ProgramSpec) -> bool {
+    let is_exec = |protection: &Option<String>| protection.as_deref() == Some("exec");
+    let mut steps = program.thread.iter().flat_map(|thread| &thread.phase);
+    let maps = |of: &MappingSpec| of.exec || of.elf || is_exec(&of.split_prot);
+    program.mapping.iter().any(maps) || steps.any(|step| is_exec(&step.mprotect))
 }
 
 /// What is to be said of runs of a real kernel that somebody else's eviction has disturbed.

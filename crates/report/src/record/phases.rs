@@ -56,21 +56,22 @@ fn name(phase: &PhaseRun, threads: usize) -> String {
     }
 }
 
-/// One row for each phase of the first run, every counter under its own name.
+/// One row for each phase of each run, every counter under its own name.
 pub(super) fn rows(record: &Record) -> Table {
-    let row = |(index, phase): (usize, &PhaseRun)| {
+    let row = |run: &Run, (index, phase): (usize, &PhaseRun)| {
         let values = phase.counters.iter().map(|(_, value)| *value).chain([phase.elapsed_ns]);
         let values = values.map(|value| value.map_or(String::new(), |value| value.to_string()));
+        let of_run = [record.engine.clone(), run.seed.to_string()];
         let named = [(index + 1).to_string(), phase.thread.clone(), phase.does.clone()];
-        named.into_iter().chain(values).collect()
+        of_run.into_iter().chain(named).chain(values).collect()
     };
-    let names = ["number", "thread", "phase"].into_iter();
+    let names = ["engine", "seed", "number", "thread", "phase"].into_iter();
     let names = names.chain(Counters::NAMES.iter().copied()).chain(["elapsed_ns"]);
-    let phases = record.runs.first().map_or(&[][..], |run| &run.phases);
+    let of_run = |run: &Run| run.phases.iter().enumerate().map(|of| row(run, of)).collect();
     Table {
         title: String::new(),
         columns: names.map(Column::left).collect(),
-        rows: phases.iter().enumerate().map(row).collect(),
+        rows: record.runs.iter().flat_map(|run| -> Vec<Vec<String>> { of_run(run) }).collect(),
     }
 }
 

@@ -2,7 +2,10 @@
 
 mod command;
 
+use std::time::Duration;
+
 use filemap_core::rules::Kernel;
+use filemap_job::record::RunsOnMut;
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Record, Written};
 use filemap_model::{Digest, Profile, trace};
 use filemap_report::compare::{Cell, JobFile};
@@ -78,10 +81,7 @@ impl Comparison {
     pub fn of(given: Given, variants: Vec<Variant>, args: &CompareArgs) -> Result<Self, Error> {
         let mut written = given.written.clone();
         let images = images(&mut written, &args.job.image, &args.job.modules)?;
-        let on = match &mut written {
-            Written::Flags(spec) => &mut spec.on,
-            Written::Tables(spec) => &mut spec.on,
-        };
+        let on = written.runs_on_mut().engine;
         *on = on.as_deref().map(engines).transpose()?;
         let found = given.resolve(&mut written)?;
         let profile = given::profile(&mut written)?;
@@ -123,11 +123,13 @@ impl Comparison {
         }
     }
 
-    /// What came out, of which `records` are the variants', and what is to be said of it.
+    /// What came out, of which `records` are the variants', which `took` so much of this process's
+    /// time, and what is to be said of it.
     pub fn compared(
         &self,
         mut records: Vec<Record>,
         args: &CompareArgs,
+        took: Duration,
     ) -> Result<Compared, Error> {
         let Comparison { names, jobs, profiles, given, .. } = self;
         records.iter_mut().for_each(|record| given.leave_lists(record));
@@ -156,7 +158,7 @@ impl Comparison {
             }),
         }))?);
         if args.seeds.is_none() {
-            warnings.extend(one_seed(&ran)?);
+            warnings.extend(one_seed(&ran, took)?);
         }
         Ok(Compared { cells, warnings })
     }
@@ -169,10 +171,7 @@ fn images(
     images: &[String],
     modules: &[String],
 ) -> Result<Vec<Booted>, Error> {
-    let (image, own_modules) = match written {
-        Written::Flags(spec) => (&mut spec.image, &mut spec.modules),
-        Written::Tables(spec) => (&mut spec.image, &mut spec.modules),
-    };
+    let RunsOnMut { image, modules: own_modules, .. } = written.runs_on_mut();
     let or_own = |given: &[String], own: &mut Option<String>| match given {
         [] => own.take().into_iter().collect(),
         given => given.to_vec(),
@@ -185,15 +184,15 @@ fn images(
 /// A cell with its job and the profile that the model had for it.
 type Ran<'a> = ((&'a Cell, &'a Job), &'a Profile);
 
-/// What one seed does not show of `cells`.
-fn one_seed(cells: &[Ran]) -> Result<Vec<String>, Error> {
+/// What one seed does not show of `cells`, which `took` so much of this process's time.
+fn one_seed(cells: &[Ran], took: Duration) -> Result<Vec<String>, Error> {
     let cells = cells.iter().map(|((cell, job), profile)| seeds::Cell {
         name: &cell.variant,
         job,
         profile,
         record: &cell.record,
     });
-    seeds::warnings(&cells.collect::<Vec<_>>())
+    seeds::warnings(&cells.collect::<Vec<_>>(), took)
 }
 
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
@@ -281,17 +280,10 @@ fn cell(
     image: Option<&Booted>,
 ) -> Result<(Job, Found), Error> {
     let mut written = in_variant(given, written, variant)?;
-    let (on, kernel, path, modules) = match &mut written {
-        Written::Flags(spec) => {
-            (&mut spec.on, &mut spec.kernel, &mut spec.image, &mut spec.modules)
-        }
-        Written::Tables(spec) => {
-            (&mut spec.on, &mut spec.kernel, &mut spec.image, &mut spec.modules)
-        }
-    };
-    *on = Some(engine.to_string());
-    *path = image.map(|image| image.path.clone());
-    *modules = image.and_then(|image| image.modules.clone());
+    let on = written.runs_on_mut();
+    *on.engine = Some(engine.to_string());
+    *on.image = image.map(|image| image.path.clone());
+    *on.modules = image.and_then(|image| image.modules.clone());
     let of_kernel = match image {
         Some(image) => {
             let nearest = Kernel::nearest(&host::image_release(&image.path)?);
@@ -300,7 +292,7 @@ fn cell(
         None => (engine == EngineKind::Kernel.name()).then(|| "host".to_string()),
     };
     if !variant.sets("kernel") {
-        *kernel = of_kernel.or(kernel.take());
+        *on.kernel = of_kernel.or(on.kernel.take());
     }
     let found = match &mut written {
         // A file has its size, whatever a variant says.

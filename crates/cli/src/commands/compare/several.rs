@@ -12,6 +12,7 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::Given;
 use crate::output::{Inputs, Output};
+use crate::seeds;
 
 /// Runs the jobs of all job files of `args` in their variants and prints what changes in each.
 pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
@@ -55,12 +56,14 @@ fn reported(
     let mut comparisons = asked.into_iter().map(comparison).collect::<Result<Vec<_>, _>>()?;
     let lists = comparisons.iter_mut();
     let lists = lists.map(|of| (of.jobs.as_slice(), of.profiles.as_mut_slice()));
-    let seeds = args.seeds.unwrap_or(1);
-    let ran = engine::run_lists(on, lists.collect(), seeds, args.apply)?;
+    let count = args.seeds.unwrap_or(1);
+    let begun = seeds::spent();
+    let ran = engine::run_lists(on, lists.collect(), count, args.apply)?;
+    let took = (seeds::spent() - begun) / args.job_files.len() as u32;
     let mut compared = Vec::new();
     for ((path, of), ran) in args.job_files.iter().zip(&comparisons).zip(ran) {
         let records = of.jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran));
-        let Compared { cells, warnings } = of.compared(records.collect(), args)?;
+        let Compared { cells, warnings } = of.compared(records.collect(), args, took)?;
         let (job_file, command) = (path.clone(), of.command.clone());
         compared.push(OfFile { job_file, cells, warnings, command });
     }
