@@ -74,7 +74,9 @@ pub fn of(program: &Job) -> Used {
                     order.touch(page);
                 }
             }
-            ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
+            ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. }
+                if !program.opens[*open].direct =>
+            {
                 let file = &mut files[program.opens[*open].file];
                 for block in program.reads(*len_bytes, accesses) {
                     let start = offset_bytes + block.offset_bytes;

@@ -67,6 +67,7 @@ fn reported(
     given.leave_lists(&mut record);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
+    record.warnings.extend(job.told_of_seeds(seeds));
     record.warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&job])?);
     if args.seeds.is_none() {
         let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };

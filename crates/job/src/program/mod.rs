@@ -27,6 +27,8 @@ mod threads;
 mod touched_pages;
 mod validate;
 
+use std::collections::BTreeMap;
+
 pub use self::access::Access;
 pub use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::AdviceFlag;
@@ -278,6 +280,52 @@ impl Job {
         let why = of.ungoverned(self.page_size()).filter(|_| self.machine.governor);
         told.extend(why.map(|why| format!("the governor leaves the mapping alone: {why}")));
         told
+    }
+
+    /// What is to be said of the seeds of its accesses, as a sentence each, without its full stop.
+    /// It is run with so many `seeds`.
+    pub fn told_of_seeds(&self, seeds: u64) -> Vec<String> {
+        let mut told = Vec::new();
+        let drawn = || self.accesses().filter(|accesses| accesses.is_random());
+        if seeds > 1 && drawn().all(|accesses| accesses.has_own_seed) {
+            let why = match drawn().next() {
+                Some(_) => "each phase that draws its accesses has a seed of its own",
+                None => "no phase draws its accesses",
+            };
+            told.push(format!("--seeds changes nothing: {why}"));
+        }
+        told.extend(self.drawn_alike().map(|[one, other]| {
+            format!(
+                "threads '{one}' and '{other}' draw the same pages in the same order; give their \
+                 phases seeds, such as seed = 1 and seed = 2, for others"
+            )
+        }));
+        told
+    }
+
+    /// Two threads that draw the same pages of a file in the same order.
+    fn drawn_alike(&self) -> Option<[&str; 2]> {
+        let mut drawn: BTreeMap<(usize, u64, String, u64), usize> = BTreeMap::new();
+        for (number, thread) in self.threads.iter().enumerate() {
+            for step in &thread.steps {
+                let Some(accesses) = step.phase().filter(|accesses| accesses.is_random()) else {
+                    continue;
+                };
+                let len_bytes = match step {
+                    ProgramStep::Read { len_bytes, .. } => *len_bytes,
+                    step => step
+                        .touched()
+                        .map_or(0, |of| self.mappings[of].mapping.pages.bytes(self.page_size())),
+                };
+                let file = self.file_of(step)?;
+                let key = (file, len_bytes, accesses.pattern.to_string(), accesses.seed);
+                let other = *drawn.entry(key).or_insert(number);
+                if other != number {
+                    return Some([&self.threads[other].name, &thread.name]);
+                }
+            }
+        }
+        None
     }
 
     /// Whether any of it is advised HUGEPAGE.

@@ -285,10 +285,13 @@ fn accesses<'a>(program: &'a Job, step: &'a ProgramStep) -> Box<dyn Iterator<Ite
         }
         ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
             let (through, size) = (Through::Open(*open), program.page_size());
+            let is_direct = program.opens[*open].direct;
             Box::new(program.reads(*len_bytes, accesses).map(move |block| {
                 let start = offset_bytes + block.offset_bytes;
-                let (first, end) = (start / size, (start + block.len_bytes).div_ceil(size));
-                let (first, end) = (PageIndex(first), PageIndex(end));
+                let first = PageIndex(start / size);
+                // What goes past the page cache uses no page of it.
+                let last = PageIndex((start + block.len_bytes).div_ceil(size));
+                let end = if is_direct { first } else { last };
                 Made { file, through, first, end, is_new: false }
             }))
         }

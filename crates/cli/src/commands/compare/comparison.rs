@@ -135,7 +135,9 @@ impl Comparison {
         records.iter_mut().for_each(|record| given.leave_lists(record));
         let mut warnings = self.warnings.clone();
         warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
-        let told = names.iter().zip(jobs).map(|(name, job)| (name.as_str(), job.without_effect()));
+        let seeds = args.seeds.unwrap_or(1);
+        let of_job = |job: &Job| [job.without_effect(), job.told_of_seeds(seeds)].concat();
+        let told = names.iter().zip(jobs).map(|(name, job)| (name.as_str(), of_job(job)));
         warnings.extend(named(&told.collect::<Vec<_>>()));
         let judged: Vec<&Job> = jobs.iter().collect();
         warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);

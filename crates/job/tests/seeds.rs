@@ -1,0 +1,69 @@
+//! Seeds of jobs with tables: what draws with which, and what is said of it.
+
+use filemap_job::{Job, ProgramSpec};
+
+/// A job of one file of 16 pages, opened as `o` and mapped as `m`, with these threads.
+fn job(threads: &str) -> Job {
+    let text = format!(
+        "seed = 5\n[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
+         [[mapping]]\nname = 'm'\nopen = 'o'\n{threads}"
+    );
+    let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    valid.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A thread that draws pages of the mapping, with more keys of its phase.
+fn draws(keys: &str) -> String {
+    format!("[[thread]]\nphase = [{{ mapping = 'm', workload = 'random', accesses = 4{keys} }}]\n")
+}
+
+fn seeds(job: &Job) -> Vec<u64> {
+    job.accesses().map(|accesses| accesses.seed).collect()
+}
+
+/// A phase keeps a seed that it names, even where that is the job's; the job file of another seed
+/// is the same job.
+#[test]
+fn a_seed_of_its_own_stays() {
+    let one = job(&(draws(", seed = 5") + &draws("") + &draws(", seed = 7")));
+    assert_eq!(seeds(&one), [5, 5, 7]);
+    let other = one.with_seed(9);
+    assert_eq!((other.seed, seeds(&other)), (9, vec![5, 9, 7]));
+    assert_eq!(other.spec.validate(None).unwrap(), other);
+    let flags = "seed = 5\nfile_size = '64k'\n[[phase]]\nworkload = 'random'\naccesses = 4\n\
+                 [[phase]]\nworkload = 'random'\naccesses = 4\nseed = 5\n";
+    let of_flags = filemap_job::JobSpec::from_toml(flags).unwrap().validate(None).unwrap();
+    let other = of_flags.with_seed(9);
+    assert_eq!(seeds(&other), [9, 5]);
+    let written = other.of_flags.clone().unwrap();
+    assert_eq!(written.validate(None).unwrap(), other);
+}
+
+#[test]
+fn what_seeds_do_not_change_is_told() {
+    let told = |job: &Job, seeds| job.told_of_seeds(seeds).join("; ");
+    assert_eq!(told(&job(&draws("")), 3), "");
+    let own = told(&job(&draws(", seed = 1")), 3);
+    assert!(own.contains("--seeds changes nothing: each phase"), "{own}");
+    let none = "[[thread]]\nphase = [{ mapping = 'm', workload = 'sequential', accesses = 4 }]\n";
+    assert!(told(&job(none), 2).contains("no phase draws its accesses"));
+    assert_eq!(told(&job(none), 1), "");
+}
+
+#[test]
+fn threads_that_draw_the_same_pages_are_told() {
+    let told = |threads: &str| job(threads).told_of_seeds(1);
+    let alike = told(&(draws("") + &draws("")));
+    assert!(alike[0].starts_with("threads '1' and '2' draw the same pages"), "{alike:?}");
+    assert!(told(&(draws(", seed = 1") + &draws(", seed = 2"))).is_empty());
+    let other_order = draws("").replace("random", "zipf:0.9");
+    assert!(told(&(draws("") + &other_order)).is_empty());
+    assert!(told(&draws("")).is_empty());
+}
+
+#[test]
+fn what_a_thread_of_so_long_uses_is_not_known() {
+    assert!(job(&draws("")).used_pages().is_some());
+    let timed = draws("").replace("phase =", "for = '1s'\nphase =");
+    assert_eq!(job(&timed).used_pages(), None);
+}
