@@ -94,13 +94,15 @@ mod tests {
         at["properties"].as_object().unwrap().keys().cloned().collect()
     }
 
+    /// What `at` stands for: of an array its items, of alternatives the first.
     fn resolved<'a>(root: &'a Value, mut at: &'a Value) -> &'a Value {
-        if at["type"] == "array" {
-            at = &at["items"];
-        }
-        match at["$ref"].as_str() {
-            Some(name) => root.pointer(name.trim_start_matches('#')).unwrap(),
-            None => at,
+        loop {
+            at = match (at["$ref"].as_str(), at["type"].as_str()) {
+                (Some(name), _) => root.pointer(name.trim_start_matches('#')).unwrap(),
+                (None, Some("array")) => &at["items"],
+                (None, _) if at["anyOf"].is_array() => &at["anyOf"][0],
+                _ => return at,
+            };
         }
     }
 
