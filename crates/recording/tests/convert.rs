@@ -171,7 +171,7 @@ fn what_a_job_cannot_say_is_told() {
             (0, touch(0, 1)),
             (0, What::Touch { mapping: 0, page: 2, is_write: true }),
             (0, What::Protect { mapping: 0, pages, protection: 3 }),
-            (0, What::Madvise { mapping: 0, pages, advice: 21 }),
+            (0, What::Madvise { mapping: 0, pages, advice: 12 }),
             (0, What::Unmap { mapping: 0, part: Some(pages) }),
             (0, What::Move { mapping: 0, to: 1 << 41, length_bytes: 2048 * 4096 }),
             (0, What::Truncate { file: 0, size_bytes: 2048 * 4096 }),

@@ -116,28 +116,34 @@ impl Followed {
             self.source.wait()?;
         }
         self.source.pull()?;
-        // To act takes so long that more comes meanwhile.
+        self.act_on_all(is_over)?;
+        self.take_pages();
+        let files = &self.files;
+        let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
+        self.single.try_again(&mut self.source, path_of);
+        // What that did itself has come meanwhile, and is to be known as ours.
+        self.act_on_all(is_over)?;
+        for seen in self.source.take(is_over) {
+            self.take(seen);
+        }
+        Ok(std::mem::take(&mut self.told))
+    }
+
+    /// Acts on what has come, and on what comes meanwhile: to act takes long.
+    fn act_on_all(&mut self, is_over: bool) -> Result<(), Error> {
         loop {
             let mut fresh = self.source.fresh();
+            if fresh.is_empty() {
+                return Ok(());
+            }
             // What is read ahead there is most.
             fresh.sort_by_key(|seen| match &seen.what {
                 What::Map(range) => Reverse(range.length_bytes),
                 _ => Reverse(u64::MAX),
             });
-            if fresh.is_empty() {
-                break;
-            }
             fresh.iter().for_each(|seen| self.act(seen, is_over));
             self.source.pull()?;
         }
-        self.take_pages();
-        let files = &self.files;
-        let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
-        self.single.try_again(&mut self.source, path_of);
-        for seen in self.source.take(is_over) {
-            self.take(seen);
-        }
-        Ok(std::mem::take(&mut self.told))
     }
 
     /// Has pages that were touched go again, where each change of page is recorded.

@@ -279,6 +279,29 @@ fn steps_are_recorded_as_they_were() {
     assert_eq!(found, expected);
 }
 
+/// What is advised for a recording is no advice of the program, however often it was tried: `dd`
+/// advises nothing, and is held late as it maps files of its locale and then waits in calls.
+#[test]
+fn what_was_done_for_a_recording_is_not_in_it() {
+    let place = Place::new("record_own_advice");
+    let data = place.scratch.file("data", vec![7; 20 << 20]);
+    for number in 0..10 {
+        let path = place.scratch.path(&format!("r{number}"));
+        let mut command = place.command("record", &format!("--out {path} --"));
+        command.arg("dd").arg(format!("if={data}"));
+        let output = command
+            .args(["of=/dev/null", "bs=1M", "iflag=direct"])
+            .output()
+            .expect("the command starts");
+        if !is_recorded(&output) {
+            return;
+        }
+        let is_advice = |event: &&Event| matches!(event.what, What::Madvise { .. });
+        let advised = events(&path).iter().filter(is_advice).count();
+        assert_eq!(advised, 0, "{}", stderr(&output));
+    }
+}
+
 /// A file that grows has each size from the mapping on that is made then.
 #[test]
 fn a_file_that_grows_is_recorded_with_its_sizes() {
