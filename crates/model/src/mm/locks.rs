@@ -77,9 +77,10 @@ impl Locks {
         self.mmap_lock.holder()
     }
 
-    /// `task` spins for `mmap_lock` to write, where it may.
+    /// `task` spins for `mmap_lock` to write, where it may and nobody does yet. The kernel has more
+    /// of them spin in a queue, each for the one before it; here they sleep.
     pub fn spin(&mut self, task: TaskId) -> bool {
-        self.mmap_lock.spin(task)
+        !self.mmap_lock.is_spun_for() && self.mmap_lock.spin(task)
     }
 
     /// It spins no more; `is_long` where readers have had the lock for long.

@@ -141,6 +141,11 @@ impl MmapLock {
         spins
     }
 
+    /// Whether somebody spins for it.
+    pub fn is_spun_for(&self) -> bool {
+        !self.spinning.is_empty()
+    }
+
     /// `task` spins no more.
     pub fn end_spin(&mut self, task: TaskId) {
         self.spinning.retain(|spinning| *spinning != task);
