@@ -1,15 +1,13 @@
 //! MADV_COLD and MADV_PAGEOUT in programs.
 
-use filemap_core::plain::PlainCache;
-use filemap_job::program::{Job, ProgramSpec};
-use filemap_job::random::Rng;
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace, trace_on};
-
-fn valid(text: &str) -> Job {
-    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
-    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
+mod support {
+    pub mod both_caches;
 }
+
+use filemap_job::program::Job;
+use filemap_job::random::Rng;
+use filemap_model::{Profile, trace};
+use support::both_caches::{agreed, valid};
 
 /// A program whose thread takes `phases` through the mapping `m` of a file of 256 pages, which is
 /// mapped again as `other`.
@@ -128,21 +126,8 @@ fn caches_agree_on_what_is_given_up() {
     for seed in 0..600 {
         let text = random(seed);
         let program = valid(&text);
-        let run = |plain: bool| {
-            let (limit, mut digest) = (program.machine.cache_limit, Digest::default());
-            let (profile, timing) = (&Profile::DEFAULT, Timing::Device);
-            let run = if plain {
-                trace_on(&program, profile, timing, PlainCache::new(limit), &mut digest)
-                    .map(|traced| traced.run)
-            } else {
-                trace_on(&program, profile, timing, ExtentCache::new(limit), &mut digest)
-                    .map(|traced| traced.run)
-            };
-            (format!("{run:?}"), digest.value(), run)
-        };
-        let (fast, plain) = (run(false), run(true));
-        assert_eq!((&fast.0, fast.1), (&plain.0, plain.1), "seed {seed}\n{text}");
-        let Ok(run) = fast.2 else { continue };
+        let run = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}"));
+        let Ok(run) = run.1 else { continue };
         let of_advice = run.phases.iter().filter(|phase| phase.does.contains("pageout"));
         paged_out += of_advice.map(|phase| phase.counters.evicted_pages.unwrap_or(0)).sum::<u64>();
     }

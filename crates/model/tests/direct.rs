@@ -1,23 +1,24 @@
 //! Reads past the page cache.
 
+mod support {
+    pub mod both_caches;
+}
+
 use filemap_core::decision::Decision;
-use filemap_core::plain::PlainCache;
 use filemap_job::Run;
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::Job;
 use filemap_job::random::Rng;
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace, trace_on};
+use filemap_model::{Profile, trace};
+use support::both_caches::{agreed, valid};
 
 /// A program of a file of `size`, opened directly as `d` and as others are as `o`, and mapped of
 /// the former.
 fn of_threads(size: &str, keys: &str, threads: &str) -> Job {
-    let text = format!(
+    valid(&format!(
         "{keys}\n[[file]]\nname = 'f'\nsize = '{size}'\n[[open]]\nname = 'd'\nfile = 'f'\n\
          direct = true\n[[open]]\nname = 'o'\nfile = 'f'\n[[mapping]]\nname = 'm'\nopen = 'd'\n\
          {threads}"
-    );
-    let program = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
-    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
+    ))
 }
 
 fn run(program: &Job) -> (Run, Vec<Decision>) {
@@ -107,18 +108,6 @@ fn caches_agree_beside_direct_reads() {
         let text = random(seed);
         let limit = if seed % 2 == 0 { "memory_max = '600k'" } else { "" };
         let program = of_threads("1m", limit, &text);
-        let run = |plain: bool| {
-            let (limit, mut digest) = (program.machine.cache_limit, Digest::default());
-            let (profile, timing) = (&Profile::DEFAULT, Timing::Device);
-            let run = if plain {
-                trace_on(&program, profile, timing, PlainCache::new(limit), &mut digest)
-                    .map(|traced| traced.run)
-            } else {
-                trace_on(&program, profile, timing, ExtentCache::new(limit), &mut digest)
-                    .map(|traced| traced.run)
-            };
-            (format!("{run:?}"), digest.value())
-        };
-        assert_eq!(run(false), run(true), "seed {seed}\n{text}");
+        let _ = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}"));
     }
 }

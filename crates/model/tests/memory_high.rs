@@ -2,19 +2,12 @@
 
 mod support;
 
-use filemap_core::plain::PlainCache;
-use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::{Run, SizeText};
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace, trace_on};
+use filemap_model::{Profile, trace};
+use support::both_caches::{agreed, valid};
 use support::program::random_writers;
 
 const PAGE: u64 = 4096;
-
-fn valid(text: &str) -> Job {
-    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
-    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
 
 /// The machine that a thrash is run on.
 fn server() -> Profile {
@@ -102,23 +95,7 @@ fn random_threads_under_pressure_come_to_their_ends() {
         }
         let text = toml::to_string(&spec).unwrap();
         let Ok(program) = spec.validate(None) else { continue };
-        let of = |fast: bool| {
-            let (mut digest, profile) = (Digest::default(), server());
-            let limit = program.machine.cache_limit;
-            let run = if fast {
-                let cache = ExtentCache::new(limit);
-                trace_on(&program, &profile, Timing::Device, cache, &mut digest)
-                    .map(|traced| traced.run)
-            } else {
-                let cache = PlainCache::new(limit);
-                trace_on(&program, &profile, Timing::Device, cache, &mut digest)
-                    .map(|traced| traced.run)
-            };
-            (digest, run)
-        };
-        let (fast, plain) = (of(true), of(false));
-        assert_eq!(fast, plain, "seed {seed}\n{text}");
-        if let Ok(run) = &fast.1 {
+        if let Ok(run) = agreed(&program, &server(), &format!("seed {seed}\n{text}")).1 {
             ran += 1;
             evicted += u32::from(run.counters.evicted_pages > Some(100));
             throttled += u32::from(run.counters.throttled.is_some());

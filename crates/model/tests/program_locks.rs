@@ -2,19 +2,11 @@
 
 mod support;
 
-use filemap_core::page_cache::PageCache;
-use filemap_core::plain::PlainCache;
-use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::waits::Cause;
 use filemap_job::{Counters, Run};
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Error, Profile, Timing, trace, trace_on};
+use filemap_model::{Profile, trace};
+use support::both_caches::{agreed, valid};
 use support::program::random_writers;
-
-fn valid(text: &str) -> Job {
-    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
-    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
 
 fn run(text: &str) -> Run {
     trace(&valid(text), &Profile::DEFAULT, &mut ()).unwrap()
@@ -35,14 +27,6 @@ fn waited_ns(run: &Run, lock: Cause) -> u64 {
     run.waits.iter().filter(|wait| wait.cause == lock.name()).map(|wait| wait.sum_ns).sum()
 }
 
-type Found = (Digest, Result<Run, Error>);
-
-fn run_on(program: &Job, cache: impl PageCache) -> Found {
-    let mut digest = Digest::default();
-    let run = trace_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
-    (digest, run.map(|traced| traced.run))
-}
-
 /// Whatever threads do to each other, all come to their ends, and the stores of the page cache
 /// agree.
 #[test]
@@ -52,12 +36,9 @@ fn random_threads_that_wait_for_locks_come_to_their_ends() {
         let spec = random_writers(seed);
         let text = toml::to_string(&spec).unwrap();
         let program = valid(&text);
-        let fast = run_on(&program, ExtentCache::new(program.machine.cache_limit));
-        let plain = run_on(&program, PlainCache::new(program.machine.cache_limit));
-        assert_eq!(fast, plain, "seed {seed}\n{text}");
-        if let Ok(run) = &fast.1 {
+        if let Ok(run) = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}")).1 {
             ran += 1;
-            waited += u32::from(LOCKS.iter().any(|lock| waited_ns(run, *lock) > 0));
+            waited += u32::from(LOCKS.iter().any(|lock| waited_ns(&run, *lock) > 0));
             refused += run.counters.vma_lock_refused.unwrap_or(0);
             processes += u32::from(program.processes.len() > 1);
         }

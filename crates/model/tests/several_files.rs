@@ -2,12 +2,10 @@
 
 mod support;
 
-use filemap_core::page_cache::PageCache;
-use filemap_core::plain::PlainCache;
 use filemap_job::Run;
 use filemap_job::program::{Job, ProgramSpec};
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Error, Profile, Timing, trace, trace_on};
+use filemap_model::{Digest, Error, Profile, trace};
+use support::both_caches::agreed;
 use support::program::{random_program, random_program_with, random_threads, random_threads_with};
 use support::{Accesses, described, random_spec};
 
@@ -55,10 +53,9 @@ fn caches_agree_on_random_programs() {
         // Every second one gives advice as it goes.
         let spec = random_program_with(seed, if seed % 2 == 0 { 40 } else { 0 });
         let program = valid(&spec, seed);
-        let fast = run(&program, ExtentCache::new(program.machine.cache_limit));
-        let plain = run(&program, PlainCache::new(program.machine.cache_limit));
-        assert_eq!(fast, plain, "seed {seed}\n{}", toml::to_string(&spec).unwrap());
-        if let Ok(run) = &fast.1 {
+        let case = format!("seed {seed}\n{}", toml::to_string(&spec).unwrap());
+        let found = agreed(&program, &Profile::DEFAULT, &case);
+        if let Ok(run) = &found.1 {
             ran += 1;
             evicted += u32::from(run.counters.evicted_pages > Some(0));
             let read = run.files.iter().filter(|file| file.data_pages_read > Some(0)).count();
@@ -76,11 +73,10 @@ fn caches_agree_on_random_threads() {
     for seed in 1..=JOBS / 4 {
         let spec = random_threads_with(seed, if seed % 2 == 0 { 30 } else { 0 });
         let program = valid(&spec, seed);
-        let fast = run(&program, ExtentCache::new(program.machine.cache_limit));
-        let plain = run(&program, PlainCache::new(program.machine.cache_limit));
-        assert_eq!(fast, plain, "seed {seed}\n{}", toml::to_string(&spec).unwrap());
-        assert_eq!(fast, run(&program, ExtentCache::new(program.machine.cache_limit)), "{seed}");
-        if let Ok(run) = &fast.1 {
+        let case = format!("seed {seed}\n{}", toml::to_string(&spec).unwrap());
+        let found = agreed(&program, &Profile::DEFAULT, &case);
+        assert_eq!(found, agreed(&program, &Profile::DEFAULT, &case), "{case}");
+        if let Ok(run) = &found.1 {
             ran += 1;
             threads += run.threads.len();
             evicted += u32::from(run.counters.evicted_pages > Some(0));
@@ -127,14 +123,6 @@ fn parts_add_up() {
 fn valid(spec: &ProgramSpec, seed: u64) -> Job {
     let valid = spec.validate(None);
     valid.unwrap_or_else(|error| panic!("{seed}: {error}\n{}", toml::to_string(spec).unwrap()))
-}
-
-type Found = (Digest, Result<Run, Error>);
-
-fn run(program: &Job, cache: impl PageCache) -> Found {
-    let mut digest = Digest::default();
-    let run = trace_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
-    (digest, run.map(|traced| traced.run))
 }
 
 /// The run of a program that `tables` spell, of two files of 4096 pages each, `a` opened as `a`

@@ -1,15 +1,13 @@
 //! Parts of a mapping that are taken away: what is left are VMAs of their own.
 
-use filemap_core::plain::PlainCache;
-use filemap_job::program::{Job, ProgramSpec};
-use filemap_job::random::Rng;
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, Timing, trace, trace_on};
-
-fn valid(text: &str) -> Job {
-    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
-    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
+mod support {
+    pub mod both_caches;
 }
+
+use filemap_job::program::Job;
+use filemap_job::random::Rng;
+use filemap_model::{Profile, trace};
+use support::both_caches::{agreed, valid};
 
 /// A program of one file of 256 pages whose thread takes `phases` through its mapping `m`.
 fn of_one(keys: &str, phases: &[&str]) -> Job {
@@ -98,22 +96,7 @@ fn caches_agree_on_parts_that_are_gone() {
         let program = valid(&text);
         parts +=
             program.steps().filter(|step| program.shown(step).starts_with("unmap m of")).count();
-        let run = |plain: bool| {
-            let (limit, mut digest) = (program.machine.cache_limit, Digest::default());
-            let (profile, timing) = (&Profile::DEFAULT, Timing::Device);
-            let run = match plain {
-                true => {
-                    let cache = PlainCache::new(limit);
-                    trace_on(&program, profile, timing, cache, &mut digest).map(|traced| traced.run)
-                }
-                false => {
-                    let cache = ExtentCache::new(limit);
-                    trace_on(&program, profile, timing, cache, &mut digest).map(|traced| traced.run)
-                }
-            };
-            (format!("{run:?}"), digest.value())
-        };
-        assert_eq!(run(false), run(true), "seed {seed}\n{text}");
+        let _ = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}"));
     }
     assert!(parts > 400, "{parts} parts are taken away");
 }

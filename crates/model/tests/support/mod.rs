@@ -1,6 +1,7 @@
 //! Random jobs: small files, every rule reachable.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod both_caches;
 pub mod program;
 pub mod wide;
 pub mod work;

@@ -1,0 +1,37 @@
+//! Programs on both stores of the page cache.
+
+use filemap_core::page_cache::PageCache;
+use filemap_core::plain::PlainCache;
+use filemap_job::Run;
+use filemap_job::program::{Job, ProgramSpec};
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Digest, Error, Profile, Timing, trace_on};
+
+/// The decisions of a run, and what it counts.
+pub type Found = (Digest, Result<Run, Error>);
+
+/// The program that `text` spells.
+pub fn valid(text: &str) -> Job {
+    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
+    program.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The decisions of the program and what it does on `profile`, which are the same on either
+/// store.
+///
+/// # Panics
+///
+/// Where the stores disagree, with `case`.
+pub fn agreed(program: &Job, profile: &Profile, case: &str) -> Found {
+    let limit = program.machine.cache_limit;
+    let fast = run_on(program, profile, ExtentCache::new(limit));
+    let plain = run_on(program, profile, PlainCache::new(limit));
+    assert_eq!(fast, plain, "{case}");
+    fast
+}
+
+fn run_on(program: &Job, profile: &Profile, cache: impl PageCache) -> Found {
+    let mut digest = Digest::default();
+    let run = trace_on(program, profile, Timing::Device, cache, &mut digest);
+    (digest, run.map(|traced| traced.run))
+}
