@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use filemap_job::{SizeText, parse_count, parse_duration_ns};
 use filemap_report::Format;
-use filemap_report::search::Metric;
+use filemap_study::search::Metric;
 
 use crate::examples;
 use crate::job_flags::{JobFlags, count, size};

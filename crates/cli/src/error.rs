@@ -25,7 +25,7 @@ pub enum Error {
     InVariant { variant: String, error: Box<Error> },
     /// A report that is not to be had.
     #[error(transparent)]
-    Report(#[from] filemap_report::Error),
+    Report(#[from] filemap_study::Error),
     /// What the model could not run.
     #[error(transparent)]
     Model(#[from] filemap_model::Error),

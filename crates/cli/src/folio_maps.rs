@@ -5,7 +5,7 @@ use std::ops::Range;
 use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT, PRECISE_OWNERS};
 use filemap_mapcount::calculator::{self, told};
 use filemap_mapcount::{Folio, Mapcount, MmId, MmOwner, NoPageMapcount, PreciseOwners};
-use filemap_report::folio_maps::{FolioMaps, Owner, Told, Used};
+use filemap_study::folio_maps::{FolioMaps, Owner, Told, Used};
 
 use crate::error::Error;
 use crate::folio_ops::order_of;

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use filemap_core::decision::{Decision, Log};
 use filemap_kernel::trace::Observed;
-use filemap_report::decisions::{NumberedLine, TracedLine};
+use filemap_study::decisions::{NumberedLine, TracedLine};
 
 use crate::error::Error;
 use crate::output::Target;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
 use filemap_model::{Model, Profile};
-use filemap_report::spread;
-use filemap_report::stats::Sample;
+use filemap_study::spread;
+use filemap_study::stats::Sample;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;

@@ -1,44 +1,30 @@
-//! What records say: tables, comparisons, and the published figures beside them.
+//! Reports: what they are made of, and one renderer for each form.
 //!
-//! Nothing here runs a job. A [`published::Study`] names the jobs it needs and is given their
-//! records; the other reports are made of records alone.
+//! A [`Report`] is a title, a lead sentence, facts, tables, plots, notes and a footer. A table's
+//! column is declared once as a [`Column`]: every form takes it from there. Nothing here knows what
+//! a report is about.
 #![forbid(unsafe_code)]
 
-pub mod advise;
-pub mod calibrate;
-mod canvas;
-pub mod compare;
-pub mod conform;
-pub mod decisions;
-pub mod doctor;
-mod error;
-pub mod explain;
-mod figures;
-pub mod folio_maps;
-pub mod folio_ops;
-pub mod footer;
-#[cfg(feature = "schema")]
-mod forms;
-pub mod govern;
+mod axis;
+mod bars;
+mod column;
+mod csv;
 pub mod html;
-pub mod letter;
-pub mod published;
-pub mod record;
-pub mod regression;
-pub mod report;
-#[cfg(feature = "schema")]
-pub mod schema;
-pub mod search;
-pub mod setup;
-pub mod significance;
-pub mod spread;
-pub mod stats;
-pub mod table;
+mod letter;
+mod markdown;
+pub mod plot;
+mod report;
+mod spread_plot;
+mod table;
+mod text;
 pub mod units;
-mod waits;
 
-pub use error::Error;
-pub use footer::Footer;
-pub use letter::Letter;
-pub use report::{Format, Report};
-pub use table::{Column, Table};
+pub use axis::{Axis, CHARACTER, text_width, tick_text, ticks};
+pub use bars::{Bar, Bars};
+pub use column::{Better, Column, Unit, Value, csv, objects, properties, table};
+pub use letter::{Letter, is_plain};
+pub use plot::Plot;
+pub use report::{Card, Details, Footer, Format, Part, Report};
+pub use spread_plot::{Outcomes, spread};
+pub use table::{Head, SOFT_HYPHEN, Table, folded, in_one_line};
+pub use text::{TEXT_COLUMNS, fits};

@@ -67,7 +67,7 @@ pub fn time_range(from_ns: f64, to_ns: f64) -> String {
 }
 
 /// The largest unit of which `value` bytes are one or more, with its bytes.
-pub(crate) fn byte_unit(value: f64) -> (&'static str, f64) {
+pub fn byte_unit(value: f64) -> (&'static str, f64) {
     BYTE_UNITS.into_iter().find(|(_, unit)| value >= *unit).unwrap_or(("bytes", 1.0))
 }
 
@@ -78,7 +78,7 @@ pub fn time(ns: f64) -> String {
 }
 
 /// The largest unit of which `ns` are one or more, with its nanoseconds.
-pub(crate) fn time_unit(ns: f64) -> (&'static str, f64) {
+pub fn time_unit(ns: f64) -> (&'static str, f64) {
     TIME_UNITS.into_iter().find(|(_, unit)| ns >= *unit).unwrap_or(("ns", 1.0))
 }
 
@@ -87,9 +87,14 @@ pub fn factor(value: f64) -> String {
     format!("x {}", digits(value))
 }
 
+/// By how many percent `value` is off `reference`; `None` for a reference of 0.
+pub fn percent(value: f64, reference: f64) -> Option<f64> {
+    (reference != 0.0).then(|| (value - reference) / reference * 100.0)
+}
+
 /// By how much a figure changed: in percent, in factors where that says more.
 pub fn change(before: f64, after: f64) -> String {
-    match crate::stats::percent(after, before) {
+    match percent(after, before) {
         Some(0.0) => "=".to_string(),
         None if after == 0.0 => "=".to_string(),
         None => "new".to_string(),

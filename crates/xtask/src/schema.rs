@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use filemap_report::schema;
+use filemap_study::schema;
 
 /// Writes the schemas of job files, of the JSON of each command and of the lines of a log into
 /// `directory`.

@@ -4,7 +4,7 @@ use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::series::Series;
 use filemap_core::units::PageCount;
 use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
-use filemap_report::advise::{Change, Target};
+use filemap_study::advise::{Change, Target};
 
 /// `program` with `changes`.
 pub fn with(program: &Job, changes: &[Change]) -> Job {

@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{Job, ProgramStep};
-use filemap_report::advise::{Change, Outcome, Target};
+use filemap_study::advise::{Change, Outcome, Target};
 
 use super::apply::{is_file_advice, is_read_advice};
 use super::touched_pages::Used;

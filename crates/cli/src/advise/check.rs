@@ -11,9 +11,9 @@ use filemap_job::program::Job;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::page_size;
-use filemap_report::advise::check::{Check, CheckRun, Checked, LeftOut};
-use filemap_report::advise::{Change, Study};
 use filemap_report::units::{number, time};
+use filemap_study::advise::check::{Check, CheckRun, Checked, LeftOut};
+use filemap_study::advise::{Change, Study};
 use rustix::process::geteuid;
 
 use super::advising::{Advising, Given};

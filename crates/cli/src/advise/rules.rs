@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use filemap_attach::Advice;
 use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{Job, NamedMapping};
-use filemap_report::advise::{Change, Target};
+use filemap_study::advise::{Change, Target};
 
 use super::apply::is_read_advice;
 use super::rule::{Extent, Rule};

@@ -1,8 +1,8 @@
 //! Which of the things that were tried are run for real, and how.
 
 use filemap_job::program::Job;
-use filemap_report::advise::check::LeftOut;
-use filemap_report::advise::{Beside, Change, Choice, Study, answer, answer_among};
+use filemap_study::advise::check::LeftOut;
+use filemap_study::advise::{Beside, Change, Choice, Study, answer, answer_among};
 
 use super::rule::Rule;
 use super::rules;
@@ -110,7 +110,7 @@ pub fn of(study: &Study, program: &Job, applies: bool) -> Selected {
 mod tests {
     use filemap_core::address::vma::ReadHint;
     use filemap_job::ProgramSpec;
-    use filemap_report::advise::{Outcome, Target, Trial};
+    use filemap_study::advise::{Outcome, Target, Trial};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use filemap_core::units::PageCount;
 use filemap_job::program::Job;
 use filemap_job::{Run, format_size};
 use filemap_model::{Profile, trace};
-use filemap_report::advise::{
+use filemap_study::advise::{
     Beside, Change, Choice, Condition, Contents, FileUse, LATENCIES, Outcome, Study, Trial, Under,
     answer,
 };
@@ -200,7 +200,7 @@ fn under(
         Some(Trial { changes: trial.changes.clone(), outcome: outcome.clone()? })
     });
     let there: Vec<Trial> = there.collect();
-    let best = match filemap_report::advise::answer(&now, &there) {
+    let best = match filemap_study::advise::answer(&now, &there) {
         Choice::Best { best, .. } => Some(there[best].label()),
         Choice::Nothing => None,
     };

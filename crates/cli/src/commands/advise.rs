@@ -5,7 +5,7 @@ use std::io::Read;
 use filemap_job::program::{Job, NamedFile};
 use filemap_job::{EngineKind, JobSpec, Record, Written, shell_word};
 use filemap_model::Model;
-use filemap_report::advise::{self, Contents, FIRST_BYTES};
+use filemap_study::advise::{self, Contents, FIRST_BYTES};
 
 use crate::Outcome;
 use crate::advise::check::{self, Again};

@@ -12,9 +12,9 @@ use filemap_kernel::calibrate::{
 use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
 use filemap_kernel::storage::io_bytes;
 use filemap_model::{Profile, profile, trace};
-use filemap_report::Footer;
-use filemap_report::calibrate::{self, Calibration, Cost, Direct, Row};
-use filemap_report::stats;
+use filemap_study::Footer;
+use filemap_study::calibrate::{self, Calibration, Cost, Direct, Row};
+use filemap_study::stats;
 use serde_json::{Value, json};
 
 use calls::Calls;

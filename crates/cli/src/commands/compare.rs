@@ -6,8 +6,8 @@ mod comparison;
 mod several;
 mod unseen;
 
-use filemap_report::compare::{self, JobFile};
 use filemap_report::{Letter, Report};
+use filemap_study::compare::{self, JobFile};
 
 use comparison::{Compared, Comparison};
 

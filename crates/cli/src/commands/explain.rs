@@ -10,7 +10,7 @@ use filemap_core::series::Series;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, Seen, ShownKind};
 use filemap_kernel::trace::Observed;
 use filemap_model::{Profile, trace};
-use filemap_report::explain::{
+use filemap_study::explain::{
     self, Explainer, Explanation, ProgramExplainer, ProgramExplanation, Sight,
 };
 use serde_json::{Map, json};

@@ -2,7 +2,7 @@
 
 use filemap_job::{EngineKind, FolioOps, FolioOpsRecord, FolioOpsSpec};
 use filemap_kernel::folio_ops::{Measured, measure, samples};
-use filemap_report::folio_ops::report;
+use filemap_study::folio_ops::report;
 
 use crate::Outcome;
 use crate::args::FolioOpsArgs;

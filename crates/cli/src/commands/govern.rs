@@ -12,8 +12,9 @@ use filemap_job::size::format_duration;
 use filemap_job::{EngineKind, format_size, shell_word};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::page_size;
-use filemap_report::govern::{Process, Run};
-use filemap_report::{Footer, Format};
+use filemap_report::Format;
+use filemap_study::Footer;
+use filemap_study::govern::{Process, Run};
 use rustix::process::geteuid;
 
 use crate::args::GovernArgs;

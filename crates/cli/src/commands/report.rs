@@ -1,6 +1,6 @@
 //! `filemap report`.
 
-use filemap_report::html;
+use filemap_study::html;
 
 use crate::Outcome;
 use crate::args::ReportArgs;

@@ -3,8 +3,8 @@
 use filemap_job::{EngineKind, Job, Record};
 use filemap_model::{Profile, trace};
 use filemap_report::Report;
-use filemap_report::explain::{Explainer, ProgramRecorder, Sight};
-use filemap_report::record::{self, Courses};
+use filemap_study::explain::{Explainer, ProgramRecorder, Sight};
+use filemap_study::record::{self, Courses};
 
 use super::{show_job, with_seeds};
 use crate::Outcome;

@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write, stderr};
 use filemap_job::program::THRASH;
 use filemap_job::{EngineKind, JobSpec, Record, SizeText};
 use filemap_model::{Model, Profile};
-use filemap_report::Footer;
-use filemap_report::search::{self, Goal, Study};
+use filemap_study::Footer;
+use filemap_study::search::{self, Goal, Study};
 
 use crate::Outcome;
 use crate::args::SearchArgs;

@@ -7,8 +7,8 @@ use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
 use filemap_job::{
     Error as JobError, FolioOpsSpec, SizeText, format_size, parse_count, shell_word,
 };
-use filemap_report::Footer;
-use filemap_report::folio_maps::{self, FolioMaps};
+use filemap_study::Footer;
+use filemap_study::folio_maps::{self, FolioMaps};
 use serde_json::Map;
 
 use crate::Outcome;

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use filemap_attach::without_injections;
-use filemap_report::govern::Ended;
+use filemap_study::govern::Ended;
 
 use super::inherited;
 use super::lookup::Program;

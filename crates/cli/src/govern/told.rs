@@ -3,7 +3,7 @@
 use filemap_attach::Way;
 use filemap_govern::{MappingState, MappingStatistics, ProcessStatistics, Statistics};
 use filemap_kernel::page_size;
-use filemap_report::govern::{Mapping, Process};
+use filemap_study::govern::{Mapping, Process};
 
 use super::smaps::Smaps;
 

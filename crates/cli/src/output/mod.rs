@@ -7,7 +7,8 @@ mod replacement;
 mod stdout;
 mod target;
 
-use filemap_report::{Format, Letter, Report, html};
+use filemap_report::{Format, Letter, Report};
+use filemap_study::html;
 
 use crate::error::Error;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filemap_report::search::Goal;
+use filemap_study::search::Goal;
 
 use super::Fate;
 use super::tried::Tried;

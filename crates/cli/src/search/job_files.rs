@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use filemap_job::shell_word;
-use filemap_report::search::{Case, Study};
+use filemap_study::search::{Case, Study};
 
 use super::Search;
 use crate::error::{Error, reason};

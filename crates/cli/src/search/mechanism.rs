@@ -2,7 +2,7 @@
 
 use filemap_core::decision::Decision;
 use filemap_job::Shown;
-use filemap_report::decisions::Line;
+use filemap_study::decisions::Line;
 
 /// What the logs of a job have first that differs, in words; `None` where nothing does.
 ///

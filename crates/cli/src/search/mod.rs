@@ -20,7 +20,7 @@ use filemap_core::decision::Decision;
 use filemap_job::random::Rng;
 use filemap_job::{JobSpec, Run, shell_word};
 use filemap_model::{Digest, Profile, trace};
-use filemap_report::search::{Case, Goal, Group};
+use filemap_study::search::{Case, Goal, Group};
 
 use crate::error::Error;
 use crate::given::needs_said;

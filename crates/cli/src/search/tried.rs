@@ -3,7 +3,7 @@
 use filemap_core::fault::lock;
 use filemap_job::{Job, JobSpec, Run, ShownLog};
 use filemap_model::{Profile, trace};
-use filemap_report::search::Cost;
+use filemap_study::search::Cost;
 
 use super::{Decisions, mechanism};
 use crate::error::Error;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filemap_report::schema;
+use filemap_study::schema;
 use jsonschema::Validator;
 use serde_json::Value;
 

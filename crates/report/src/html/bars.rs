@@ -1,24 +1,18 @@
-//! Tables of which one column is drawn as bars.
+//! Tables of bars.
 
 use maud::{Markup, html};
 
-/// A row of a table of bars.
-pub(super) struct Bar {
-    pub name: String,
-    /// How long it is.
-    pub value: Option<f64>,
-    pub class: &'static str,
-    /// The value and what is said of it, in columns.
-    pub texts: Vec<String>,
-}
+use crate::bars::{Bar, Bars};
 
-/// Bars of one unit, the longest of which takes the whole width. `heads` name the first column and
-/// those behind the bars.
-pub(super) fn bars(title: &str, heads: &[&str], bars: &[Bar]) -> Markup {
+/// Least width of a bar that stands for something, in percent.
+const LEAST: f64 = 0.3;
+
+/// A table of bars, which scrolls where a page is too narrow for it.
+pub(super) fn markup(Bars { title, heads, bars }: &Bars) -> Markup {
     let most = bars.iter().filter_map(|bar| bar.value).fold(0.0, f64::max);
-    let width = |value: f64| match most > 0.0 {
-        true => (value.max(0.0) / most * 100.0).max(if value > 0.0 { 0.3 } else { 0.0 }),
-        false => 0.0,
+    let width = |value: f64| {
+        let least = if value > 0.0 { LEAST } else { 0.0 };
+        if most > 0.0 { (value.max(0.0) / most * 100.0).max(least) } else { 0.0 }
     };
     let (first, rest) = heads.split_first().expect("there is a first column");
     html! {
@@ -49,4 +43,9 @@ pub(super) fn bars(title: &str, heads: &[&str], bars: &[Bar]) -> Markup {
             }
         }
     }
+}
+
+/// Bars of one unit.
+pub fn bars(title: &str, heads: &[&str], bars: &[Bar]) -> Markup {
+    markup(&Bars::new(title, heads, bars.to_vec()))
 }

@@ -3,25 +3,16 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value};
 
+use crate::report::Footer;
+
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// What a browser may load: nothing beside what is in the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// What every record says of itself.
-#[derive(Debug, Default, serde::Deserialize)]
-pub(super) struct About {
-    #[serde(default)]
-    pub scope: String,
-    #[serde(default)]
-    pub command: String,
-    #[serde(default)]
-    pub environment: Map<String, Value>,
-}
-
 /// The whole page.
-pub(super) fn page(title: &str, about: &About, body: &Markup) -> String {
+pub(super) fn page(title: &str, footer: &Footer, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -37,10 +28,10 @@ pub(super) fn page(title: &str, about: &About, body: &Markup) -> String {
             body {
                 header {
                     h1 { (title) }
-                    p.sub { (origin(&about.environment)) }
+                    p.sub { (footer.origin) }
                 }
                 main { (body) }
-                footer { (foot(about)) }
+                footer { (foot(footer)) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -48,25 +39,16 @@ pub(super) fn page(title: &str, about: &About, body: &Markup) -> String {
     markup.into_string()
 }
 
-/// Which version wrote it, and when.
-fn origin(environment: &Map<String, Value>) -> String {
-    let several = environment.values().filter_map(Value::as_object);
-    let mut all = [environment].into_iter().chain(several);
-    let own = all.find(|map| map.get("filemap").is_some_and(Value::is_string));
-    let text = |key: &str| own.and_then(|map| map.get(key)?.as_str()).unwrap_or("unknown");
-    format!("filemap {}, {}", text("filemap"), text("date"))
-}
-
-fn foot(about: &About) -> Markup {
+fn foot(footer: &Footer) -> Markup {
     html! {
         h2 { "About this page" }
         dl.facts {
-            div { dt { "Scope" } dd { (about.scope) } }
-            div { dt { "Command" } dd { (command(&about.command)) } }
+            @for (label, text) in &footer.facts { div { dt { (label) } dd { (text) } } }
+            div { dt { "Command" } dd { (command(&footer.command)) } }
         }
         details {
             summary { "Environment" }
-            (values(&about.environment))
+            (values(&footer.environment))
         }
         p.small {
             "Made from the JSON record of the command alone. filemap report makes it again from \

@@ -1,117 +1,68 @@
-//! Records as pages to look at: one HTML file each, which needs nothing beside it.
+//! Reports as pages to look at: one HTML file each, which needs nothing beside it.
 //!
-//! A page is made of the JSON of a record alone, so that the same page can be made later. Texts of
-//! records are escaped where they are written: `maud` does that with every value.
+//! Texts are escaped where they are written: `maud` does that with every value.
 
-mod advise;
 mod bars;
-mod by_file;
-mod compare;
-mod conform;
-mod course;
-mod explain;
-mod folio_ops;
 mod frame;
 mod parts;
-mod plot;
-mod published;
-mod run;
-mod spread;
-mod waited;
-mod windows;
 
-use filemap_job::record::SCHEMA;
-use maud::Markup;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use maud::{Markup, html};
 
-use crate::error::Error;
-use crate::explain::{History, ProgramHistory};
+use crate::report::{Part, Report};
 
-use frame::About;
+pub use bars::bars;
+pub use parts::{all, cards, table};
 
-/// What is shown of a record: its title, and all below.
-struct Shown {
-    title: String,
-    body: Markup,
-}
-
-/// Makes what is shown of a record of one kind.
-type Show = fn(&str) -> Result<Shown, Error>;
-
-/// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 8] = [
-    ("tried", advise::page),
-    ("causes", explain::page),
-    ("through", explain::program),
-    ("patterns", conform::page),
-    ("sources", published::page),
-    ("regressions", compare::page),
-    ("benchmark", folio_ops::page),
-    ("runs", run::page),
-];
-
-/// The page of the record that `json` is.
-///
-/// # Errors
-/// What is no record that there is a page of.
-pub fn page(json: &str) -> Result<String, Error> {
-    let record: Map<String, Value> = read(json)?;
-    let schema = record.get("schema").and_then(Value::as_u64);
-    let show = KINDS.iter().find(|(key, _)| record.contains_key(*key)).map(|(_, show)| show);
-    let (Some(SCHEMA_READ), Some(show)) = (schema, show) else {
-        return Err(Error::NoPage { schema, known: SCHEMA });
-    };
-    let about: About = read(json)?;
-    let Shown { title, body } = show(json)?;
-    Ok(frame::page(&title, &about, &body))
-}
-
-/// The version of records that pages are made of.
-const SCHEMA_READ: u64 = SCHEMA as u64;
-
-/// Reads a record, or a part of it.
-fn read<T: DeserializeOwned>(json: &str) -> Result<T, Error> {
-    serde_json::from_str(json).map_err(|error| Error::NoRecord { reason: error.to_string() })
-}
-
-/// What of a record is a history.
-#[derive(Deserialize)]
-struct WithHistory {
-    #[serde(default)]
-    history: Option<History>,
-}
-
-/// The history in a record, if there is one.
-fn history(json: &str) -> Result<Option<History>, Error> {
-    let WithHistory { history } = read(json)?;
-    let is_sound = history.as_ref().is_none_or(History::is_sound);
-    match is_sound {
-        true => Ok(history),
-        false => Err(contradictory()),
+impl Report {
+    /// The page of it.
+    pub fn html(&self) -> String {
+        let parts = match self.parts.as_slice() {
+            [Part::Heading(_), rest @ ..] => rest,
+            all => all,
+        };
+        let body = html! {
+            @for section in sections(parts) { (shown(section)) }
+        };
+        frame::page(self.title(), &self.footer, &body)
     }
 }
 
-/// What of the record of a program is a history.
-#[derive(Deserialize)]
-struct WithProgramHistory {
-    #[serde(default)]
-    history: Option<ProgramHistory>,
+/// Each heading with what is below it.
+fn sections(parts: &[Part]) -> Vec<&[Part]> {
+    let is_heading = |part: &Part| matches!(part, Part::Heading(_));
+    let mut sections = Vec::new();
+    let mut rest = parts;
+    while !rest.is_empty() {
+        let next = rest.iter().skip(1).position(is_heading).map(|at| at + 1);
+        let (section, others) = rest.split_at(next.unwrap_or(rest.len()));
+        sections.push(section);
+        rest = others;
+    }
+    sections
 }
 
-/// The history in the record of a program, if there is one.
-fn program_history(json: &str) -> Result<Option<ProgramHistory>, Error> {
-    let WithProgramHistory { history } = read(json)?;
-    match history.as_ref().is_none_or(ProgramHistory::is_sound) {
-        true => Ok(history),
-        false => Err(contradictory()),
+/// Where a part stands in its section: what answers first, then what is to be looked at.
+fn rank(part: &Part) -> usize {
+    match part {
+        Part::Heading(_) => 0,
+        Part::Lead(_) => 1,
+        Part::Cards(_) => 2,
+        Part::Warning(_) => 3,
+        Part::Facts(_) => 4,
+        Part::Bars(_) | Part::Plot(_) | Part::Drawn(_) | Part::Details(_) => 5,
+        Part::List(_) | Part::Paragraph(_) | Part::Table(_) | Part::Preformatted(_) => 6,
     }
 }
 
-fn contradictory() -> Error {
-    Error::NoRecord { reason: "its history contradicts itself".to_string() }
+/// A section. Where something was drawn, a heading stands over the figures.
+fn shown(section: &[Part]) -> Markup {
+    let mut parts: Vec<&Part> = section.iter().collect();
+    parts.sort_by_key(|part| rank(part));
+    let (drawn, rest) = parts.split_at(parts.partition_point(|part| rank(part) < 6));
+    let is_drawn = drawn.iter().any(|part| rank(part) == 5);
+    html! {
+        @for part in drawn { (parts::one(part)) }
+        @if is_drawn && !rest.is_empty() { h2 { "Figures" } }
+        @for part in rest { (parts::one(part)) }
+    }
 }
-
-#[cfg(test)]
-mod tests;

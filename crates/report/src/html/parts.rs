@@ -1,41 +1,44 @@
-//! What reports of text say, as HTML.
+//! The parts of reports as HTML.
 
 use maud::{Markup, html};
 
-use crate::report::Part;
+use crate::report::{Card, Details, Part};
 use crate::table::{Table, in_one_line};
 
-/// How a paragraph begins that warns.
-const WARNING: &str = "Warning: ";
+use super::bars;
 
-/// The parts of a report, without its first heading.
-pub(super) fn all(parts: &[Part]) -> Markup {
+/// Parts, one after the other.
+pub fn all(parts: &[Part]) -> Markup {
     html! {
         @for part in parts { (one(part)) }
     }
 }
 
-fn one(part: &Part) -> Markup {
+/// A part.
+pub(super) fn one(part: &Part) -> Markup {
     html! {
         @match part {
             Part::Heading(text) => h2 { (text) },
+            Part::Lead(text) => p.answer { (text) },
             Part::Facts(facts) => (self::facts(facts)),
             Part::List(items) => ul { @for item in items { li { (item) } } },
-            Part::Paragraph(text) => (paragraph(text)),
+            Part::Paragraph(text) => p { (text) },
+            Part::Warning(text) => p.warning { strong { "Warning: " } (text) },
             Part::Table(table) => (self::table(table)),
             Part::Preformatted(text) => pre.scroll tabindex="0" { (text) },
+            Part::Cards(cards) => (self::cards(cards)),
+            Part::Bars(bars) => (bars::markup(bars)),
+            Part::Plot(plot) => (plot.markup()),
+            Part::Drawn(markup) => (markup),
+            Part::Details(Details { summary, parts }) => details {
+                summary { (summary) }
+                @for part in parts { (one(part)) }
+            },
         }
     }
 }
 
-fn paragraph(text: &str) -> Markup {
-    match text.strip_prefix(WARNING) {
-        Some(text) => html! { p.warning { strong { "Warning: " } (text) } },
-        None => html! { p { (text) } },
-    }
-}
-
-pub(super) fn facts(facts: &[(String, String)]) -> Markup {
+fn facts(facts: &[(String, String)]) -> Markup {
     html! {
         dl.facts {
             @for (label, text) in facts {
@@ -46,7 +49,7 @@ pub(super) fn facts(facts: &[(String, String)]) -> Markup {
 }
 
 /// A table that scrolls where a page is too narrow for it.
-pub(super) fn table(table: &Table) -> Markup {
+pub fn table(table: &Table) -> Markup {
     let class = |index: usize| table.columns.get(index).filter(|column| column.right).map(|_| "n");
     html! {
         div.scroll tabindex="0" role="group" aria-label="table" {
@@ -73,11 +76,11 @@ pub(super) fn table(table: &Table) -> Markup {
     }
 }
 
-/// Figures that matter first: each with its name, and more on it.
-pub(super) fn cards(cards: &[(String, String, String)]) -> Markup {
+/// Figures that matter first.
+pub fn cards(cards: &[Card]) -> Markup {
     html! {
         ul.cards {
-            @for (name, figure, more) in cards {
+            @for Card { name, figure, more } in cards {
                 li {
                     span.what { (name) }
                     strong { (figure) }

@@ -5,7 +5,8 @@ mod shell;
 
 use std::cell::Cell;
 
-use crate::report::{Part, TEXT_COLUMNS};
+use crate::report::Part;
+use crate::text::TEXT_COLUMNS;
 
 /// Longest word of a paragraph. Longer ones are paths and lists of settings.
 const LONGEST_WORD: usize = 48;
@@ -14,11 +15,11 @@ const LONGEST_WORD: usize = 48;
 const SHORTENED: &str = "...";
 
 /// A report for a mail.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Letter {
-    pub(crate) parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// What repeats it, as a shell takes it.
-    pub(crate) command: String,
+    pub command: String,
 }
 
 /// What was not written as it is.
@@ -34,12 +35,12 @@ impl Letter {
     pub fn text(&self) -> String {
         let changed = Changed::default();
         let mut blocks: Vec<String> =
-            self.parts.iter().map(|part| changed.of_part(part).text()).collect();
+            self.parts.iter().filter_map(|part| changed.of_part(part).text()).collect();
         match shell::folded(&self.command, TEXT_COLUMNS) {
             Some(command) => blocks.push(format!("Command:\n\n{command}\n")),
             None => blocks.push("The command that repeats this cannot be shown.\n".to_string()),
         }
-        blocks.extend(changed.note().map(|note| Part::Paragraph(note).text()));
+        blocks.extend(changed.note().and_then(|note| Part::Paragraph(note).text()));
         let lines = blocks.join("\n");
         let lines = lines.lines().map(str::trim_end).map(|line| {
             // A table that is wider was made a list, so that this has nothing to cut off.
@@ -61,19 +62,22 @@ impl Changed {
                 Part::Facts(facts.collect())
             }
             Part::List(items) => Part::List(items.iter().map(text).collect()),
+            Part::Lead(lead) => Part::Lead(text(lead)),
             Part::Paragraph(paragraph) => Part::Paragraph(text(paragraph)),
+            Part::Warning(warning) => Part::Warning(text(warning)),
             Part::Table(table) => {
                 let mut table = table.clone();
                 table.title = text(&table.title);
                 for cell in table.rows.iter_mut().flatten() {
                     *cell = self.ascii(cell);
                 }
-                for column in &mut table.columns {
-                    column.name = self.ascii(&column.name);
+                for head in &mut table.columns {
+                    head.name = self.ascii(&head.name);
                 }
                 Part::Table(table)
             }
             Part::Preformatted(text) => Part::Preformatted(self.ascii(text)),
+            drawn => drawn.clone(),
         }
     }
 
@@ -117,7 +121,7 @@ impl Changed {
 }
 
 /// Whether each line of `text` can stand in a letter as it is.
-pub(crate) fn is_plain(text: &str) -> bool {
+pub fn is_plain(text: &str) -> bool {
     text.split('\n').all(|line| {
         line.len() <= TEXT_COLUMNS && line.chars().all(shell::is_printed) && !line.ends_with(' ')
     })
@@ -126,14 +130,14 @@ pub(crate) fn is_plain(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Column, Table};
+    use crate::table::{Head, Table};
 
     #[test]
     fn what_has_no_room_is_shortened_and_said() {
         let path = format!("/{}/end", "x".repeat(200));
         let table = Table {
             title: String::new(),
-            columns: vec![Column::left("größe")],
+            columns: vec![Head::left("größe")],
             rows: vec![vec!["1".to_string()]],
         };
         let letter = Letter {

@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use filemap_job::shell_word;
-
 /// What stands at the end of a line that goes on.
 const GOES_ON: &str = " \\";
 
@@ -81,6 +79,15 @@ impl Lines {
             self.is_begun = true;
         }
     }
+}
+
+/// `word`, which has no NUL, as a shell takes it.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_string();
+    }
+    shlex::try_quote(word).map_or_else(|_| word.to_string(), Into::into)
 }
 
 fn last_line(piece: &str) -> usize {

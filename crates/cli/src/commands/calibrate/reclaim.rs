@@ -4,7 +4,7 @@ use filemap_job::program::Job;
 use filemap_job::{EngineKind, JobSpec, Run, SizeText};
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
-use filemap_report::calibrate::Cost;
+use filemap_study::calibrate::Cost;
 
 use super::{cost, median};
 use crate::error::Error;

@@ -2,7 +2,7 @@
 
 use filemap_kernel::engine::{Kernel, Prepared};
 use filemap_model::profile;
-use filemap_report::calibrate::Cost;
+use filemap_study::calibrate::Cost;
 
 use super::{cost, median};
 use crate::error::Error;

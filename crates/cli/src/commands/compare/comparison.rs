@@ -8,7 +8,7 @@ use filemap_core::rules::Kernel;
 use filemap_job::record::RunsOnMut;
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Record, Written};
 use filemap_model::{Digest, Profile, trace};
-use filemap_report::compare::{Cell, JobFile};
+use filemap_study::compare::{Cell, JobFile};
 
 use super::asked::{engines, variants};
 use super::booted::{self, Booted};

@@ -2,7 +2,7 @@
 
 use filemap_job::{JobSpec, Record, shell_word};
 use filemap_report::Report;
-use filemap_report::compare::{self, OfFile};
+use filemap_study::compare::{self, OfFile};
 
 use super::comparison::{Compared, Comparison, with_variants};
 use crate::Outcome;

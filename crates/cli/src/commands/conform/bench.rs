@@ -9,7 +9,7 @@ use filemap_kernel::engine::{Asked, Boot};
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
-use filemap_report::conform::{self, Comparison, Difference, Finding};
+use filemap_study::conform::{self, Comparison, Difference, Finding};
 
 use crate::error::Error;
 use crate::progress;

@@ -8,8 +8,8 @@ mod program;
 mod verdict;
 
 use filemap_job::{EngineKind, Job, JobSpec, Written};
-use filemap_report::conform::{self, Comparison, Finding, Pattern};
-use filemap_report::setup;
+use filemap_study::conform::{self, Comparison, Finding, Pattern};
+use filemap_study::setup;
 
 use asked::{Asked, without_image};
 use bench::Bench;

@@ -26,7 +26,7 @@ mod tests {
 
     use filemap_job::ShownLog;
     use filemap_model::{Profile, trace_settled};
-    use filemap_report::conform::compare;
+    use filemap_study::conform::compare;
 
     use super::*;
 

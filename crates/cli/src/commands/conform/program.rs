@@ -1,7 +1,7 @@
 //! `filemap conform` of a program: its decisions, file by file.
 
 use filemap_job::{EngineKind, ProgramSpec, Written};
-use filemap_report::conform::{self, Pattern};
+use filemap_study::conform::{self, Pattern};
 
 use super::asked::Asked;
 use super::verdict::{footer, outcome};

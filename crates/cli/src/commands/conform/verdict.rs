@@ -3,8 +3,8 @@
 use filemap_core::rules::Rules;
 use filemap_core::series::Series;
 use filemap_kernel::engine::host_environment;
-use filemap_report::Footer;
-use filemap_report::conform::{self, Finding, Pattern};
+use filemap_study::Footer;
+use filemap_study::conform::{self, Finding, Pattern};
 
 use super::asked::Asked;
 use super::bench::Bench;
@@ -91,7 +91,7 @@ pub fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: String)
 
 #[cfg(test)]
 mod tests {
-    use filemap_report::conform::Comparison;
+    use filemap_study::conform::Comparison;
 
     use super::*;
 

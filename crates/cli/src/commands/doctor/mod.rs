@@ -5,8 +5,9 @@ mod following;
 use filemap_job::EngineKind;
 use filemap_kernel::doctor::{COMMANDS, Check, checks};
 use filemap_kernel::engine::host_environment;
-use filemap_report::report::{Part, Report};
-use filemap_report::{Column, Footer, Table, doctor};
+use filemap_report::{Head, Table};
+use filemap_report::{Part, Report};
+use filemap_study::{Footer, doctor};
 
 use crate::Outcome;
 use crate::args::DoctorArgs;
@@ -58,13 +59,13 @@ fn report(checks: &[Check]) -> Report {
         ]
     });
     let json = json(checks, &footer);
-    Report { parts, rows, footer, json }
+    Report { parts, rows, footer: footer.footer(), json }
 }
 
 fn table(checks: &[Check], names: &[&str], row: impl Fn(&Check) -> Vec<String>) -> Table {
     Table {
         title: String::new(),
-        columns: names.iter().copied().map(Column::left).collect(),
+        columns: names.iter().copied().map(Head::left).collect(),
         rows: checks.iter().map(row).collect(),
     }
 }
@@ -83,7 +84,7 @@ fn by_command(checks: &[Check]) -> Table {
     };
     Table {
         title: String::new(),
-        columns: ["command or flag", "", "lacks"].into_iter().map(Column::left).collect(),
+        columns: ["command or flag", "", "lacks"].into_iter().map(Head::left).collect(),
         rows: COMMANDS.iter().flat_map(rows).collect(),
     }
 }

@@ -5,7 +5,7 @@ use filemap_core::units::PageCount;
 use filemap_job::bounds::MAX_READ_AHEAD_KB;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_model::{Profile, trace};
-use filemap_report::explain::{Remedies, Trial};
+use filemap_study::explain::{Remedies, Trial};
 
 use crate::error::Error;
 use crate::parallel;

@@ -4,7 +4,7 @@
 use filemap_job::random::{Rng, elf};
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
 use filemap_model::{Profile, Timing, trace, trace_on};
-use filemap_report::explain::{Explainer, Explanation, Origin, Sight};
+use filemap_study::explain::{Explainer, Explanation, Origin, Sight};
 
 const JOBS: u64 = 300;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use filemap_report::govern::{Comparison, Measured, Variant};
+use filemap_study::govern::{Comparison, Measured, Variant};
 
 use crate::args::GovernArgs;
 use crate::error::Error;

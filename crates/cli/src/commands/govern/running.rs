@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use filemap_attach::process::{check_is_process, children};
 use filemap_attach::{Error as Refused, cgroup};
 use filemap_govern::{Governing, Target};
-use filemap_report::govern::Run;
+use filemap_study::govern::Run;
 
 use crate::Outcome;
 use crate::args::GovernArgs;

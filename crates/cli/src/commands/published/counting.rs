@@ -8,7 +8,7 @@ use filemap_mapcount::calculator::falsely_shared;
 use filemap_mapcount::{
     Folio, Mapcount, MmId, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use filemap_report::published::{Atomics, Counting, FalselyShared};
+use filemap_study::published::{Atomics, Counting, FalselyShared};
 
 use crate::error::Error;
 use crate::folio_maps;

@@ -6,7 +6,7 @@ use filemap_job::JobSpec;
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::fio::{Fio, Job};
 use filemap_kernel::storage::Storage;
-use filemap_report::published::{
+use filemap_study::published::{
     FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs,
 };
 

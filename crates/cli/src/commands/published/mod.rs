@@ -5,7 +5,7 @@ mod here;
 mod trials;
 
 use filemap_model::Profile;
-use filemap_report::published::{self, Options, Ran, Trials};
+use filemap_study::published::{self, Options, Ran, Trials};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
@@ -97,7 +97,7 @@ fn command(args: &PublishedArgs) -> String {
 
 #[cfg(test)]
 mod tests {
-    use filemap_report::report::{Format, TEXT_COLUMNS};
+    use filemap_report::{Format, TEXT_COLUMNS};
 
     use super::*;
 

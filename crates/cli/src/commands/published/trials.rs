@@ -11,9 +11,7 @@ use filemap_job::program::{
 use filemap_job::waits::{Cause, Wait};
 use filemap_job::{JobSpec, Run, SizeText};
 use filemap_model::{Profile, trace};
-use filemap_report::published::{
-    Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials,
-};
+use filemap_study::published::{Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -210,8 +208,8 @@ fn told(trial: &Trial, run: &Run) -> TrialRun {
 
 #[cfg(test)]
 mod tests {
-    use filemap_report::published::{self, Options, Study};
     use filemap_report::{Format, Report};
+    use filemap_study::published::{self, Options, Study};
 
     use super::*;
 
@@ -266,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_report_is_a_page_wide_and_of_its_schema() {
-        let schema = filemap_report::schema::all().into_iter();
+        let schema = filemap_study::schema::all().into_iter();
         let schema = schema.into_iter().find(|(name, _)| *name == "published").unwrap().1;
         let validator = jsonschema::validator_for(schema.as_value()).unwrap();
         // Two rows by three figures, and two by two; nothing is judged with few seeds.

@@ -12,7 +12,7 @@ use filemap_attach::trace_points::switch_on;
 use filemap_kernel::engine::FaultAround;
 
 use filemap_kernel::journal::Journal;
-use filemap_report::govern::Ended;
+use filemap_study::govern::Ended;
 
 use super::{told, wanted};
 use crate::Outcome;

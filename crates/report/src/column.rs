@@ -1,0 +1,224 @@
+//! Columns, each declared once: every form takes from there what it needs.
+
+use serde_json::{Map, json};
+
+use crate::table::{Head, Table};
+use crate::units::{bytes, factor, number, time};
+
+/// A column of a table whose rows are `R`.
+pub struct Column<R: ?Sized> {
+    /// Its name in CSV and JSON.
+    pub key: &'static str,
+    /// Its heading in text, Markdown and pages; may have several lines.
+    pub heading: &'static str,
+    pub unit: Unit,
+    pub better: Better,
+    /// Its value in a row.
+    pub of: fn(&R) -> Value,
+}
+
+/// How a value is written for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Words, at the left of their column.
+    Text,
+    Bytes,
+    Count,
+    Factor,
+    Nanoseconds,
+    /// Of a hundred.
+    Percent,
+    /// So many for one of something else.
+    Ratio,
+}
+
+/// Which of two values is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Less,
+    More,
+    Neither,
+}
+
+/// What stands in a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nobody knows.
+    Unknown,
+    Text(String),
+    Whole(u64),
+    Number(f64),
+}
+
+impl Unit {
+    /// `value` for people.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Unit::Bytes => bytes(value),
+            Unit::Text | Unit::Count => number(value),
+            Unit::Factor => factor(value),
+            Unit::Nanoseconds => time(value),
+            Unit::Percent => format!("{value:.2} %"),
+            Unit::Ratio => format!("{value:.2}"),
+        }
+    }
+}
+
+impl Value {
+    fn number(&self) -> Option<f64> {
+        match self {
+            Value::Whole(whole) => Some(*whole as f64),
+            Value::Number(number) => Some(*number),
+            Value::Unknown | Value::Text(_) => None,
+        }
+    }
+
+    /// For people, in `unit`.
+    fn shown(&self, unit: Unit) -> String {
+        match self {
+            Value::Unknown => "-".to_string(),
+            Value::Text(text) => text.clone(),
+            value => value.number().map_or_else(String::new, |number| unit.text(number)),
+        }
+    }
+
+    /// For programs: nothing where it is not known.
+    fn raw(&self) -> String {
+        match self {
+            Value::Unknown => String::new(),
+            Value::Text(text) => text.clone(),
+            Value::Whole(whole) => whole.to_string(),
+            Value::Number(number) => number.to_string(),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Value::Unknown => serde_json::Value::Null,
+            Value::Text(text) => text.as_str().into(),
+            Value::Whole(whole) => (*whole).into(),
+            Value::Number(number) => (*number).into(),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(text.to_string())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(whole: u64) -> Self {
+        Value::Whole(whole)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Value::Number(number)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Unknown, Into::into)
+    }
+}
+
+/// `rows` for people.
+pub fn table<R>(title: impl Into<String>, columns: &[Column<R>], rows: &[R]) -> Table {
+    let head = |column: &Column<R>| Head {
+        name: column.heading.to_string(),
+        right: column.unit != Unit::Text,
+    };
+    let cells = |row: &R| columns.iter().map(|own| (own.of)(row).shown(own.unit)).collect();
+    Table {
+        title: title.into(),
+        columns: columns.iter().map(head).collect(),
+        rows: rows.iter().map(cells).collect(),
+    }
+}
+
+/// `rows` for programs, as CSV has them.
+pub fn csv<R>(columns: &[Column<R>], rows: &[R]) -> Table {
+    let cells = |row: &R| columns.iter().map(|own| (own.of)(row).raw()).collect();
+    Table {
+        title: String::new(),
+        columns: columns.iter().map(|own| Head::left(own.key)).collect(),
+        rows: rows.iter().map(cells).collect(),
+    }
+}
+
+/// `rows` as JSON objects.
+pub fn objects<R>(columns: &[Column<R>], rows: &[R]) -> Vec<Map<String, serde_json::Value>> {
+    let object = |row: &R| {
+        let entries = columns.iter().map(|own| (own.key.to_string(), (own.of)(row).json()));
+        entries.collect()
+    };
+    rows.iter().map(object).collect()
+}
+
+/// The JSON schema of one of [`objects`].
+pub fn properties<R>(columns: &[Column<R>]) -> serde_json::Value {
+    let property = |own: &Column<R>| {
+        let kind = if own.unit == Unit::Text { "string" } else { "number" };
+        let heading = own.heading.replace('\n', " ");
+        (own.key.to_string(), json!({ "type": [kind, "null"], "description": heading }))
+    };
+    let properties: Map<String, serde_json::Value> = columns.iter().map(property).collect();
+    let required: Vec<&str> = columns.iter().map(|own| own.key).collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row {
+        name: &'static str,
+        read: Option<u64>,
+    }
+
+    const COLUMNS: [Column<Row>; 2] = [
+        Column {
+            key: "name",
+            heading: "file",
+            unit: Unit::Text,
+            better: Better::Neither,
+            of: |row| row.name.into(),
+        },
+        Column {
+            key: "bytes_read",
+            heading: "read from\ndevice",
+            unit: Unit::Bytes,
+            better: Better::Less,
+            of: |row| row.read.into(),
+        },
+    ];
+
+    #[test]
+    fn each_form_takes_its_own_from_a_column() {
+        let rows = [Row { name: "a", read: Some(4096) }, Row { name: "b", read: None }];
+        let shown = table("Files", &COLUMNS, &rows);
+        assert_eq!(shown.rows, [["a", "4 KiB"], ["b", "-"]]);
+        let raw = csv(&COLUMNS, &rows);
+        assert_eq!(raw.columns[1].name, "bytes_read");
+        assert_eq!(raw.rows, [["a", "4096"], ["b", ""]]);
+        let objects = objects(&COLUMNS, &rows);
+        assert_eq!(objects[1]["bytes_read"], serde_json::Value::Null);
+        let schema = properties(&COLUMNS);
+        assert_eq!(schema["properties"]["bytes_read"]["description"], "read from device");
+    }
+}

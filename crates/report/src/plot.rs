@@ -1,0 +1,151 @@
+//! Plots: a plot with its axes, its legend, and a table of its values.
+
+use maud::{Markup, html};
+
+use crate::axis::{Axis, tick_text, ticks};
+use crate::table::Table;
+use crate::units::{byte_unit, number};
+
+use crate::html::table;
+
+/// Width of a picture, and where its plot begins and how wide that is, in units of the picture.
+const WIDTH: f64 = 760.0;
+pub const LEFT: f64 = 92.0;
+pub const PLOT: f64 = 620.0;
+
+/// Room above a plot for the name of its vertical axis, and below for the other.
+pub const ABOVE: f64 = 26.0;
+pub const BELOW: f64 = 42.0;
+
+/// A plot with all that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    pub title: String,
+    /// How to read it.
+    pub note: String,
+    /// What it shows, for those who do not see it.
+    pub described: String,
+    /// What its colours mean.
+    pub legend: Markup,
+    pub height: f64,
+    pub body: Markup,
+    /// Its values, under a heading.
+    pub table: Option<(String, Table)>,
+}
+
+impl Plot {
+    pub fn markup(&self) -> Markup {
+        let view = format!("0 0 {WIDTH} {}", round(self.height));
+        html! {
+            figure {
+                figcaption {
+                    h2 { (self.title) }
+                    p { (self.note) }
+                    (self.legend)
+                }
+                div.scroll tabindex="0" role="group" aria-label=(self.title) {
+                    svg viewBox=(view) role="img" aria-label=(self.described) { (self.body) }
+                }
+                @if let Some((heading, values)) = &self.table {
+                    details {
+                        summary { (heading) }
+                        (table(values))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What classes of marks mean. An entry without a class is a word before the others.
+pub fn legend(entries: &[(String, String)]) -> Markup {
+    html! {
+        ul.legend {
+            @for (class, text) in entries {
+                li {
+                    @if !class.is_empty() { span.key.(class) {} " " }
+                    (text)
+                }
+            }
+        }
+    }
+}
+
+pub fn entry(class: &str, text: impl Into<String>) -> (String, String) {
+    (class.to_string(), text.into())
+}
+
+/// A number of a picture, to a tenth of its unit.
+pub fn round(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_string)
+}
+
+/// The horizontal axis of the accesses of a run.
+pub fn of_accesses(accesses: u64) -> Axis {
+    Axis { left: LEFT, width: PLOT, first: 0.0, last: accesses.max(1) as f64 }
+}
+
+/// A horizontal axis below a plot that begins at `top` and ends at `bottom`, with `marks` on it.
+pub fn horizontal(
+    axis: &Axis,
+    (top, bottom): (f64, f64),
+    marks: &[(f64, String)],
+    name: &str,
+) -> Markup {
+    let end = axis.left + axis.width;
+    html! {
+        @for (value, text) in marks {
+            @let x = round(axis.at(*value));
+            path.grid d=(format!("M{x} {}V{}", round(top), round(bottom))) {}
+            path.axis d=(format!("M{x} {}v4", round(bottom))) {}
+            text.tick.middle x=(x) y=(round(bottom + 17.0)) { (text) }
+        }
+        path.axis d=(format!("M{} {}H{}", round(axis.left), round(bottom), round(end))) {}
+        text.name.middle x=(round(axis.left + axis.width / 2.0)) y=(round(bottom + 35.0)) { (name) }
+    }
+}
+
+/// The horizontal axis of the accesses of a run, with its numbers.
+pub fn accesses_done(axis: &Axis, plot: (f64, f64)) -> Markup {
+    let marks = ticks(axis.first, axis.last, 5.0, 1.0).into_iter();
+    let marks: Vec<_> = marks.map(|value| (value, number(value))).collect();
+    horizontal(axis, plot, &marks, "accesses done")
+}
+
+/// A vertical axis from `bottom` up to `top` with the place of each of `marks`, and its name above.
+pub fn vertical((top, bottom): (f64, f64), marks: &[(f64, String)], name: &str) -> Markup {
+    html! {
+        @for (y, text) in marks {
+            path.grid d=(format!("M{LEFT} {}h{PLOT}", round(*y))) {}
+            path.axis d=(format!("M{LEFT} {}h-4", round(*y))) {}
+            text.tick.end x=(round(LEFT - 8.0)) y=(round(y + 4.0)) { (text) }
+        }
+        path.axis d=(format!("M{LEFT} {}V{}", round(top), round(bottom))) {}
+        text.name x="4" y=(round(top - 10.0)) { (name) }
+    }
+}
+
+/// Marks of a vertical axis in bytes from `first` to `last`, and the unit that they are in.
+pub fn byte_marks(
+    first: f64,
+    last: f64,
+    height: impl Fn(f64) -> f64,
+) -> (Vec<(f64, String)>, &'static str) {
+    let (unit, unit_bytes) = byte_unit(last - first);
+    let values = ticks(first / unit_bytes, last / unit_bytes, 4.0, 0.01).into_iter();
+    let text = |value: f64| match value {
+        large if large >= 10_000.0 => number(large.round()),
+        small => tick_text(small),
+    };
+    (values.map(|value| (height(value * unit_bytes), text(value))).collect(), unit)
+}
+
+/// A place that says `text` when it is pointed at, over a column of a plot.
+pub fn column(x: (f64, f64), plot: (f64, f64), text: &str) -> Markup {
+    let ((left, right), (top, bottom)) = (x, plot);
+    html! {
+        rect.hit x=(round(left)) y=(round(top)) width=(round((right - left).max(0.1)))
+            height=(round(bottom - top)) data-t=(text) {}
+    }
+}

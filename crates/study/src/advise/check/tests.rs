@@ -1,0 +1,215 @@
+use filemap_core::address::vma::ReadHint;
+use serde_json::Value;
+
+use super::*;
+use crate::advise::{Change, Contents, FileUse, Outcome, Study, Target, Trial};
+use filemap_report::Format;
+
+fn outcome(pages: u64, ms: f64) -> Outcome {
+    Outcome { pages: vec![pages], major_faults: 3, ns: [ms * 1e6; 3] }
+}
+
+/// A study whose first trial is MADV_RANDOM, and whose second the governor.
+fn study(check: Option<Check>) -> Study {
+    let on = Target { file: 0, name: "a".to_string(), numbers: vec![0] };
+    let trial = |change, outcome| Trial { changes: vec![change], outcome };
+    Study {
+        name: "lookups".to_string(),
+        program: Some("./lookups a".to_string()),
+        files: vec![FileUse { name: "a".to_string(), used_pages: 3000, contents: Contents::Other }],
+        now: outcome(500_000, 1600.0),
+        trials: vec![
+            trial(Change::Madvise(on, ReadHint::Random), outcome(3000, 400.0)),
+            trial(Change::Governor, outcome(3100, 410.0)),
+        ],
+        conditions: Vec::new(),
+        page_bytes: 4096,
+        read_ahead_kb: 8192,
+        latency_ns: 54_000,
+        warnings: Vec::new(),
+        check,
+    }
+}
+
+/// Five runs that read about `pages` pages and take about `ms`, each a `step` more.
+fn runs(pages: u64, ms: u64, step: u64) -> Vec<CheckRun> {
+    let run = |number: u64| CheckRun {
+        exit_code: Some(0),
+        signal: None,
+        pages_read: pages + number,
+        major_faults: 3,
+        elapsed_ns: (ms + number * step) * 1_000_000,
+        cpu_ns: 1_000_000,
+        cached_bytes: 0,
+        stdout: "a".to_string(),
+        stderr: String::new(),
+    };
+    (0..5).map(run).collect()
+}
+
+fn check(answer: Option<usize>, variants: &[(u64, u64, u64)]) -> Check {
+    let variant = |(number, (pages, ms, step)): (usize, &(u64, u64, u64))| Checked {
+        trial: number.checked_sub(1),
+        runs: runs(*pages, *ms, *step),
+    };
+    let variants = variants.iter().enumerate().map(variant).collect();
+    Check { runs: 5, answer, variants, left_out: Vec::new(), notes: Vec::new() }
+}
+
+fn verdict(answer: Option<usize>, variants: &[(u64, u64, u64)]) -> (Verdict, String) {
+    let Judged { verdict, text } = judge(&study(None), &check(answer, variants));
+    (verdict, text)
+}
+
+const PLAIN: (u64, u64, u64) = (500_000, 1600, 10);
+
+#[test]
+fn an_answer_is_confirmed_that_is_best_or_nearly() {
+    let (first, text) = verdict(Some(0), &[PLAIN, (3000, 400, 5), (3100, 500, 5)]);
+    assert_eq!(first, Verdict::Confirmed);
+    assert!(text.starts_with("Confirmed: 3002 pages in 410 ms with MADV_RANDOM on a"), "{text}");
+    assert_eq!(verdict(Some(0), &[PLAIN, (3000, 430, 5), (3100, 400, 5)]).0, Verdict::Confirmed);
+    // What is faster only because it reads more is no better answer.
+    assert_eq!(verdict(Some(0), &[PLAIN, (3000, 400, 5), (900_000, 40, 5)]).0, Verdict::Confirmed);
+}
+
+/// What a wrong answer does is told, and fails the check.
+#[test]
+fn a_wrong_answer_is_refuted() {
+    let (slower, text) = verdict(Some(0), &[PLAIN, (3000, 2400, 10)]);
+    assert_eq!(slower, Verdict::Refuted);
+    assert!(text.contains("is slower with MADV_RANDOM on a: 3002 pages in 2.42 s"), "{text}");
+    let (more, text) = verdict(Some(0), &[(3000, 400, 5), PLAIN]);
+    assert_eq!(more, Verdict::Refuted);
+    assert!(text.contains("reads more"), "{text}");
+    // Of two reasons the first is named, also where it is faster.
+    assert_eq!(verdict(Some(0), &[(3000, 400, 5), (9000, 100, 5)]).0, Verdict::Refuted);
+    let wrong = check(Some(0), &[(3000, 400, 5), PLAIN]);
+    assert!(wrong.fails(&study(None)));
+    assert!(!check(Some(0), &[PLAIN, (3000, 400, 5)]).fails(&study(None)));
+}
+
+/// As one does that is started in another directory.
+#[test]
+fn a_program_that_does_not_find_its_input_tells_nothing() {
+    let mut failing = check(None, &[(0, 2, 0), (0, 2, 0)]);
+    // Not given its input, as a pipe: it ends well.
+    let unfed = judge(&study(None), &failing);
+    assert!(unfed.text.contains("2 of the 500 000 pages"), "{}", unfed.text);
+    for of in &mut failing.variants {
+        of.runs.iter_mut().for_each(|run| run.exit_code = Some(2));
+    }
+    let Judged { verdict, text } = judge(&study(None), &failing);
+    assert_eq!(verdict, Verdict::NotTested);
+    assert!(text.contains("500 000 pages") && text.contains("exit code 2"), "{text}");
+    assert!(failing.fails(&study(None)));
+    failing.variants[0].runs[3].signal = Some(11);
+    assert!(judge(&study(None), &failing).text.contains("signal 11"));
+}
+
+#[test]
+fn what_chance_explains_is_a_tie() {
+    let (with_now, text) = verdict(Some(0), &[PLAIN, (500_000, 1580, 10)]);
+    assert_eq!(with_now, Verdict::Tie);
+    let both = "500 002 pages in 1.60 s with MADV_RANDOM on a, 500 002 pages in 1.62 s as it is.";
+    let expected = format!("A tie with doing nothing: {both}");
+    assert_eq!(text, expected);
+    // 400 to 880 ms and 330 to 530 ms.
+    let (with_other, text) = verdict(Some(0), &[PLAIN, (3000, 400, 120), (3100, 330, 50)]);
+    assert_eq!(with_other, Verdict::Tie, "{text}");
+    assert!(text.contains("filemap govern, which chance explains"), "{text}");
+}
+
+#[test]
+fn what_is_faster_is_named() {
+    let (verdict_, text) = verdict(Some(0), &[PLAIN, (3000, 800, 5), (3100, 400, 5)]);
+    assert_eq!(verdict_, Verdict::NotConfirmed);
+    assert!(
+        text.contains("filemap govern is faster: 3102 pages in 410 ms with filemap govern"),
+        "{text}"
+    );
+    // Also where something else seems to be faster still, which chance explains.
+    let spread = (400, 120, 300);
+    let mut three = check(None, &[(3000, 600, 5), spread, (3000, 400, 5)]);
+    three.variants[1].runs.iter_mut().for_each(|run| run.pages_read = 3000);
+    let judged = judge(&study(None), &three);
+    assert_eq!(judged.verdict, Verdict::NotConfirmed, "{}", judged.text);
+    assert!(!check(Some(0), &[PLAIN, (3000, 800, 5), (3100, 400, 5)]).fails(&study(None)));
+}
+
+#[test]
+fn to_leave_it_as_it_is_is_an_answer() {
+    let scan = (500_000, 1600, 10);
+    assert_eq!(verdict(None, &[scan, (500_000, 2400, 10)]).0, Verdict::Confirmed);
+    assert_eq!(verdict(None, &[scan, (500_000, 1000, 10)]).0, Verdict::NotConfirmed);
+}
+
+#[test]
+fn few_runs_tell_nothing() {
+    let mut few = check(Some(0), &[PLAIN, (3000, 2400, 10)]);
+    few.runs = 2;
+    few.variants.iter_mut().for_each(|variant| variant.runs.truncate(2));
+    let judged = judge(&study(None), &few);
+    assert_eq!(judged.verdict, Verdict::NotTested);
+    assert!(judged.text.contains("--runs 4"), "{}", judged.text);
+    assert!(!few.fails(&study(None)));
+}
+
+#[test]
+fn an_answer_that_was_given_to_nothing_is_not_tested() {
+    let mut none = check(Some(0), &[PLAIN]);
+    none.left_out.push(LeftOut { trial: 0, reason: "it was given to nothing".to_string() });
+    let judged = judge(&study(None), &none);
+    assert_eq!(judged.verdict, Verdict::NotTested);
+    assert_eq!(judged.text, "Not tested: MADV_RANDOM on a: it was given to nothing.");
+}
+
+#[test]
+fn what_the_program_does_otherwise_fails_the_check() {
+    let mut other = check(Some(0), &[PLAIN, (3000, 400, 5)]);
+    other.variants[1].runs[2].stdout = "b".to_string();
+    other.variants[1].runs[3].exit_code = Some(1);
+    let study = study(Some(other.clone()));
+    let expected = ["the end", "what stdout has"];
+    let expected = expected.map(|what| {
+        format!("{what} with MADV_RANDOM on a differs from that of the program as it is")
+    });
+    assert_eq!(other.differences(&study), expected);
+    assert!(other.fails(&study));
+    // Not where it is never the same.
+    other.variants[0].runs[0].stdout = "c".to_string();
+    other.variants[1].runs[3].exit_code = Some(0);
+    assert!(!other.fails(&study));
+}
+
+#[test]
+fn measured_stands_beside_predicted() {
+    let mut check = check(Some(0), &[PLAIN, (3000, 400, 5)]);
+    check.variants[0].runs[1].exit_code = Some(3);
+    check.left_out.push(LeftOut { trial: 1, reason: "it needs more".to_string() });
+    let study = study(Some(check.clone()));
+    let report = filemap_report::Report {
+        parts: parts(&study, &check),
+        rows: filemap_report::Table::default(),
+        footer: filemap_report::Footer::default(),
+        json: serde_json::to_string(&entry(&study, &check)).unwrap(),
+    };
+    let text = report.render(Format::Table);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "as it is 500 000 500 002 500 000 to 500 004 3 3",
+        "MADV_RANDOM on a 3000 3002 3000 to 3004 3 3",
+        "MADV_RANDOM on a 400 ms 410 ms 400 ms to 420 ms 0.008 reads less, faster",
+        "filemap govern was not run: it needs more.",
+        "failed in 1 of its 5 runs as it is: one ended with exit code 3",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let json: Value = serde_json::from_str(&report.json).unwrap();
+    assert_eq!(json["verdict"], "confirmed");
+    assert_eq!(json["variants"][0]["tried"], Value::Null);
+    assert_eq!(json["variants"][1]["tried"], 0);
+    assert_eq!(json["variants"][1]["pages_read"]["median"], 3002);
+    assert_eq!(json["variants"][1]["beside"], "reads less, faster");
+    assert_eq!(json["left_out"][0]["tried"], 1);
+}

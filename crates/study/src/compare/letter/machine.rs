@@ -1,0 +1,103 @@
+//! Where the runs of a letter took place.
+
+use std::collections::BTreeSet;
+
+use filemap_job::{EngineKind, Record};
+use serde_json::Value;
+
+use filemap_report::units::bytes;
+
+/// Digits of a commit.
+const REVISION_DIGITS: usize = 12;
+
+/// Whether `record` is of a machine whose times say nothing.
+pub(super) fn is_emulated(record: &Record) -> bool {
+    text(record, "emulator").is_some_and(|name| name.ends_with("tcg"))
+}
+
+/// What a record says under one label.
+type Line = fn(&Record) -> Option<String>;
+
+/// Whether `record` has such times.
+pub(super) fn has_emulated_times(record: &Record) -> bool {
+    is_emulated(record) && record.runs.iter().any(|run| run.elapsed_ns.is_some())
+}
+
+/// The machine of `records`, and what ran there.
+pub(super) fn facts(records: &[Record]) -> Vec<(String, String)> {
+    let lines: [(&str, Line); 4] =
+        [("Machine", machine), ("System", system), ("Disk", disk), ("Tool", tool)];
+    let fact = |(label, line): (&str, Line)| {
+        let mut seen = BTreeSet::new();
+        let mut said: Vec<String> = records.iter().filter_map(line).collect();
+        said.retain(|line| seen.insert(line.clone()));
+        (!said.is_empty()).then(|| (label.to_string(), said.join(" / ")))
+    };
+    lines.into_iter().filter_map(fact).collect()
+}
+
+fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
+    record.environment.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn number(record: &Record, key: &str) -> Option<u64> {
+    record.environment.get(key).and_then(Value::as_u64)
+}
+
+fn is_model(record: &Record) -> bool {
+    record.engine == EngineKind::Model.name()
+}
+
+fn machine(record: &Record) -> Option<String> {
+    if is_model(record) {
+        return Some("none: the model of filemap ran".to_string());
+    }
+    let cores = number(record, "cores").map(|cores| match cores {
+        1 => "1 CPU".to_string(),
+        cores => format!("{cores} CPUs"),
+    });
+    let ram = number(record, "ram_kib").map(|kib| format!("{} RAM", bytes(kib as f64 * 1024.0)));
+    let guest = text(record, "emulator").map(|emulator| match is_emulated(record) {
+        true => format!("guest of {emulator} (emulated)"),
+        false => format!("guest of {emulator}"),
+    });
+    let parts = [text(record, "cpu").map(String::from), cores, ram, guest];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// The kernel of `record`, and what of its settings decides what it reads and keeps.
+fn system(record: &Record) -> Option<String> {
+    if is_model(record) {
+        return None;
+    }
+    let release = text(record, "kernel").map(|release| format!("Linux {release}"));
+    let thp = text(record, "thp").map(|thp| format!("THP {thp}"));
+    let lru = text(record, "lru_gen").map(|lru| format!("multi-generational LRU {lru}"));
+    let parts = [release, thp, lru];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+fn disk(record: &Record) -> Option<String> {
+    if is_model(record) {
+        return None;
+    }
+    let read_ahead = number(record, "read_ahead_kb").map(|kib| format!("read_ahead_kb {kib}"));
+    let mount = text(record, "mount").map(|options| format!("mounted {options}"));
+    let parts = [
+        text(record, "device").map(String::from),
+        text(record, "filesystem").map(String::from),
+        mount,
+        read_ahead,
+    ];
+    let said = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    (!said.is_empty()).then_some(said)
+}
+
+fn tool(record: &Record) -> Option<String> {
+    let version = text(record, "filemap")?;
+    let revision = text(record, "revision").map_or_else(String::new, |revision| {
+        let digits: String = revision.chars().take(REVISION_DIGITS).collect();
+        format!(", revision {digits}")
+    });
+    Some(format!("filemap {version}{revision}"))
+}

@@ -1,0 +1,190 @@
+//! Letters of random comparisons keep their form.
+
+use filemap_job::{Counters, EngineKind, JobSpec, Run, shell_word};
+use serde_json::json;
+
+use super::*;
+use filemap_report::TEXT_COLUMNS;
+
+/// Draws that a seed decides.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+
+    /// A count of any magnitude.
+    fn count(&mut self) -> Option<u64> {
+        let bits = self.below(63);
+        let count = self.below(1 << bits);
+        (self.below(8) > 0).then_some(count)
+    }
+}
+
+const VARIANTS: [&str; 8] = [
+    "baseline",
+    "p1+p2",
+    "miss-fault-address+miss-no-retry+vma-bound+exec-unify",
+    "read_ahead_kb=128",
+    "machine=/srv/müller/a very long path/to a profile/that nobody would like to read.toml",
+    "6.12.117+deb12-cloud-amd64",
+    "advice=random+advice=hugepage+read_ahead_kb=8192+kernel=6.12",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+];
+
+fn run(draws: &mut Draws, seed: u64) -> Run {
+    let counters = Counters {
+        data_pages_read: draws.count(),
+        bytes_read: draws.count(),
+        major_faults: draws.count(),
+        minor_faults: draws.count(),
+        readahead_calls: draws.count(),
+        read_around: draws.count(),
+        evicted_pages: draws.count(),
+        vma_lock_refused: draws.count(),
+        throttled: draws.count(),
+        ..Counters::default()
+    };
+    Run { seed, elapsed_ns: draws.count(), counters, ..Run::default() }
+}
+
+fn cell(draws: &mut Draws, engine: EngineKind, runs: u64, emulated: bool) -> Cell {
+    let spec = JobSpec {
+        workload: Some(draws.of(&["random", "first", "stride:4099"]).to_string()),
+        file_size: Some(filemap_job::SizeText::of(1 << 20)),
+        ..JobSpec::default()
+    };
+    let job = spec.validate(None).unwrap();
+    let environment = match engine {
+        EngineKind::Model => json!({ "filemap": "1", "scope": "classic LRU" }),
+        EngineKind::Kernel => json!({
+            "filemap": "1", "kernel": "6.12.1", "cpu": "Größte CPU @ 3 GHz", "cores": 2,
+            "ram_kib": 1_000_000, "device": format!("/dev/{}", "d".repeat(90)),
+            "filesystem": "ext4", "mount": "rw,relatime", "read_ahead_kb": 128,
+            "image": format!("/boot/{}/bzImage", "b".repeat(120)),
+            "emulator": if emulated { "QEMU, tcg" } else { "QEMU, kvm" },
+            "scope": "Linux 6.12.1 booted under QEMU",
+        }),
+    };
+    let serde_json::Value::Object(environment) = environment else { panic!("an object") };
+    let runs = (0..runs).map(|number| run(draws, 1 + number)).collect();
+    let record = Record::new(&job, engine.name(), environment, runs);
+    Cell { variant: draws.of(&VARIANTS).to_string(), job: Some(job), record }
+}
+
+#[test]
+fn any_comparison_keeps_to_its_width_in_ascii() {
+    // Always the same ones.
+    let mut draws = Draws(20_261_123);
+    let mut lists = 0;
+    for _ in 0..300 {
+        let (runs, emulated) = (draws.of(&[1, 1, 3]), draws.below(2) == 0);
+        let engines = [&[EngineKind::Model][..], &[EngineKind::Kernel], EngineKind::ALL];
+        let engines = draws.of(&engines);
+        let each = 1 + draws.below(5);
+        let drawn = engines.iter().flat_map(|&engine| (0..each).map(move |_| engine));
+        let cells: Vec<Cell> =
+            drawn.map(|engine| cell(&mut draws, engine, runs, emulated)).collect();
+        let words: Vec<String> = cells.iter().map(|cell| shell_word(&cell.variant)).collect();
+        let command = format!("filemap compare --variants {}", words.join(" "));
+        let warnings = ["p1 changes no decision of 'ä.toml'".to_string()];
+        let text = ["a = 1\n", "a = 1\tb\n", "größe\n", &"a\n".repeat(99)].map(String::from);
+        let file =
+            JobFile { path: "job.toml".to_string(), text: Ok(draws.of(&text.each_ref()).clone()) };
+        let letter = letter(&cells, &warnings, command, Some(&file)).text();
+        for line in letter.lines() {
+            assert!(line.len() <= TEXT_COLUMNS, "{} columns: {line}\n{letter}", line.len());
+            assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}\n{letter}");
+            assert!(!line.ends_with(' '), "{line:?}\n{letter}");
+            // What git takes for the end of a message.
+            assert!(!line.starts_with("--- ") && line != "---" && line != "--", "{letter}");
+        }
+        lists += usize::from(!letter.contains("\nfigure "));
+        for name in ["Job:", "Runs:", "Variants:", "Machine:", "Command:", "job.toml is"] {
+            assert!(letter.contains(name), "{name} is missing in\n{letter}");
+        }
+        let judges = letter.lines().any(|line| line.contains("(e)") && line.contains('%'));
+        assert!(!judges, "a time of an emulated guest is compared:\n{letter}");
+    }
+    assert!(lists < 300, "none of them is a table");
+}
+
+fn with(variant: &str, engine: EngineKind, seeds: &[(u64, u64)], emulator: Option<&str>) -> Cell {
+    let toml = "workload = 'random'\nfile_size = '1m'";
+    let job = JobSpec::from_toml(toml).unwrap().validate(None).unwrap();
+    let run = |&(seed, faults): &(u64, u64)| Run {
+        seed,
+        elapsed_ns: Some(1_000_000 * faults),
+        counters: Counters { major_faults: Some(faults), ..Counters::default() },
+        ..Run::default()
+    };
+    let environment = json!({ "filemap": "1", "scope": "s", "emulator": emulator });
+    let serde_json::Value::Object(environment) = environment else { panic!("an object") };
+    let runs = seeds.iter().map(run).collect();
+    let record = Record::new(&job, engine.name(), environment, runs);
+    Cell { variant: variant.to_string(), job: Some(job), record }
+}
+
+fn text(cells: &[Cell]) -> String {
+    letter(cells, &[], "filemap compare".to_string(), None).text()
+}
+
+#[test]
+fn a_pair_is_before_and_after_with_its_spread() {
+    let model = |variant, seeds| with(variant, EngineKind::Model, seeds, None);
+    let cells = [
+        model("baseline", &[(1, 10), (2, 30), (3, 20)]),
+        model("p1", &[(1, 10), (2, 10), (3, 10)]),
+    ];
+    let text = text(&cells);
+    let table = "                      before  after\n\
+                 figure              baseline     p1   change\n\
+                 ------------------  --------  -----  -------\n\
+                 major faults              20     10  -50.0 %\n    least..most       10..30\n\
+                 elapsed, predicted     20 ms  10 ms  -50.0 %\n    least..most       10..30\n";
+    assert!(text.contains(table), "{text}");
+    assert!(text.contains("Runs:      3 seeds of each variant; medians"), "{text}");
+}
+
+#[test]
+fn times_of_an_emulated_guest_are_marked() {
+    let kernel = |variant, faults, emulator| {
+        with(variant, EngineKind::Kernel, &[(1, faults)], Some(emulator))
+    };
+    let of = |emulator| text(&[kernel("old", 10, emulator), kernel("new", 20, emulator)]);
+    let row = |text: &str| {
+        text.lines()
+            .find(|line| line.starts_with("elapsed"))
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let emulated = of("QEMU, tcg");
+    assert_eq!(row(&emulated).as_deref(), Some("elapsed 10 ms (e) 20 ms (e) -"));
+    assert!(emulated.contains("is of an emulated guest"), "{emulated}");
+    let real = of("QEMU, kvm");
+    assert_eq!(row(&real).as_deref(), Some("elapsed 10 ms 20 ms +100.0 %"));
+    assert!(!real.contains("(e)") && !real.contains("emulated"), "{real}");
+}
+
+#[test]
+fn each_engine_is_compared_with_itself() {
+    let cells = [
+        with("baseline", EngineKind::Model, &[(1, 10)], None),
+        with("p1", EngineKind::Model, &[(1, 20)], None),
+        with("old", EngineKind::Kernel, &[(1, 100)], None),
+        with("new", EngineKind::Kernel, &[(1, 50)], None),
+    ];
+    let both = text(&cells);
+    assert!(both.contains("On the model:") && both.contains("On the kernel:"), "{both}");
+    assert!(both.contains("+100.0 %") && both.contains("-50.0 %"), "{both}");
+    // With one cell of each, they are compared with each other.
+    let beside = text(&[cells[0].clone(), cells[2].clone()]);
+    assert!(beside.contains("model") && beside.contains("x 10"), "{beside}");
+}

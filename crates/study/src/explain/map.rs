@@ -1,0 +1,126 @@
+//! A coarse map of the file: what came in, what was accessed, what left.
+
+use filemap_core::units::PageIndex;
+use serde::Serialize;
+
+use super::pages::Pages;
+use super::parts::Parts;
+
+/// The part of the file that the mapping and the pages that came in lie in, in equal cells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Map {
+    /// Its first page.
+    pub start: u64,
+    /// Pages in it.
+    pub pages: u64,
+    /// Its cells: at most as many as pages.
+    pub cells: Vec<Cell>,
+}
+
+/// Pages of one cell of a [`Map`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Cell {
+    /// In the cell.
+    pub pages: u64,
+    /// Of these, in the mapping.
+    pub mapped: u64,
+    /// Ever in the cache.
+    pub came: u64,
+    /// Of these, accessed while they were in.
+    pub used: u64,
+    /// Of those that came, no longer in at the end.
+    pub left: u64,
+}
+
+impl Map {
+    pub(super) fn new(pages: &Pages, mapped: &Parts, cells: u64) -> Self {
+        let (from, to) = mapped.bounds();
+        let first = pages.seen().next().map_or(from, |(index, ..)| index);
+        let last = pages.last().unwrap_or_default();
+        let start = from.min(first).0;
+        let end = to.0.max(last.0 + 1);
+        let mut map = Map::empty(start, end, cells);
+        for (from, to) in mapped.disjoint() {
+            map.mark_mapped(from.0, to.0);
+        }
+        for (index, used, present) in pages.seen() {
+            let cell = map.at(index);
+            cell.came += 1;
+            cell.used += u64::from(used);
+            cell.left += u64::from(!present);
+        }
+        map
+    }
+
+    fn empty(start: u64, end: u64, cells: u64) -> Self {
+        let pages = end - start;
+        let count = pages.min(cells);
+        let bound = |cell: u64| scale(cell, pages, count);
+        let cell =
+            |number: u64| Cell { pages: bound(number + 1) - bound(number), ..Cell::default() };
+        Map { start, pages, cells: (0..count).map(cell).collect() }
+    }
+
+    /// Pages `from..to` are mapped.
+    fn mark_mapped(&mut self, from: u64, to: u64) {
+        let mut start = self.start;
+        for cell in &mut self.cells {
+            let end = start + cell.pages;
+            cell.mapped += end.min(to).saturating_sub(start.max(from));
+            start = end;
+        }
+    }
+
+    fn at(&mut self, index: PageIndex) -> &mut Cell {
+        let (pages, count) = (self.pages, self.cells.len() as u64);
+        // The cell whose bounds, rounded down, the page lies between.
+        let offset = u128::from(index.0 - self.start) + 1;
+        let number = (offset * u128::from(count)).div_ceil(pages.into()) - 1;
+        &mut self.cells[number as usize]
+    }
+
+    /// The same in at most `columns` cells.
+    pub fn coarse(&self, columns: usize) -> Vec<Cell> {
+        let count = self.cells.len();
+        let columns = columns.min(count);
+        let sum = |cells: &[Cell]| {
+            cells.iter().fold(Cell::default(), |sum, cell| Cell {
+                pages: sum.pages + cell.pages,
+                mapped: sum.mapped + cell.mapped,
+                came: sum.came + cell.came,
+                used: sum.used + cell.used,
+                left: sum.left + cell.left,
+            })
+        };
+        (0..columns)
+            .map(
+                |column| sum(&self.cells[column * count / columns..(column + 1) * count / columns]),
+            )
+            .collect()
+    }
+}
+
+/// `number * pages / count`, rounded down.
+fn scale(number: u64, pages: u64, count: u64) -> u64 {
+    (u128::from(number) * u128::from(pages) / u128::from(count)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_page_lies_in_the_cell_that_counts_it() {
+        for (pages, cells) in [(10, 3), (7, 7), (512, 512), (1000, 512), (5, 512)] {
+            let mut map = Map::empty(100, 100 + pages, cells);
+            for index in 100..100 + pages {
+                map.at(PageIndex(index)).came += 1;
+            }
+            map.mark_mapped(90, 103);
+            assert_eq!(map.cells.iter().map(|cell| cell.mapped).sum::<u64>(), 3);
+            assert!(map.cells.iter().all(|cell| cell.came == cell.pages), "{pages} {cells}");
+            let coarse = map.coarse(4);
+            assert_eq!(coarse.iter().map(|cell| cell.pages).sum::<u64>(), pages);
+        }
+    }
+}

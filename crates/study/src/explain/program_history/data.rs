@@ -1,0 +1,80 @@
+//! The course of a program, as its record has it.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::history::{History, MOST_COUNTED, MOST_KEPT};
+use super::super::origin::Origin;
+
+/// Files that have a history of their own.
+pub(super) const MOST_FILES: usize = 6;
+
+/// Threads whose waits are told one by one.
+pub(super) const MOST_THREADS: usize = 64;
+
+/// The course of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProgramHistory {
+    /// Accesses of all threads. Interval `i` of `n` begins with access `i * accesses / n`, rounded
+    /// up.
+    pub accesses: u64,
+    /// The files of which most is read, the most first.
+    pub files: Vec<FileHistory>,
+    /// Other files of which something is read.
+    pub other_files: u64,
+    /// What threads waited for: a cause as in `brought_in` of `explain`, by which the page came
+    /// that was waited for, or `other-files`, `memory`, `cpu`, `phase` or `lock`.
+    pub waits: Vec<WaitHistory>,
+    /// The threads, or the first of many.
+    pub threads: Vec<ThreadWaits>,
+}
+
+/// The course of one file of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FileHistory {
+    /// The file.
+    pub name: String,
+    /// The open file description whose counter `mmap_miss` of the history is: the one of the file
+    /// that changes it most. `null` where none does.
+    pub counter_of: Option<String>,
+    /// Its history, in which accesses are those of the program.
+    pub history: History,
+}
+
+/// What was waited for, and for how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WaitHistory {
+    /// What was waited for.
+    pub cause: String,
+    /// Nanoseconds in each interval, of all threads together.
+    pub ns: Vec<u64>,
+}
+
+/// How long a thread waited.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ThreadWaits {
+    /// The thread.
+    pub name: String,
+    /// Nanoseconds in all, by `waits` in its order.
+    pub ns: Vec<u64>,
+}
+
+impl ProgramHistory {
+    /// Whether its numbers can be drawn: a record may have come from elsewhere.
+    pub(crate) fn is_sound(&self) -> bool {
+        let intervals = self.waits.first().map_or(1, |first| first.ns.len());
+        let of_waits = self.waits.iter().flat_map(|of| &of.ns);
+        let of_threads = self.threads.iter().flat_map(|of| &of.ns);
+        let mut all = of_waits.chain(of_threads).chain([&self.accesses]);
+        self.files.len() <= MOST_FILES
+            && self.waits.len() <= MOST_CAUSES
+            && self.threads.len() <= MOST_THREADS
+            && (1..=MOST_KEPT).contains(&intervals)
+            && self.files.iter().all(|file| file.history.is_sound())
+            && self.waits.iter().all(|of| of.ns.len() == intervals)
+            && self.threads.iter().all(|of| of.ns.len() == self.waits.len())
+            && all.all(|&value| value <= MOST_COUNTED)
+    }
+}
+
+/// What can be waited for.
+const MOST_CAUSES: usize = Origin::ALL.len() + 3;

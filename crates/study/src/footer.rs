@@ -1,0 +1,215 @@
+//! What every report says of itself: its scope, how to repeat it, and where it ran.
+
+use filemap_job::{EngineKind, Record};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The end of a report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Footer {
+    /// By which rules, and what they leave out.
+    pub scope: String,
+    /// The command that repeats the report.
+    pub command: String,
+    /// Where it ran.
+    #[schemars(with = "crate::forms::Environments")]
+    pub environment: Map<String, Value>,
+}
+
+/// Where figures come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    /// The name of the engine.
+    pub engine: String,
+    /// By which rules the model ran; `None` where it goes by none.
+    pub kernel: Option<String>,
+    /// What the engine says of itself.
+    pub environment: Map<String, Value>,
+}
+
+impl Origin {
+    /// That of `record`.
+    pub fn of(record: &Record) -> Self {
+        Origin {
+            engine: record.engine.clone(),
+            kernel: record.job.flags().kernel.clone(),
+            environment: record.environment.clone(),
+        }
+    }
+}
+
+impl Footer {
+    /// The footer of a report on `records`, which `command` repeats.
+    pub fn new(records: &[Record], command: String) -> Self {
+        Footer::of(&records.iter().map(Origin::of).collect::<Vec<_>>(), command)
+    }
+
+    /// The footer of a report on what comes from `origins`, which `command` repeats.
+    pub fn of(origins: &[Origin], command: String) -> Self {
+        Footer {
+            scope: scope(origins),
+            command,
+            environment: match origins {
+                [first, rest @ ..] if rest.iter().all(|of| of.environment == first.environment) => {
+                    first.environment.clone()
+                }
+                _ => per_engine(origins),
+            },
+        }
+    }
+
+    /// What a report says of it.
+    pub fn footer(&self) -> filemap_report::Footer {
+        let facts = [("Scope", self.limits().to_string()), ("Engine", self.engine())];
+        filemap_report::Footer {
+            facts: facts.map(|(label, text)| (label.to_string(), text)).to_vec(),
+            command: self.command.clone(),
+            origin: self.origin(),
+            environment: self.environment.clone(),
+        }
+    }
+
+    /// Which version wrote it, and when.
+    fn origin(&self) -> String {
+        let several = self.environment.values().filter_map(Value::as_object);
+        let mut all = [&self.environment].into_iter().chain(several);
+        let own = all.find(|map| map.get(VERSION).is_some_and(Value::is_string));
+        let text = |key: &str| own.and_then(|map| map.get(key)?.as_str()).unwrap_or("unknown");
+        format!("filemap {}, {}", text(VERSION), text("date"))
+    }
+
+    /// The scope without the rules, which [`Footer::engine`] names.
+    pub fn limits(&self) -> &str {
+        self.rules_and_limits().map_or(&self.scope, |(_, limits)| limits)
+    }
+
+    /// The rules of the model and what they leave out, where it is the model's scope.
+    fn rules_and_limits(&self) -> Option<(&str, &str)> {
+        self.scope.split_once(", ").filter(|(rules, _)| rules.starts_with(RULES))
+    }
+
+    /// What ran by which rules, in a few words; all of the environment is in JSON.
+    fn engine(&self) -> String {
+        let several = || self.environment.values().filter_map(Value::as_object);
+        let of_engines =
+            several().next().is_some() && several().all(|map| map.contains_key(VERSION));
+        let engines: Vec<&Map<String, Value>> =
+            if of_engines { several().collect() } else { vec![&self.environment] };
+        let name = |environment: &&Map<String, Value>| match release(environment) {
+            Some(release) => format!("Linux {release}"),
+            None => self
+                .rules_and_limits()
+                .map_or_else(|| "model".to_string(), |(rules, _)| format!("model by {rules}")),
+        };
+        let mut names: Vec<String> = engines.iter().map(name).collect();
+        names.dedup();
+        let version = engines[0].get(VERSION).and_then(Value::as_str).unwrap_or("unknown");
+        format!("{}; filemap {version}", names.join(", "))
+    }
+}
+
+/// The key of the version of filemap in an environment.
+const VERSION: &str = "filemap";
+
+/// How the rules of the model begin in a scope.
+const RULES: &str = "rules of Linux";
+
+/// The release of the kernel that ran, where one did.
+fn release(environment: &Map<String, Value>) -> Option<&str> {
+    environment.get("kernel").and_then(Value::as_str)
+}
+
+/// By which rules what comes from `origins` came about, and what they leave out; an engine on a
+/// real kernel says itself which that is.
+fn scope(origins: &[Origin]) -> String {
+    let mut kernels: Vec<&str> = Vec::new();
+    let mut scopes: Vec<&str> = Vec::new();
+    for origin in origins {
+        if origin.engine == EngineKind::Model.name()
+            && let Some(kernel) = origin.kernel.as_deref().filter(|own| !kernels.contains(own))
+        {
+            kernels.push(kernel);
+        }
+        let own = origin.environment.get("scope").and_then(Value::as_str).unwrap_or_default();
+        for part in own.split("; ").filter(|part| !part.is_empty()) {
+            if !scopes.contains(&part) {
+                scopes.push(part);
+            }
+        }
+    }
+    let rules = match kernels.is_empty() {
+        true => String::new(),
+        false => format!("{RULES} {}, ", kernels.join(" and ")),
+    };
+    format!("{rules}{}", scopes.join("; "))
+}
+
+/// The environments under the names of the engines that they belong to; further ones of an engine,
+/// such as those with another machine profile, have a number.
+fn per_engine(origins: &[Origin]) -> Map<String, Value> {
+    let mut map = Map::new();
+    for origin in origins {
+        let own = Value::Object(origin.environment.clone());
+        let number = |number: u32| match number {
+            1 => origin.engine.clone(),
+            more => format!("{} {more}", origin.engine),
+        };
+        let free = (1..).map(number).find(|name| map.get(name).is_none_or(|known| *known == own));
+        map.insert(free.expect("numbers do not end"), own);
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::JobSpec;
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(engine: &str, kernel: &str, environment: Value) -> Record {
+        let toml = format!("workload = 'first'\nfile_size = '1m'\nkernel = '{kernel}'");
+        let job = JobSpec::from_toml(&toml).unwrap().validate(None).unwrap();
+        let Value::Object(environment) = environment else { panic!("an object") };
+        Record::new(&job, engine, environment, Vec::new())
+    }
+
+    #[test]
+    fn rules_are_named_with_their_engine() {
+        let model = |kernel| record("model", kernel, json!({ "filemap": "1", "scope": "no swap" }));
+        let footer = Footer::new(&[model("6.18")], String::new());
+        assert_eq!(footer.scope, "rules of Linux 6.18, no swap");
+        assert_eq!(footer.limits(), "no swap");
+        assert_eq!(footer.engine(), "model by rules of Linux 6.18; filemap 1");
+        let footer = Footer::new(&[model("6.18"), model("6.12"), model("6.18")], String::new());
+        assert_eq!(footer.scope, "rules of Linux 6.18 and 6.12, no swap");
+    }
+
+    #[test]
+    fn each_engine_is_named_once() {
+        let own = json!({ "filemap": "1", "scope": "no swap", "profile": { "device": {} } });
+        let model = record("model", "6.18", own);
+        let host = json!({ "filemap": "1", "scope": "one process", "kernel": "6.18.3-x" });
+        let kernel = record("kernel", "6.18", host);
+        let footer = Footer::new(&[model.clone(), kernel.clone()], String::new());
+        assert_eq!(footer.scope, "rules of Linux 6.18, no swap; one process");
+        let threads = json!({ "filemap": "1", "scope": "no swap; base pages" });
+        let footer_of_both =
+            Footer::new(&[model.clone(), record("model", "6.18", threads)], String::new());
+        assert_eq!(footer_of_both.scope, "rules of Linux 6.18, no swap; base pages");
+        let engine = footer.engine();
+        assert!(engine.contains("model by rules of Linux 6.18"), "{engine}");
+        assert!(engine.contains("Linux 6.18.3-x") && engine.ends_with("; filemap 1"), "{engine}");
+        let other = json!({ "filemap": "1", "scope": "one process", "kernel": "6.18.9-y" });
+        let several =
+            Footer::new(&[kernel.clone(), record("kernel", "6.18", other)], String::new());
+        assert_eq!(several.environment["kernel 2"]["kernel"], "6.18.9-y");
+        assert_eq!(several.engine(), "Linux 6.18.3-x, Linux 6.18.9-y; filemap 1");
+        let alone = Footer::new(&[kernel], String::new());
+        assert_eq!(
+            (alone.limits(), alone.engine().as_str()),
+            ("one process", "Linux 6.18.3-x; filemap 1")
+        );
+    }
+}

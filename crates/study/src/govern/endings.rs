@@ -1,0 +1,101 @@
+//! How runs of a program ended.
+
+use serde::Serialize;
+
+use super::compare::{Measured, Variant};
+
+/// Runs of one kind that ended alike.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+pub struct Ending {
+    /// How they were run.
+    pub variant: Variant,
+    /// Their exit code; null where a signal ended them.
+    pub exit_code: Option<i32>,
+    /// The signal that ended them.
+    pub signal: Option<i32>,
+    /// How many they are.
+    pub runs: usize,
+}
+
+impl Ending {
+    fn of(run: &Measured) -> Ending {
+        let Measured { variant, exit_code, signal, .. } = *run;
+        Ending { variant, exit_code, signal, runs: 1 }
+    }
+
+    /// Whether `other` ended in the same way, however it was run.
+    fn is_as(&self, other: &Ending) -> bool {
+        (self.exit_code, self.signal) == (other.exit_code, other.signal)
+    }
+
+    fn is_success(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+
+    /// How they ended, as the end of a sentence.
+    fn how(&self) -> String {
+        match (self.exit_code, self.signal) {
+            (_, Some(signal)) => format!("by signal {signal}"),
+            (code, None) => format!("with exit code {}", code.unwrap_or_default()),
+        }
+    }
+}
+
+/// How `runs` ended, the plain ones first.
+pub fn endings(runs: &[Measured]) -> Vec<Ending> {
+    let mut all: Vec<Ending> = runs.iter().map(Ending::of).collect();
+    all.sort();
+    all.dedup_by(|next, kept| {
+        let is_same = next.variant == kept.variant && next.is_as(kept);
+        kept.runs += usize::from(is_same);
+        is_same
+    });
+    all
+}
+
+/// `endings` of both kinds in words: `plain 5 with exit code 0; governed 4 with exit code 0 and 1
+/// by signal 11`.
+pub fn in_words(endings: &[Ending]) -> String {
+    let of = |name: &str, variant: Variant| {
+        let own = endings.iter().filter(|ending| ending.variant == variant);
+        let own = own.map(|ending| format!("{} {}", ending.runs, ending.how()));
+        format!("{name} {}", own.collect::<Vec<_>>().join(" and "))
+    };
+    [of("plain", Variant::Plain), of("governed", Variant::Governed)].join("; ")
+}
+
+/// Whether governed runs ended in a way in which no plain run did.
+pub fn differ(endings: &[Ending]) -> bool {
+    let plain = || endings.iter().filter(|ending| ending.variant == Variant::Plain);
+    let mut governed = endings.iter().filter(|ending| ending.variant == Variant::Governed);
+    governed.any(|own| !plain().any(|plain| plain.is_as(own)))
+}
+
+/// What is to be said of `endings` where the program failed: `first` is a run before.
+pub fn failure(endings: &[Ending], first: Option<&Measured>) -> Option<String> {
+    let failed: Vec<&Ending> = endings.iter().filter(|ending| !ending.is_success()).collect();
+    let first = first.map(Ending::of);
+    let first = first.filter(|first| !endings.iter().any(|ending| ending.is_as(first)));
+    if failed.is_empty() && first.is_none() {
+        return None;
+    }
+    let count = |of: &mut dyn Iterator<Item = &Ending>| of.map(|own| own.runs).sum::<usize>();
+    let all = count(&mut endings.iter());
+    let some = match count(&mut failed.iter().copied()) {
+        0 => "none of the runs".to_string(),
+        some if some == all => "all runs".to_string(),
+        some => format!("{some} of {all} runs"),
+    };
+    let mut text = format!(
+        "The program failed in {some}: {}. The figures are those of what it did until then.",
+        in_words(endings)
+    );
+    if let Some(first) = first {
+        text += &format!(
+            " A governed run before them, which told the files, ended {}: what a run leaves behind \
+             may change the next.",
+            first.how()
+        );
+    }
+    Some(text)
+}

@@ -1,0 +1,113 @@
+//! Records as pages to look at: one HTML file each, which needs nothing beside it.
+//!
+//! A page is made of the JSON of a record alone, so that the same page can be made later. Texts of
+//! records are escaped where they are written: `maud` does that with every value.
+
+mod advise;
+mod by_file;
+mod compare;
+mod conform;
+mod course;
+mod explain;
+mod folio_ops;
+mod published;
+mod run;
+mod waited;
+mod windows;
+
+use filemap_job::record::SCHEMA;
+use maud::Markup;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::explain::{History, ProgramHistory};
+use crate::footer::Footer as About;
+use filemap_report::{Part, Report, Table};
+
+/// What is shown of a record: its title, and all below.
+struct Shown {
+    title: String,
+    body: Markup,
+}
+
+/// Makes what is shown of a record of one kind.
+type Show = fn(&str) -> Result<Shown, Error>;
+
+/// Kinds of records by a key that no other kind has, in the order in which they are tried.
+const KINDS: [(&str, Show); 8] = [
+    ("tried", advise::page),
+    ("causes", explain::page),
+    ("through", explain::program),
+    ("patterns", conform::page),
+    ("sources", published::page),
+    ("regressions", compare::page),
+    ("benchmark", folio_ops::page),
+    ("runs", run::page),
+];
+
+/// The page of the record that `json` is.
+///
+/// # Errors
+/// What is no record that there is a page of.
+pub fn page(json: &str) -> Result<String, Error> {
+    let record: Map<String, Value> = read(json)?;
+    let schema = record.get("schema").and_then(Value::as_u64);
+    let show = KINDS.iter().find(|(key, _)| record.contains_key(*key)).map(|(_, show)| show);
+    let (Some(SCHEMA_READ), Some(show)) = (schema, show) else {
+        return Err(Error::NoPage { schema, known: SCHEMA });
+    };
+    let about: About = read(json)?;
+    let Shown { title, body } = show(json)?;
+    let parts = vec![Part::Heading(title), Part::Drawn(body)];
+    Ok(Report { parts, rows: Table::default(), footer: about.footer(), json: String::new() }.html())
+}
+
+/// The version of records that pages are made of.
+const SCHEMA_READ: u64 = SCHEMA as u64;
+
+/// Reads a record, or a part of it.
+fn read<T: DeserializeOwned>(json: &str) -> Result<T, Error> {
+    serde_json::from_str(json).map_err(|error| Error::NoRecord { reason: error.to_string() })
+}
+
+/// What of a record is a history.
+#[derive(Deserialize)]
+struct WithHistory {
+    #[serde(default)]
+    history: Option<History>,
+}
+
+/// The history in a record, if there is one.
+fn history(json: &str) -> Result<Option<History>, Error> {
+    let WithHistory { history } = read(json)?;
+    let is_sound = history.as_ref().is_none_or(History::is_sound);
+    match is_sound {
+        true => Ok(history),
+        false => Err(contradictory()),
+    }
+}
+
+/// What of the record of a program is a history.
+#[derive(Deserialize)]
+struct WithProgramHistory {
+    #[serde(default)]
+    history: Option<ProgramHistory>,
+}
+
+/// The history in the record of a program, if there is one.
+fn program_history(json: &str) -> Result<Option<ProgramHistory>, Error> {
+    let WithProgramHistory { history } = read(json)?;
+    match history.as_ref().is_none_or(ProgramHistory::is_sound) {
+        true => Ok(history),
+        false => Err(contradictory()),
+    }
+}
+
+fn contradictory() -> Error {
+    Error::NoRecord { reason: "its history contradicts itself".to_string() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! What was read along a run and the file: window by window, or added up where there are many.
+
+mod grid;
+
+use maud::{Markup, html};
+
+use crate::explain::{History, Window, first_access};
+use filemap_report::units::number;
+use filemap_report::{Head, Table};
+
+use filemap_report::plot::{
+    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, legend, of_accesses, round,
+    vertical,
+};
+
+/// Height of the plot.
+const HEIGHT: f64 = 300.0;
+
+/// Least width and height of the mark of a window.
+const LEAST: f64 = 2.5;
+
+/// The picture of `history`; none where nothing was read.
+pub(super) fn picture(history: &History) -> Option<Markup> {
+    if history.read.iter().all(|&pages| pages == 0) {
+        return None;
+    }
+    let picture = match (&history.windows, &history.grid) {
+        (Some(windows), _) => one_by_one(history, windows),
+        (None, Some(grid)) => grid::added_up(history, grid)?,
+        (None, None) => return None,
+    };
+    Some(picture.markup())
+}
+
+/// The class of what share of the pages read was used.
+fn share_class(read: u64, used: u64) -> &'static str {
+    match (read, used) {
+        (0, _) => "none",
+        (_, 0) => "u0",
+        (read, used) if used >= read => "u4",
+        (read, used) if used * 4 <= read => "u1",
+        (read, used) if used * 2 <= read => "u2",
+        _ => "u3",
+    }
+}
+
+fn share_legend() -> Vec<(String, String)> {
+    vec![
+        entry("", "of the pages read, accessed before they left:"),
+        entry("u0", "none"),
+        entry("u1", "up to a quarter"),
+        entry("u2", "up to half"),
+        entry("u3", "more"),
+        entry("u4", "all"),
+    ]
+}
+
+fn one_by_one(history: &History, windows: &[Window]) -> Plot {
+    let [first, end] = history.mapped;
+    let first = windows.iter().map(|window| window.start).fold(first, u64::min);
+    let ends = windows.iter().map(|window| window.start.saturating_add(window.pages));
+    let end = ends.fold(end, u64::max).max(first + 1);
+    let (top, bottom) = (ABOVE, ABOVE + HEIGHT);
+    let page = history.page_bytes as f64;
+    let span = (end - first) as f64;
+    let height = |index: f64| bottom - (index - first as f64) / span * HEIGHT;
+    let axis = of_accesses(history.accesses);
+    let width = (PLOT / axis.last).clamp(LEAST, 14.0);
+    let (marks, unit) =
+        byte_marks(first as f64 * page, end as f64 * page, |bytes| height(bytes / page));
+    let body = html! {
+        (vertical((top, bottom), &marks, &format!("file offset ({unit})")))
+        (accesses_done(&axis, (top, bottom)))
+        @for window in windows {
+            @let end = window.start.saturating_add(window.pages);
+            @let tall = (window.pages as f64 / span * HEIGHT).max(LEAST);
+            @let y = (height(end as f64)).min(bottom - tall);
+            rect class=(share_class(window.read, window.used))
+                x=(round(axis.at(window.access as f64).min(LEFT + PLOT - width))) y=(round(y))
+                width=(round(width)) height=(round(tall)) data-t=(told(window)) {}
+        }
+    };
+    let mut meanings = share_legend();
+    meanings.push(entry("none", "nothing came in"));
+    Plot {
+        title: "Windows along the run".to_string(),
+        note: "Each mark is one window that was asked for, or one page that was read alone: when, \
+               and which part of the file. Small ones are drawn larger than they are."
+            .to_string(),
+        described: format!(
+            "{} windows by access and file offset, coloured by the share of their pages that was \
+             accessed; the table below has each of them.",
+            windows.len()
+        ),
+        legend: legend(&meanings),
+        height: bottom + BELOW,
+        body,
+        table: Some((format!("All {} windows", windows.len()), listed(windows))),
+    }
+}
+
+/// A window in words.
+fn told(window: &Window) -> String {
+    let Window { access, by, start, pages, read, used } = window;
+    let [access, first, last, pages, read, used] =
+        [*access, *start, (start + pages).saturating_sub(1), *pages, *read, *used]
+            .map(|n| number(n as f64));
+    format!(
+        "access {access}, {by}: pages {first} to {last} ({pages}); {read} came in, {used} of them \
+         were used"
+    )
+}
+
+fn listed(windows: &[Window]) -> Table {
+    let row = |window: &Window| {
+        let numbers = [window.start, window.pages, window.read, window.used];
+        let named = [number(window.access as f64), window.by.clone()];
+        named.into_iter().chain(numbers.map(|n| number(n as f64))).collect()
+    };
+    let columns = vec![
+        Head::right("access"),
+        Head::left("asked by"),
+        Head::right("first page"),
+        Head::right("pages asked for"),
+        Head::right("came in"),
+        Head::right("used"),
+    ];
+    Table { title: String::new(), columns, rows: windows.iter().map(row).collect() }
+}
+
+/// The sum of counts that may come from anywhere.
+fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+/// A share in percent.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
+/// The accesses of an interval in words: `accesses 12 to 23`.
+pub(super) fn interval(history: &History, number_of: usize, intervals: usize) -> String {
+    let bound = |at: usize| first_access(at as u64, history.accesses, intervals as u64);
+    let (from, end) = (bound(number_of), bound(number_of + 1));
+    format!("accesses {} to {}", number(from as f64), number(end.max(from + 1) as f64 - 1.0))
+}

@@ -1,0 +1,232 @@
+//! Windows of a run with many, added up by interval of the run and part of the file.
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use crate::explain::{Grid, History};
+use filemap_report::Axis;
+use filemap_report::units::{bytes, number};
+use filemap_report::{Head, Table};
+
+use super::{percent, share_class, share_legend, sum};
+use filemap_report::plot::{
+    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, legend, of_accesses, round,
+    vertical,
+};
+
+/// Height of one of the two plots.
+const PANEL: f64 = 190.0;
+
+/// Classes of amounts; each begins at a quarter of the next.
+const AMOUNTS: u32 = 5;
+
+/// The rows of a grid that hold anything or are mapped.
+struct Shown<'a> {
+    grid: &'a Grid,
+    first: usize,
+    count: usize,
+    columns: usize,
+}
+
+impl<'a> Shown<'a> {
+    fn of(history: &History, grid: &'a Grid) -> Option<Shown<'a>> {
+        let columns = grid.read.len().min(grid.used.len());
+        let rows = grid.read.iter().chain(&grid.used).map(Vec::len).min()?;
+        let row_pages = grid.row_pages.max(1);
+        let row = |page: u64| (page.saturating_sub(grid.start) / row_pages) as usize;
+        let [from, end] = history.mapped;
+        let holds = |&number: &usize| grid.read.iter().any(|rows| rows[number] > 0);
+        let (first, last) = ((0..rows).find(holds)?, (0..rows).rev().find(holds)?);
+        let first = first.min(row(from));
+        let last = last.max(row(end.saturating_sub(1))).min(rows - 1);
+        Some(Shown { grid, first, count: last + 1 - first, columns })
+    }
+
+    /// Pages read and used in a cell, the first row at the bottom.
+    fn cell(&self, column: usize, row: usize) -> (u64, u64) {
+        let row = self.first + row;
+        (self.grid.read[column][row], self.grid.used[column][row])
+    }
+
+    fn most(&self) -> u64 {
+        let cells = self.grid.read[..self.columns].iter().flatten();
+        cells.copied().max().unwrap_or(0)
+    }
+
+    /// The cells of each class as one path: those side by side that are alike are one rectangle.
+    fn paths(&self, class: impl Fn(u64, u64) -> Option<String>) -> Vec<(String, String)> {
+        let mut paths: Vec<(String, String)> = Vec::new();
+        for row in 0..self.count {
+            let y = self.count - 1 - row;
+            let mut column = 0;
+            while column < self.columns {
+                let of = |column: usize| {
+                    let (read, used) = self.cell(column, row);
+                    class(read, used)
+                };
+                let own = of(column);
+                let begin = column;
+                while column < self.columns && of(column) == own {
+                    column += 1;
+                }
+                let Some(own) = own else { continue };
+                let width = column - begin;
+                let at = paths.iter().position(|(known, _)| *known == own).unwrap_or_else(|| {
+                    paths.push((own, String::new()));
+                    paths.len() - 1
+                });
+                let _ = write!(paths[at].1, "M{begin} {y}h{width}v1h-{width}z");
+            }
+        }
+        paths
+    }
+
+    fn values(&self, of: &[Vec<u64>]) -> String {
+        let rows = |rows: &Vec<u64>| {
+            let shown = &rows[self.first..self.first + self.count];
+            shown.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+        };
+        of[..self.columns].iter().map(rows).collect::<Vec<_>>().join(";")
+    }
+}
+
+/// The picture of `grid`; none where it holds nothing.
+pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
+    let shown = Shown::of(history, grid)?;
+    let page = history.page_bytes as f64;
+    let row_pages = grid.row_pages.max(1);
+    let first = grid.start.saturating_add((shown.first as u64).saturating_mul(row_pages));
+    let end = first.saturating_add((shown.count as u64).saturating_mul(row_pages));
+    let axis = of_accesses(history.accesses);
+    let most = shown.most();
+    let amounts = Amounts::new(most);
+    let panels = [
+        ("pages read", shown.paths(|read, _| amounts.class(read))),
+        (
+            "share used",
+            shown.paths(|read, used| (read > 0).then(|| share_class(read, used).to_string())),
+        ),
+    ];
+    let body = html! {
+        @for (number, (name, paths)) in panels.iter().enumerate() {
+            @let top = ABOVE + (ABOVE + BELOW + PANEL) * number as f64;
+            (panel(&shown, &axis, top, (first as f64 * page, end as f64 * page), name, paths))
+        }
+    };
+    let calls = sum(history.calls.iter().copied());
+    Some(Plot {
+        title: "Windows along the run".to_string(),
+        note: format!(
+            "{} windows and single pages are too many to draw one by one. A cell \
+             stands for {} of the file during about {} accesses. The upper plot shows how many \
+             pages were read there, the lower one which share of them was accessed before they \
+             left. What is blank had nothing to read.",
+            number(calls as f64),
+            bytes(row_pages as f64 * page),
+            number((history.accesses as f64 / shown.columns.max(1) as f64).round()),
+        ),
+        described: format!(
+            "Pages read and the share of them that was used, by access and file offset, in {} by \
+             {} cells; the table below the next picture adds them up.",
+            shown.columns, shown.count
+        ),
+        legend: html! { (legend(&amounts.meanings())) (legend(&share_legend())) },
+        height: (ABOVE + BELOW + PANEL) * 2.0,
+        body: html! {
+            g data-accesses=(history.accesses) data-intervals=(shown.columns)
+                data-start=(first) data-row=(row_pages) data-rows=(shown.count)
+                data-read=(shown.values(&grid.read)) data-used=(shown.values(&grid.used)) {
+                (body)
+            }
+        },
+        table: Some(("All by part of the file".to_string(), by_part(&shown, first, row_pages))),
+    })
+}
+
+fn panel(
+    shown: &Shown,
+    axis: &Axis,
+    top: f64,
+    (first, end): (f64, f64),
+    name: &str,
+    paths: &[(String, String)],
+) -> Markup {
+    let bottom = top + PANEL;
+    let height = |at: f64| bottom - (at - first) / (end - first) * PANEL;
+    let (marks, unit) = byte_marks(first, end, height);
+    let scale = format!(
+        "translate({LEFT} {}) scale({:.5} {:.5})",
+        round(top),
+        PLOT / shown.columns as f64,
+        PANEL / shown.count as f64
+    );
+    html! {
+        (vertical((top, bottom), &marks, &format!("{name}, by file offset ({unit})")))
+        (accesses_done(axis, (top, bottom)))
+        g.cells transform=(scale) {
+            @for (class, path) in paths { path class=(class) d=(path) {} }
+        }
+        rect.hit x=(round(LEFT)) y=(round(top)) width=(round(PLOT)) height=(round(PANEL))
+            data-grid="" {}
+    }
+}
+
+/// How many pages a shade stands for.
+struct Amounts {
+    most: u64,
+}
+
+impl Amounts {
+    fn new(most: u64) -> Amounts {
+        Amounts { most }
+    }
+
+    /// The most that a class has, from 1.
+    fn limit(&self, class: u32) -> u64 {
+        self.most >> (2 * (AMOUNTS - class))
+    }
+
+    fn class(&self, pages: u64) -> Option<String> {
+        let class = (1..=AMOUNTS).find(|&class| pages <= self.limit(class))?;
+        (pages > 0).then(|| format!("a{class}"))
+    }
+
+    fn meanings(&self) -> Vec<(String, String)> {
+        let mut entries = vec![entry("", "pages read in a cell:")];
+        for class in 1..=AMOUNTS {
+            let least = if class == 1 { 1 } else { self.limit(class - 1) + 1 };
+            let most = self.limit(class);
+            if least < most {
+                let text = format!("{} to {}", number(least as f64), number(most as f64));
+                entries.push(entry(&format!("a{class}"), text));
+            } else if least == most {
+                entries.push(entry(&format!("a{class}"), number(least as f64)));
+            }
+        }
+        entries
+    }
+}
+
+fn by_part(shown: &Shown, first: u64, row_pages: u64) -> Table {
+    let row = |row: usize| {
+        let cells = (0..shown.columns).map(|column| shown.cell(column, row));
+        let (read, used): (Vec<u64>, Vec<u64>) = cells.unzip();
+        let (read, used) = (sum(read), sum(used));
+        let from = first.saturating_add((row as u64).saturating_mul(row_pages));
+        let share = if read == 0 { String::new() } else { percent(used, read) };
+        let pages = format!(
+            "{} to {}",
+            number(from as f64),
+            number((from.saturating_add(row_pages) - 1) as f64)
+        );
+        vec![pages, number(read as f64), number(used as f64), share]
+    };
+    let columns = vec![
+        Head::left("pages of the file"),
+        Head::right("pages read"),
+        Head::right("used"),
+        Head::right("share"),
+    ];
+    Table { title: String::new(), columns, rows: (0..shown.count).map(row).collect() }
+}

@@ -1,0 +1,23 @@
+//! Records as JSON.
+
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// `object` as indented JSON.
+///
+/// # Panics
+/// When `object` cannot be JSON, which no record's can.
+pub(crate) fn to_json(object: &impl Serialize) -> String {
+    serde_json::to_string_pretty(object).expect("a record has text keys only")
+}
+
+/// Writes `value` without line breaks and indents, which would take most of the room of many
+/// numbers.
+pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let text = serde_json::to_string(value).map_err(S::Error::custom)?;
+    RawValue::from_string(text).map_err(S::Error::custom)?.serialize(serializer)
+}

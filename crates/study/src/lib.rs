@@ -1,0 +1,32 @@
+//! What can be asked of jobs, from the plan to the report: nothing here prints.
+#![forbid(unsafe_code)]
+
+pub mod advise;
+pub mod calibrate;
+pub mod compare;
+pub mod conform;
+pub mod decisions;
+pub mod doctor;
+mod error;
+pub mod explain;
+mod figures;
+pub mod folio_maps;
+pub mod folio_ops;
+pub mod footer;
+mod forms;
+pub mod govern;
+pub mod html;
+mod json;
+pub mod published;
+pub mod record;
+pub mod regression;
+pub mod schema;
+pub mod search;
+pub mod setup;
+pub mod significance;
+pub mod spread;
+pub mod stats;
+mod waits;
+
+pub use error::Error;
+pub use footer::Footer;

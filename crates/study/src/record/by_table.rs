@@ -1,0 +1,176 @@
+//! What a job with tables did by file, mapping and thread, and what its threads waited for.
+
+use filemap_job::{Counters, EngineKind, Record, Run, Spread, ThreadRun};
+
+use crate::waits;
+use filemap_report::Part;
+use filemap_report::units::{number, time};
+use filemap_report::{Head, Table};
+
+/// What `record` says by file, mapping and thread.
+pub(super) fn parts(record: &Record) -> Vec<Part> {
+    let Some(run) = record.runs.first() else { return Vec::new() };
+    let tables = [files(record), mappings(run), threads(run)];
+    let shown = tables.into_iter().filter(|table| !table.rows.is_empty());
+    let mut parts: Vec<Part> = shown.map(Part::Table).collect();
+    if record.runs.len() > 1 && parts.len() > 1 {
+        let text = "By mapping and thread it is the first run.";
+        parts.push(Part::Paragraph(text.to_string()));
+    }
+    parts
+}
+
+/// What the threads of the first run waited for.
+pub(super) fn waited(record: &Record) -> Vec<Part> {
+    let Some(run) = record.runs.first().filter(|run| !run.waits.is_empty()) else {
+        return Vec::new();
+    };
+    let title = match record.engine == EngineKind::Model.name() {
+        true => "Where the time of the threads went",
+        false => "What the threads waited for",
+    };
+    let mut parts = vec![Part::Table(waits::table(title, &run.waits))];
+    if let Some(ns) = run.traced_ns {
+        let told = time(ns as f64);
+        let text =
+            format!("Waits are those of the first {told}: the trace's buffer was full then.");
+        parts.push(Part::Paragraph(text));
+    }
+    parts
+}
+
+fn known(value: Option<u64>) -> String {
+    value.map_or_else(String::new, |value| number(value as f64))
+}
+
+/// More rows than this are left to CSV and JSON.
+pub(crate) const MAX_ROWS: usize = 40;
+
+/// A median, with the range where there is one; nothing where no run says.
+pub(crate) fn of_runs(spread: Option<Spread>) -> String {
+    spread.map_or(String::new(), |Spread { median, min, max, .. }| match min == max {
+        true => number(median),
+        false => format!("{} ({} to {})", number(median), number(min as f64), number(max as f64)),
+    })
+}
+
+fn files(record: &Record) -> Table {
+    let heads = ["pages read", "major faults", "evicted", "cached"].map(Head::right);
+    let rows = record.summary.files.iter().map(|file| {
+        let counts = [file.data_pages_read, file.major_faults, file.evicted_pages, file.cached];
+        [file.name.clone()].into_iter().chain(counts.map(of_runs)).collect()
+    });
+    table("file", heads, rows)
+}
+
+fn mappings(run: &Run) -> Table {
+    let heads = ["accesses", "pages read", "major faults", "minor faults"].map(Head::right);
+    let rows = run.mappings.iter().map(|mapping| {
+        let Counters { accesses, data_pages_read, major_faults, minor_faults, .. } =
+            mapping.counters;
+        let counts = [accesses, data_pages_read, major_faults, minor_faults];
+        [mapping.name.clone()].into_iter().chain(counts.map(known)).collect()
+    });
+    table("mapping", heads, rows)
+}
+
+/// A table by thread, where there are several.
+fn threads(run: &Run) -> Table {
+    let heads = ["accesses", "pages read", "major faults", "minor faults", "ms"];
+    let rows = run.threads.iter().map(|thread| {
+        let ThreadRun { name, elapsed_ns, counters } = thread;
+        let Counters { accesses, data_pages_read, major_faults, minor_faults, .. } = *counters;
+        let counts = [accesses, data_pages_read, major_faults, minor_faults].map(known);
+        [name.clone()].into_iter().chain(counts).chain([milliseconds(*elapsed_ns)]).collect()
+    });
+    let several = if run.threads.len() > 1 { rows.len() } else { 0 };
+    table("thread", heads.map(Head::right), rows.take(several))
+}
+
+fn milliseconds(ns: Option<u64>) -> String {
+    ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6))
+}
+
+fn table<const N: usize>(
+    of: &str,
+    heads: [Head; N],
+    rows: impl ExactSizeIterator<Item = Vec<String>>,
+) -> Table {
+    let left_out = rows.len().saturating_sub(MAX_ROWS);
+    let mut rows: Vec<Vec<String>> = rows.take(MAX_ROWS).collect();
+    if left_out > 0 {
+        let mut last = vec![String::new(); N + 1];
+        last[0] = format!("and {left_out} more (in JSON)");
+        rows.push(last);
+    }
+    let columns = [Head::left(of)].into_iter().chain(heads).collect();
+    Table { title: String::new(), columns, rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::{FileRun, ProgramSpec, Ran};
+    use serde_json::Map;
+
+    use super::*;
+
+    pub(crate) fn record(files: usize) -> Record {
+        let text = "with = 'p1'\n[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\n\
+            file = 'a'\n[[thread]]\n[[thread.phase]]\nopen = 'a'\n\
+            workload = 'read-sequential'\naccesses = 1\n";
+        let counters =
+            Counters { data_pages_read: Some(1234), major_faults: Some(5), ..Counters::default() };
+        let file = |number| FileRun {
+            name: format!("f{number}"),
+            data_pages_read: Some(1000 + number),
+            major_faults: Some(0),
+            evicted_pages: Some(0),
+            cached: Some(7),
+            cached_parts: None,
+        };
+        let run = Run {
+            elapsed_ns: Some(3_000_000),
+            counters,
+            files: (0..files as u64).map(file).collect(),
+            ..Run::default()
+        };
+        let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+        let (engine, environment) = (EngineKind::Model, Map::new());
+        Record::of(&program, Ran { engine, environment, runs: vec![run] })
+    }
+
+    #[test]
+    fn files_are_rows() {
+        assert_eq!(
+            files(&record(2)).text(),
+            "file  pages read  major faults  evicted  cached\n\
+             ----  ----------  ------------  -------  ------\n\
+             f0          1000             0        0       7\n\
+             f1          1001             0        0       7\n"
+        );
+    }
+
+    #[test]
+    fn several_threads_are_told_apart() {
+        let mut run = record(1).runs.remove(0);
+        assert_eq!(threads(&run).rows.len(), 0);
+        for name in ["1", "scan"] {
+            let (name, counters) = (name.to_string(), run.counters);
+            run.threads.push(ThreadRun { name, elapsed_ns: Some(3_000_000), counters });
+        }
+        assert_eq!(
+            threads(&run).text(),
+            "thread  accesses  pages read  major faults  minor faults     ms\n\
+             ------  --------  ----------  ------------  ------------  -----\n\
+             1                       1234             5                3.000\n\
+             scan                    1234             5                3.000\n"
+        );
+    }
+
+    #[test]
+    fn many_files_are_left_to_json() {
+        let table = files(&record(100));
+        assert_eq!(table.rows.len(), MAX_ROWS + 1);
+        assert_eq!(table.rows[MAX_ROWS][0], "and 60 more (in JSON)");
+    }
+}

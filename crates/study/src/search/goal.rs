@@ -1,0 +1,145 @@
+//! What a search looks for, and how far a job meets it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use filemap_report::units;
+
+/// What a search compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Bytes of the file that enter the page cache.
+    Bytes,
+    /// Major faults.
+    Majors,
+    /// Predicted time.
+    Elapsed,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 3] = [Metric::Bytes, Metric::Majors, Metric::Elapsed];
+
+    /// The name in flags and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Metric::Bytes => "bytes",
+            Metric::Majors => "majors",
+            Metric::Elapsed => "elapsed",
+        }
+    }
+
+    /// What it is, for headings.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Metric::Bytes => "bytes read",
+            Metric::Majors => "major faults",
+            Metric::Elapsed => "time that the model predicts",
+        }
+    }
+
+    /// The value of `cost`, as a reader reads it.
+    pub(super) fn shown(self, cost: &Cost) -> String {
+        match self {
+            Metric::Bytes => units::bytes(cost.bytes_read as f64),
+            Metric::Majors => units::number(cost.major_faults as f64),
+            Metric::Elapsed => units::time(cost.elapsed_ns as f64),
+        }
+    }
+}
+
+impl FromStr for Metric {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Metric::ALL.into_iter().find(|metric| metric.name() == text);
+        let names = Metric::ALL.map(Metric::name).join(", ");
+        known.ok_or(format!("give one of {names}"))
+    }
+}
+
+/// What a search looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Jobs that the second variant makes worse.
+    Worse(Metric),
+    /// Jobs where it gains most.
+    Over(Metric),
+    /// Any difference.
+    Differ,
+}
+
+impl Goal {
+    /// The figure that jobs are ordered by.
+    pub const fn metric(self) -> Metric {
+        match self {
+            Goal::Worse(metric) | Goal::Over(metric) => metric,
+            Goal::Differ => Metric::Bytes,
+        }
+    }
+
+    /// By how much the goal is met: the ratio, and the difference. What is 0 counts as 1 in the
+    /// ratio. Nothing where it is not met.
+    pub fn gain(self, first: &Cost, second: &Cost) -> Option<(f64, u64)> {
+        let [one, two] = [first, second].map(|cost| cost.of(self.metric()));
+        let (low, high) = match self {
+            Goal::Worse(_) => (one, two),
+            Goal::Over(_) => (two, one),
+            Goal::Differ => (one.min(two), one.max(two)),
+        };
+        let is_met = high > low || self == Goal::Differ;
+        is_met.then(|| (high.max(1) as f64 / low.max(1) as f64, high - low))
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Goal::Worse(metric) => write!(f, "--worse {}", metric.name()),
+            Goal::Over(metric) => write!(f, "--over {}", metric.name()),
+            Goal::Differ => f.write_str("--differ"),
+        }
+    }
+}
+
+/// What a run of a job costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Cost {
+    /// Bytes of the file that enter the page cache.
+    pub bytes_read: u64,
+    /// Major faults.
+    pub major_faults: u64,
+    /// Predicted time in nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+impl Cost {
+    /// One of its figures.
+    pub const fn of(&self, metric: Metric) -> u64 {
+        match metric {
+            Metric::Bytes => self.bytes_read,
+            Metric::Majors => self.major_faults,
+            Metric::Elapsed => self.elapsed_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_met_by_what_it_says() {
+        let cost = |major_faults| Cost { major_faults, ..Cost::default() };
+        let (one, many) = (cost(1), cost(4096));
+        let gain = |goal: Goal| goal.gain(&one, &many);
+        assert_eq!(gain(Goal::Worse(Metric::Majors)), Some((4096.0, 4095)));
+        assert_eq!(gain(Goal::Over(Metric::Majors)), None);
+        assert_eq!(gain(Goal::Worse(Metric::Bytes)), None);
+        assert_eq!(gain(Goal::Differ), Some((1.0, 0)));
+        let gain = Goal::Over(Metric::Majors).gain(&many, &cost(0));
+        assert_eq!(gain, Some((4096.0, 4096)), "nothing counts as one");
+    }
+}

@@ -1,0 +1,367 @@
+//! What a report is of: the file, the mapping, the accesses and the machine that were used.
+
+use filemap_job::{
+    Advice, EngineKind, JobSpec, PhaseSpec, ProgramSpec, Record, SizeText, SplitProt, parse_size,
+};
+use serde_json::Value;
+
+use crate::spread;
+use filemap_report::Part;
+use filemap_report::units::{bytes, number};
+
+/// The label of the line on the accesses.
+const ACCESSES: &str = "Accesses";
+
+/// The label of the line on the threads of a job with tables.
+const THREADS: &str = "Threads";
+
+/// Distinct values of one line that are listed.
+const MOST_LISTED: usize = 4;
+
+/// Phases that are named.
+const MOST_PHASES: usize = 3;
+
+/// A label, and what it says in parts, of which those are empty that nothing is said of. Each part
+/// has its place, so that jobs can be laid side by side.
+pub(crate) type Line = (&'static str, Vec<String>);
+
+/// The lines on the job of `record`.
+pub fn of_record(record: &Record) -> Part {
+    facts(lines_of(record, &record.job.flags()))
+}
+
+/// The lines on a job that says everything, where both a kernel, the running one or that of the
+/// job's image, and the model's rules decide.
+pub fn of_job(job: &JobSpec) -> Part {
+    let which = if job.image.is_some() { "booted" } else { "running" };
+    let series = job.with.as_deref().filter(|with| *with != "baseline");
+    let with = series.map_or(String::new(), |series| format!(" with {series}"));
+    let rules = format!("rules of Linux {}{with}, and the {which} kernel", text(&job.kernel));
+    facts(lines(job, rules))
+}
+
+/// The lines on several records. What differs among them is said with each of its values.
+pub fn of_records(records: &[Record]) -> Part {
+    let of = |record: &Record| {
+        // The series are the names of the columns.
+        let flags = JobSpec { with: None, ..record.job.flags().into_owned() };
+        lines_of(record, &flags)
+    };
+    let all: Vec<Vec<Line>> = records.iter().map(of).collect();
+    let mut merged = all[0].clone();
+    for (line, (_, parts)) in merged.iter_mut().enumerate() {
+        for (place, part) in parts.iter_mut().enumerate() {
+            let mut distinct: Vec<&str> = Vec::new();
+            for lines in &all {
+                let own = match lines[line].1[place].as_str() {
+                    "" => "not so",
+                    own => own,
+                };
+                if !distinct.contains(&own) {
+                    distinct.push(own);
+                }
+            }
+            *part = match distinct.len() {
+                1 => continue,
+                2..=MOST_LISTED => format!("by variant: {}", distinct.join(" / ")),
+                more => format!("by variant: {} and {} more", distinct[0], more - 1),
+            };
+        }
+    }
+    facts(merged)
+}
+
+/// Lines, each of its parts that are not empty.
+pub(crate) fn facts(lines: Vec<Line>) -> Part {
+    let fact = |(label, parts): Line| {
+        let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        (label.to_string(), said.join(", "))
+    };
+    Part::Facts(lines.into_iter().map(fact).collect())
+}
+
+/// The lines on `record`, of which `flags` is what flags can say.
+fn lines_of(record: &Record, flags: &JobSpec) -> Vec<Line> {
+    let kernel = kernel(record, flags.with.as_deref());
+    let mut lines = match record.job.tables() {
+        None => lines(flags, kernel),
+        Some(program) => of_tables(program, flags, kernel),
+    };
+    let seeds = spread::seeds(record);
+    if seeds > 1 {
+        let accesses = lines.iter_mut().filter(|(label, _)| [ACCESSES, THREADS].contains(label));
+        accesses.for_each(|(_, parts)| parts.push(format!("the first of {seeds} seeds")));
+    }
+    lines
+}
+
+fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
+    let own = [("File", file(job)), ("Mapping", mapping(job)), (ACCESSES, vec![accesses(job)])];
+    own.into_iter().chain(of_machine(job, kernel)).collect()
+}
+
+/// The lines on a job file with tables, of which `flags` is what flags can say.
+fn of_tables(program: &ProgramSpec, flags: &JobSpec, kernel: String) -> Vec<Line> {
+    let seed = program.seed.map_or(String::new(), |seed| format!("seed {seed}"));
+    let cpus = program.cpus.map_or(String::new(), |cpus| format!("on {cpus} CPUs"));
+    let held = program
+        .anonymous
+        .as_ref()
+        .map_or(String::new(), |size| format!("{} beside the files", size.0));
+    let fs = flags.fs.clone().unwrap_or_default();
+    let governed = said(flags.governor == Some(true), "governed");
+    let files = ("Files", vec![files_of(program), fs, governed]);
+    let threads = (THREADS, vec![threads_of(program), cpus, held, seed]);
+    [files, threads].into_iter().chain(of_machine(flags, kernel)).collect()
+}
+
+/// `2 files`.
+pub(crate) fn files_of(program: &ProgramSpec) -> String {
+    match program.file.iter().map(|file| file.count.unwrap_or(1)).sum() {
+        1u64 => "1 file".to_string(),
+        files => format!("{files} files"),
+    }
+}
+
+/// `8 threads`.
+pub(crate) fn threads_of(program: &ProgramSpec) -> String {
+    match program.thread.iter().map(|thread| thread.count.unwrap_or(1)).sum() {
+        1u64 => "1 thread".to_string(),
+        threads => format!("{threads} threads"),
+    }
+}
+
+/// The lines on where a job runs.
+fn of_machine(job: &JobSpec, kernel: String) -> [Line; 3] {
+    let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
+    let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
+    let [arch, page_size] = architecture(job);
+    [
+        ("Readahead", vec![read_ahead, format!("fault-around {fault_around}")]),
+        ("Memory", vec![memory(job)]),
+        ("Kernel", vec![kernel, arch, page_size]),
+    ]
+}
+
+/// `text` where `holds`, or nothing.
+fn said(holds: bool, text: impl Into<String>) -> String {
+    if holds { text.into() } else { String::new() }
+}
+
+fn file(job: &JobSpec) -> Vec<String> {
+    vec![
+        size(&job.file_size).map_or_else(String::new, bytes),
+        job.file.as_ref().map_or_else(String::new, |path| format!("'{path}'")),
+        said(job.sparse == Some(true), "sparse"),
+        job.fs.clone().unwrap_or_default(),
+    ]
+}
+
+fn mapping(job: &JobSpec) -> Vec<String> {
+    let place = match (size(&job.map_len), size(&job.map_offset)) {
+        (None, _) => "the segments of the program".to_string(),
+        (Some(len), None | Some(0.0)) if size(&job.file_size).is_none_or(|all| len >= all) => {
+            "the whole file".to_string()
+        }
+        (Some(len), offset) => format!("{} from {} on", bytes(len), bytes(offset.unwrap_or(0.0))),
+    };
+    let shift = job.map_shift.unwrap_or(0);
+    let split = job.split.map_or_else(String::new, |pages| {
+        let prot = match job.split_prot.as_deref() {
+            Some(name) if name == SplitProt::Exec.name() => "executable",
+            _ => "writable",
+        };
+        format!("in VMAs of {pages} pages, every second one {prot}")
+    });
+    let advice = job.advice.as_deref().unwrap_or(Advice::NORMAL.name());
+    vec![
+        place,
+        said(shift > 0, format!("{shift} pages into its page-table page")),
+        said(job.private == Some(true), "private and written to"),
+        said(job.exec == Some(true), "executable"),
+        split,
+        format!("advice {advice}"),
+        said(job.governor == Some(true), "governed"),
+    ]
+}
+
+fn accesses(job: &JobSpec) -> String {
+    if !job.phase.is_empty() {
+        let named = job.phase.iter().take(MOST_PHASES).map(phase);
+        let mut words: Vec<String> = named.collect();
+        if job.phase.len() > MOST_PHASES {
+            words.push(format!("{} phases more", job.phase.len() - MOST_PHASES));
+        }
+        return words.join("; then ");
+    }
+    let own = PhaseSpec {
+        workload: job.workload.clone(),
+        accesses: job.accesses,
+        accesses_file: job.accesses_file.clone(),
+        seed: job.seed,
+        bs: job.bs.clone(),
+        ..PhaseSpec::default()
+    };
+    phase(&own)
+}
+
+fn phase(phase: &PhaseSpec) -> String {
+    if let Some(path) = &phase.accesses_file {
+        return format!("those of '{path}'");
+    }
+    let workload = text(&phase.workload);
+    let mut text = match phase.accesses {
+        Some(accesses) => format!("{} {workload}", number(accesses as f64)),
+        None => workload.to_string(),
+    };
+    if let Some(block) = size(&phase.bs) {
+        text += &format!(" of {}", bytes(block));
+    }
+    // A job file says the seed of patterns too that draw nothing.
+    let drawn = workload.contains("random") || workload.starts_with("exec");
+    if let Some(seed) = phase.seed.filter(|_| drawn) {
+        text += &format!(", seed {seed}");
+    }
+    text
+}
+
+fn memory(job: &JobSpec) -> String {
+    let limits = [
+        ("RAM", &job.ram),
+        ("page cache at most", &job.cache_limit),
+        ("memory.high", &job.memory_high),
+        ("memory.max", &job.memory_max),
+    ];
+    let given = limits
+        .into_iter()
+        .filter_map(|(name, text)| size(text).map(|limit| format!("{name} {}", bytes(limit))));
+    let given: Vec<String> = given.collect();
+    if given.is_empty() { "no limit".to_string() } else { given.join(", ") }
+}
+
+/// By which kernel `record` came about, where these `series` are to be named.
+pub(crate) fn kernel(record: &Record, series: Option<&str>) -> String {
+    let environment = |key: &str| record.environment.get(key).and_then(Value::as_str);
+    if record.engine != EngineKind::Model.name() {
+        let release = environment("kernel").unwrap_or("of unknown release");
+        let switches = record.environment.get("series_switches").and_then(Value::as_object);
+        let held = |(name, value): (&String, &Value)| {
+            format!(" with {name} = {}", value.as_str().unwrap_or_default())
+        };
+        let switches: String = switches.into_iter().flatten().map(held).collect();
+        return match environment("image") {
+            Some(image) => format!("Linux {release}{switches}, booted from '{image}'"),
+            None => format!("Linux {release}{switches}, the running one"),
+        };
+    }
+    let series = match series {
+        None => String::new(),
+        Some("baseline") => ", baseline".to_string(),
+        Some(series) => format!(" with {}", series.replace('+', " + ")),
+    };
+    format!("rules of Linux {}{series}", text(&record.job.flags().kernel))
+}
+
+/// Architecture and page size, where they are not as on most machines.
+fn architecture(job: &JobSpec) -> [String; 2] {
+    let page = size(&job.page_size).unwrap_or(4096.0);
+    let arch = job.arch.as_deref().filter(|&arch| arch != "x86-64").unwrap_or_default();
+    [arch.to_string(), said(page != 4096.0, format!("pages of {}", bytes(page)))]
+}
+
+fn text(value: &Option<String>) -> &str {
+    value.as_deref().unwrap_or("unknown")
+}
+
+fn size(text: &Option<SizeText>) -> Option<f64> {
+    text.as_ref().and_then(|text| parse_size(&text.0).ok()).map(|bytes| bytes as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(toml: &str) -> String {
+        let job = JobSpec::from_toml(toml).unwrap().validate(None).unwrap();
+        let record = Record::new(&job, "model", serde_json::Map::new(), Vec::new());
+        let Part::Facts(facts) = of_record(&record) else { panic!("facts") };
+        facts.into_iter().map(|(label, text)| format!("{label}: {text}\n")).collect()
+    }
+
+    #[test]
+    fn a_plain_job() {
+        let expected = "File: 20 GiB, ext4\n\
+                        Mapping: the whole file, advice normal\n\
+                        Accesses: 52 428 random, seed 88172645463325252\n\
+                        Readahead: 8192 KiB, fault-around 64 KiB\n\
+                        Memory: RAM 8 GiB\n\
+                        Kernel: rules of Linux 6.18, baseline\n";
+        let job = "workload = 'random'\nfile_size = '20g'\nram = '8g'\nread_ahead_kb = 8192";
+        assert_eq!(facts(job), expected);
+    }
+
+    #[test]
+    fn what_is_unusual_is_said() {
+        let job = "workload = 'read-sequential'\nbs = '64k'\naccesses = 3\nfile_size = '1m'\n\
+                   map_offset = '256k'\nmap_len = '512k'\nmap_shift = 3\nsplit = 16\n\
+                   split_prot = 'exec'\nadvice = 'random'\nmemory_max = '4m'\nsparse = true\n\
+                   with = 'mmap-miss'\narch = 'arm64'\npage_size = '16k'\nfs = 'xfs'";
+        let expected = "File: 1 MiB, sparse, xfs\n\
+                        Mapping: 512 KiB from 256 KiB on, 3 pages into its page-table page, in \
+                        VMAs of 16 pages, every second one executable, advice random\n\
+                        Accesses: 3 read-sequential of 64 KiB\n\
+                        Readahead: 128 KiB, fault-around 64 KiB\n\
+                        Memory: memory.max 4 MiB\n\
+                        Kernel: rules of Linux 6.18 with miss-fault-address + miss-no-retry, \
+                        arm64, pages of 16 KiB\n";
+        assert_eq!(facts(job), expected);
+    }
+
+    #[test]
+    fn what_differs_is_said_by_variant() {
+        let job = |keys: &str| {
+            let toml = format!("workload = 'first'\nfile_size = '1m'\n{keys}");
+            let job = JobSpec::from_toml(&toml).unwrap().validate(None).unwrap();
+            Record::new(&job, "model", serde_json::Map::new(), Vec::new())
+        };
+        let of = |keys: &[&str]| {
+            let records: Vec<Record> = keys.iter().map(|keys| job(keys)).collect();
+            let Part::Facts(facts) = of_records(&records) else { panic!("facts") };
+            facts.into_iter().map(|(label, text)| format!("{label}: {text}\n")).collect::<String>()
+        };
+        let text = of(&["", "advice = 'random'\nram = '1g'", "kernel = '6.12'\nwith = 'p1'"]);
+        for line in [
+            "Mapping: the whole file, by variant: advice normal / advice random\n",
+            "Memory: by variant: no limit / RAM 1 GiB\n",
+            "Kernel: by variant: rules of Linux 6.18 / rules of Linux 6.12\n",
+            "Readahead: 128 KiB, fault-around 64 KiB\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        let sizes = [16, 32, 64, 128, 256].map(|kb| format!("read_ahead_kb = {kb}"));
+        let text = of(&sizes.each_ref().map(String::as_str));
+        assert!(text.contains("Readahead: by variant: 16 KiB and 4 more, fault-around"), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_has_its_switches() {
+        let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
+        let mut environment = serde_json::Map::new();
+        environment.insert("kernel".into(), "6.12.1".into());
+        let said = |environment: &serde_json::Map<String, Value>| {
+            let job = job.clone().validate(None).unwrap();
+            kernel(&Record::new(&job, "kernel", environment.clone(), Vec::new()), None)
+        };
+        assert_eq!(said(&environment), "Linux 6.12.1, the running one");
+        environment.insert("image".into(), "bzImage".into());
+        environment.insert("series_switches".into(), serde_json::json!({ "vma_retry": "1" }));
+        assert_eq!(said(&environment), "Linux 6.12.1 with vma_retry = 1, booted from 'bzImage'");
+    }
+
+    #[test]
+    fn phases_follow_each_other() {
+        let job = "file_size = '1m'\n[[phase]]\nworkload = 'sequential'\naccesses = 5\n\
+                   [[phase]]\nworkload = 'random'\naccesses = 7\nseed = 3";
+        assert!(facts(job).contains("Accesses: 5 sequential; then 7 random, seed 3\n"));
+    }
+}

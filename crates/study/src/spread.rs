@@ -1,0 +1,111 @@
+//! How far the figures of random jobs spread over seeds.
+
+use filemap_job::Record;
+
+use crate::figures::{FigureInput, seen};
+use crate::stats::{Mode, Sample};
+use filemap_report::units::{bytes, bytes_range};
+
+/// Bytes read over seeds are called wide where the most is more than so many times the least.
+pub const WIDE_FACTOR: f64 = 1.5;
+
+/// Seeds that show how often each outcome of a cell comes, as in the published tables.
+pub const ENOUGH_SEEDS: u64 = 25;
+
+/// Over how many seeds figures are: `with one seed`, `over 25 seeds`.
+pub(crate) fn over_seeds(seeds: usize) -> String {
+    match seeds {
+        1 => "with one seed".to_string(),
+        seeds => format!("over {seeds} seeds"),
+    }
+}
+
+/// How many of the figures end where, from the most: `19 end near 223 GiB (220 to 224)`. `figure`
+/// writes one figure, `range` two.
+pub fn outcomes(
+    modes: &[Mode],
+    figure: impl Fn(f64) -> String,
+    range: impl Fn(f64, f64) -> String,
+) -> String {
+    let of = |mode: &Mode| match mode.count {
+        1 => format!("1 ends at {}", figure(mode.mean)),
+        count => {
+            format!("{count} end near {} ({})", figure(mode.mean), range(mode.min, mode.max))
+        }
+    };
+    modes.iter().rev().map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// Bytes read in each run of `record`, where they are known.
+pub fn bytes_read(record: &Record) -> Vec<f64> {
+    seen(record, None).iter().filter_map(FigureInput::read_bytes).collect()
+}
+
+/// Whether bytes read differ by so much over seeds that one seed says little.
+pub fn is_wide(read: &Sample) -> bool {
+    read.max > WIDE_FACTOR * read.min
+}
+
+/// What to warn of where `variant` was run with one seed, and with others too it is `read`.
+pub fn warning(variant: &str, read: &Sample) -> Option<String> {
+    is_wide(read).then(|| {
+        format!(
+            "with other seeds {variant} reads from {}; give --seeds {ENOUGH_SEEDS}",
+            bytes_range(read.min, read.max)
+        )
+    })
+}
+
+/// What to say of `variant` where its runs have seeds of their own: its outcomes, if there are
+/// several.
+pub(crate) fn note(variant: &str, read: &Sample) -> Option<String> {
+    (read.modes.len() > 1).then(|| {
+        format!(
+            "{variant} has several outcomes, so that its median says little: of {} runs {}.",
+            read.samples.len(),
+            outcomes(&read.modes, bytes, bytes_range)
+        )
+    })
+}
+
+/// How many seeds the runs of `record` have.
+pub(crate) fn seeds(record: &Record) -> usize {
+    let mut seeds: Vec<u64> = record.runs.iter().map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    seeds.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: f64 = (1u64 << 30) as f64;
+
+    fn sample(gib: &[f64]) -> Sample {
+        Sample::of(gib.iter().map(|gib| gib * GIB).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_wide_spread_is_warned_of() {
+        let warning = warning("p2", &sample(&[223.6, 0.976, 222.0])).unwrap();
+        assert_eq!(warning, "with other seeds p2 reads from 0.98 to 223.6 GiB; give --seeds 25");
+    }
+
+    #[test]
+    fn a_narrow_spread_is_not() {
+        for narrow in [&[4.0, 4.0, 4.0][..], &[1.0], &[1.0, 1.5], &[0.0, 0.0]] {
+            assert_eq!(warning("p2", &sample(narrow)), None, "{narrow:?}");
+        }
+        assert!(warning("p2", &sample(&[1.0, 1.51])).is_some());
+        assert!(warning("p2", &sample(&[0.0, 1.0])).is_some());
+    }
+
+    #[test]
+    fn outcomes_are_counted() {
+        let note = note("p2", &sample(&[220.0, 1.0, 224.0])).unwrap();
+        let counts = "of 3 runs 2 end near 222 GiB (220 to 224 GiB), 1 ends at 1 GiB.";
+        assert!(note.ends_with(counts), "{note}");
+        assert_eq!(super::note("p2", &sample(&[1.0, 1.9])), None);
+    }
+}

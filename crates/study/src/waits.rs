@@ -1,0 +1,49 @@
+//! Where the time of threads went, as a table.
+
+use filemap_job::Wait;
+
+use filemap_report::units::{number, time};
+use filemap_report::{Head, Table};
+
+/// A table of `waits`.
+pub(crate) fn table(title: &str, waits: &[Wait]) -> Table {
+    let all: u64 = waits.iter().map(|wait| wait.sum_ns).sum();
+    let row = |wait: &Wait| {
+        let share = wait.sum_ns as f64 * 100.0 / all.max(1) as f64;
+        let times = [wait.sum_ns, wait.p50_ns, wait.p99_ns, wait.max_ns];
+        let [sum, p50, p99, max] = times.map(|ns| time(ns as f64));
+        let spans = number(wait.count as f64);
+        vec![wait.cause.clone(), format!("{share:.1} %"), sum, spans, p50, p99, max]
+    };
+    let heads = ["share", "in all", "spans", "p50", "p99", "longest"].map(Head::right);
+    Table {
+        title: title.to_string(),
+        columns: [Head::left("cause")].into_iter().chain(heads).collect(),
+        rows: waits.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::waits::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_share() {
+        let wait = |cause: &str, spans: &[u64]| {
+            let mut histogram = Histogram::default();
+            spans.iter().for_each(|&ns| histogram.add(ns));
+            Wait::of(cause, &histogram).unwrap()
+        };
+        let waits = [wait("device", &[1_000, 3_000]), wait("work", &[4_000])];
+        assert_eq!(
+            table("Waits", &waits).text(),
+            "Waits\n\n\
+             cause    share  in all  spans      p50   p99  longest\n\
+             ------  ------  ------  -----  -------  ----  -------\n\
+             device  50.0 %    4 us      2  1.02 us  3 us     3 us\n\
+             work    50.0 %    4 us      1     4 us  4 us     4 us\n"
+        );
+    }
+}

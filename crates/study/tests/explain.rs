@@ -1,0 +1,258 @@
+//! Small logs by hand, and what they explain.
+
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_job::{Job, JobSpec};
+use filemap_study::explain::{Explainer, Explanation, Origin, Sight};
+
+/// A job that accesses these pages of a mapping of pages `start..end` of a file of 2048 pages.
+fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobSpec)) -> Job {
+    let size = |pages: u64| (pages * 4096).to_string().parse().expect("a size");
+    let lines: Vec<String> = accesses.iter().map(u64::to_string).collect();
+    let mut spec = JobSpec {
+        accesses_file: Some("list".to_string()),
+        accesses_text: Some(lines.join("\n")),
+        file_size: Some(size(2048)),
+        map_offset: Some(size(start)),
+        map_len: Some(size(end - start)),
+        ..JobSpec::default()
+    };
+    change(&mut spec);
+    spec.validate(None).expect("a job")
+}
+
+fn explain(job: &Job, log: &[Vec<Decision>]) -> Explanation {
+    let mut explainer = Explainer::new(job, Sight::Every);
+    log.concat().into_iter().for_each(|decision| explainer.record(decision));
+    let explanation = explainer.finish();
+    assert_eq!(explanation.absent_accesses, 0);
+    explanation
+}
+
+/// Origins with pages, their pages, and those of them that came again.
+fn amounts(explanation: &Explanation) -> Vec<(Origin, u64, u64)> {
+    let some = explanation.amounts.iter().filter(|(_, amount)| amount.pages > 0);
+    some.map(|(origin, amount)| (origin, amount.pages, amount.again)).collect()
+}
+
+fn window(cause: Cause, index: u64, start: u64, size: u64, mmap_miss: u16) -> Decision {
+    Decision::Readahead {
+        cause,
+        index: PageIndex(index),
+        order: Order(0),
+        start: PageIndex(start),
+        size: PageCount(size),
+        async_size: PageCount(0),
+        mmap_miss,
+    }
+}
+
+fn added(start: u64, order: u8, folios: u64) -> Decision {
+    Decision::Added { start: PageIndex(start), order: Order(order), folios, marked: None }
+}
+
+fn evicted(start: u64, pages: u64) -> Decision {
+    Decision::Evicted { start: PageIndex(start), pages: PageCount(pages) }
+}
+
+fn lookup(index: u64, hit: bool, mmap_miss: u16) -> Decision {
+    Decision::Lookup { index: PageIndex(index), hit, tried: false, mmap_miss }
+}
+
+fn around(credit: u32) -> Decision {
+    let (from, last) = (PageIndex(0), PageIndex(0));
+    Decision::MapPages { from, last, mapped: PageCount(0), credit }
+}
+
+/// A fault on `index` in which all this is decided.
+fn fault(index: u64, decided: &[Decision]) -> Vec<Decision> {
+    let served = Decision::Served { index: PageIndex(index), major: true, tries: 2 };
+    [&[Decision::Locked(Lock::Vma)], decided, &[served]].concat()
+}
+
+/// A fault that reads around, cancelled by its own retry.
+fn read_around(index: u64, start: u64, pages: u64) -> Vec<Decision> {
+    fault(
+        index,
+        &[
+            lookup(index, false, 0),
+            window(Cause::ReadAround, index, start, pages, 1),
+            added(start, 0, pages),
+            around(16),
+        ],
+    )
+}
+
+#[test]
+fn what_lies_beyond_the_mapping_is_told_from_read_around() {
+    let job = job(&[5], 100, 120, |_| {});
+    let found = explain(&job, &[read_around(105, 89, 32)]);
+    let expected =
+        [(Origin::Used, 1, 0), (Origin::BeyondMapping, 12, 0), (Origin::ReadAround, 19, 0)];
+    assert_eq!(amounts(&found), expected);
+    assert_eq!(found.brought.get(Origin::ReadAround).used, 1);
+}
+
+#[test]
+fn an_access_needs_no_fault_to_count() {
+    let job = job(&[5, 6, 5, 7], 0, 2048, |_| {});
+    let found = explain(&job, &[read_around(5, 0, 32)]);
+    assert_eq!(amounts(&found), [(Origin::Used, 3, 0), (Origin::ReadAround, 29, 0)]);
+}
+
+#[test]
+fn a_page_accessed_before_and_after_it_left_is_refetched() {
+    let job = job(&[5, 300, 5], 0, 2048, |_| {});
+    let far = fault(
+        300,
+        &[
+            lookup(300, false, 0),
+            window(Cause::ReadAround, 300, 284, 32, 1),
+            evicted(0, 32),
+            added(284, 0, 32),
+            around(16),
+        ],
+    );
+    let found = explain(&job, &[read_around(5, 0, 32), far, read_around(5, 0, 32)]);
+    let expected = [(Origin::Used, 2, 0), (Origin::Refetched, 1, 1), (Origin::ReadAround, 93, 31)];
+    assert_eq!(amounts(&found), expected);
+    assert_eq!(found.evicted, 32);
+}
+
+#[test]
+fn a_page_that_left_before_it_was_accessed_is_used_the_second_time_only() {
+    let job = job(&[5, 6], 0, 2048, |_| {});
+    let leaves = fault(6, &[evicted(6, 1), lookup(6, false, 0), added(6, 0, 1)]);
+    let found = explain(&job, &[read_around(5, 0, 32), leaves]);
+    assert_eq!(amounts(&found), [(Origin::Used, 2, 1), (Origin::ReadAround, 31, 0)]);
+}
+
+#[test]
+fn a_mark_brings_in_async_readahead() {
+    let job = job(&[5, 24], 0, 2048, |_| {});
+    let mark = fault(
+        24,
+        &[
+            lookup(24, true, 0),
+            window(Cause::AsyncFault, 24, 32, 32, 0),
+            added(32, 2, 8),
+            Decision::Dropped(Lock::Vma),
+            around(16),
+        ],
+    );
+    let found = explain(&job, &[read_around(5, 0, 32), mark]);
+    let expected = [(Origin::Used, 2, 0), (Origin::ReadAround, 30, 0), (Origin::Async, 32, 0)];
+    assert_eq!(amounts(&found), expected);
+}
+
+#[test]
+fn rounding_is_what_large_folios_add() {
+    let huge = job(&[700], 0, 2048, |spec| spec.advice = Some("hugepage".to_string()));
+    let log = fault(
+        700,
+        &[
+            lookup(700, false, 0),
+            window(Cause::HugePage, 700, 512, 1024, 0),
+            added(512, 9, 2),
+            around(0),
+        ],
+    );
+    let expected =
+        [(Origin::Used, 1, 0), (Origin::FolioRounding, 511, 0), (Origin::HugePage, 512, 0)];
+    assert_eq!(amounts(&explain(&huge, &[log])), expected);
+
+    // From 37 on 32 pages would be read in base pages; aligned to 16 pages it is 32..80.
+    let exec = job(&[37], 0, 2048, |spec| spec.exec = Some(true));
+    let log = fault(
+        37,
+        &[
+            lookup(37, false, 0),
+            window(Cause::Executable, 37, 32, 48, 1),
+            added(32, 4, 3),
+            around(1),
+        ],
+    );
+    let expected =
+        [(Origin::Used, 1, 0), (Origin::FolioRounding, 16, 0), (Origin::Executable, 31, 0)];
+    assert_eq!(amounts(&explain(&exec, &[log])), expected);
+}
+
+#[test]
+fn a_copy_of_its_own_no_longer_uses_the_cache() {
+    let job = job(&[5, 300, 5], 0, 2048, |spec| spec.private = Some(true));
+    let copies = |index: u64, start: u64, first: &[Decision]| {
+        let log = [
+            first,
+            &[
+                lookup(index, false, 0),
+                window(Cause::ReadAround, index, start, 32, 1),
+                added(start, 0, 32),
+                around(1),
+                Decision::Copied { index: PageIndex(index) },
+            ],
+        ];
+        fault(index, &log.concat())
+    };
+    let log = [copies(5, 0, &[]), copies(300, 284, &[evicted(0, 32)]), vec![added(0, 0, 32)]];
+    let found = explain(&job, &log);
+    assert_eq!(found.amounts.get(Origin::Used).pages, 2);
+    assert_eq!(found.amounts.get(Origin::Refetched).pages, 0);
+}
+
+#[test]
+fn a_read_uses_every_page_of_its_block() {
+    let job = job(&[0], 0, 2048, |spec| {
+        (spec.accesses_file, spec.accesses_text) = (None, None);
+        spec.workload = Some("read-sequential".to_string());
+        spec.bs = Some("16k".parse().expect("a size"));
+        spec.accesses = Some(2);
+    });
+    let found = Found { req: PageCount(4), ..Found::default() };
+    let entered = Decision::Entered { cause: Cause::ReadStream, found };
+    let found =
+        explain(&job, &[vec![entered, window(Cause::ReadStream, 0, 0, 16, 0), added(0, 2, 4)]]);
+    assert_eq!(amounts(&found), [(Origin::Used, 8, 0), (Origin::OnDemand, 8, 0)]);
+}
+
+#[test]
+fn each_retry_cancels_its_miss() {
+    let accesses: Vec<u64> = (0..20).map(|number| number * 64 + 16).collect();
+    let job = job(&accesses, 0, 2048, |_| {});
+    let log: Vec<_> = accesses.iter().map(|page| read_around(*page, page - 16, 32)).collect();
+    let found = explain(&job, &log);
+    let moves = found.moves;
+    assert_eq!((moves.misses, moves.retries_taking, moves.taken_by_retries), (20, 20, 20));
+    assert_eq!((moves.lost_at_zero, moves.unexplained), (20 * 15, 0));
+    assert_eq!((found.mmap_miss, found.mmap_miss_max, found.first_above), (0, 1, None));
+}
+
+#[test]
+fn misses_without_credit_stop_readahead() {
+    let accesses: Vec<u64> = (0..120).collect();
+    let job = job(&accesses, 0, 2048, |spec| spec.with = Some("mmap-miss".to_string()));
+    let log: Vec<_> = accesses
+        .iter()
+        .map(|&page| {
+            let counter = page as u16 + 1;
+            let read = match counter {
+                ..=100 => window(Cause::ReadAround, page, page, 1, counter),
+                _ => Decision::NoReadahead { index: PageIndex(page), mmap_miss: counter },
+            };
+            fault(page, &[lookup(page, false, counter - 1), read, added(page, 0, 1), around(0)])
+        })
+        .collect();
+    let found = explain(&job, &log);
+    assert_eq!((found.mmap_miss_max, found.rises, found.moves.unexplained), (120, 1, 0));
+    assert_eq!(found.first_above.map(|(done, _)| done), Some(100));
+    assert_eq!((found.moves.misses, found.moves.misses_above), (120, 20));
+    assert_eq!(found.brought.get(Origin::Single).calls, 20);
+    assert_eq!(amounts(&found), [(Origin::Used, 120, 0)]);
+}
+
+#[test]
+fn a_page_that_comes_again_has_left_unseen() {
+    let job = job(&[5, 5], 0, 2048, |_| {});
+    let found = explain(&job, &[read_around(5, 0, 32), read_around(5, 0, 32)]);
+    let expected = [(Origin::Used, 1, 0), (Origin::Refetched, 1, 1), (Origin::ReadAround, 62, 31)];
+    assert_eq!(amounts(&found), expected);
+}
