@@ -24,8 +24,9 @@ use serde_json::{Map, Value};
 use self::clock::{huge_pages, thread_ns};
 pub use self::memory_budget::Asked;
 use crate::error::Error;
-use crate::progress::Progress;
-use crate::provenance;
+use crate::progress::Bar;
+use filemap_study::engine::Progress;
+use filemap_study::provenance;
 
 /// How many ways to count run side by side.
 const WAYS: usize = CONFIGURATIONS.len();
@@ -45,7 +46,7 @@ pub fn check(job: &FolioOps, asked: Asked) -> Result<(), Error> {
 pub fn record(job: &FolioOps, asked: Asked) -> Result<FolioOpsRecord, Error> {
     check(job, asked)?;
     let cpus = cpus();
-    let progress = Progress::new(job.folio_bytes.len() * Operation::ALL.len());
+    let progress = Bar::new(job.folio_bytes.len() * Operation::ALL.len());
     let mut repeats = vec![Repeat::default(); job.runs as usize];
     for &folio_bytes in &job.folio_bytes {
         let order = order_of(folio_bytes)?;

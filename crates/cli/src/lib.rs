@@ -4,33 +4,24 @@ mod advise;
 mod args;
 mod argv;
 mod commands;
-mod engine;
 mod error;
 pub mod examples;
 mod folio_maps;
 mod folio_ops;
 mod given;
 mod govern;
-mod host;
-mod input;
 mod interrupt;
 mod job_flags;
-mod kernel_match;
 mod log;
-mod machine_profile;
+mod machine;
 mod memory;
 mod output;
-mod parallel;
 mod progress;
-mod provenance;
 mod random_jobs;
 mod record;
 mod recording;
 mod search;
-mod seeds;
 mod signal_set;
-mod traced_job;
-mod variants;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -41,8 +32,8 @@ use filemap_kernel::image::guest;
 use filemap_kernel::journal;
 
 use crate::args::{Cli, Command};
-use crate::engine::Machine;
 use crate::error::Error;
+use crate::machine::Machine;
 use crate::output::Target;
 
 pub use memory::OrExit;
@@ -89,7 +80,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let not_text = Some(&words).filter(|_| error.kind() == ErrorKind::InvalidUtf8);
             let not_text = not_text.and_then(|words| argv::not_text(words));
-            return fail(&not_text.map_or_else(|| Error::from_clap(&error), Error::Usage));
+            return fail(&not_text.map_or_else(|| error::from_clap(&error), Error::Usage));
         }
     };
     if !runs_program {

@@ -27,16 +27,16 @@ pub fn tell(line: &str) {
 }
 
 /// A bar on stderr, if that is a terminal; it is removed when this is dropped.
-pub struct Progress {
+pub struct Bar {
     bar: ProgressBar,
     /// Dropping it ends the wait for the bar to be shown.
     _done: Sender<()>,
 }
 
-impl Progress {
+impl Bar {
     /// A bar for `total` jobs.
     pub fn new(total: usize) -> Self {
-        Progress::of(Some(total as u64))
+        Bar::of(Some(total as u64))
     }
 
     /// A bar for `total` jobs; `None` is as many as there is time for.
@@ -58,21 +58,21 @@ impl Progress {
             // Where there is no room for a thread, there is no bar.
             let _ = thread::Builder::new().spawn(show);
         }
-        Progress { bar, _done: done }
+        Bar { bar, _done: done }
     }
+}
 
-    /// So many jobs were done before.
-    pub fn begin_at(&self, done: u64) {
+impl filemap_study::engine::Progress for Bar {
+    fn begin_at(&self, done: u64) {
         self.bar.set_position(done);
     }
 
-    /// One job is done.
-    pub fn advance(&self) {
+    fn advance(&self) {
         self.bar.inc(1);
     }
 }
 
-impl Drop for Progress {
+impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

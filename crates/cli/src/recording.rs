@@ -10,7 +10,7 @@ use filemap_recording::convert::{self, Conversion, Existing};
 use filemap_recording::{MAGIC, Reader};
 
 use crate::error::Error;
-use crate::input;
+use filemap_study::input;
 
 /// Whether the regular file at `path` begins as recordings do.
 pub fn is_meant(path: &str) -> bool {

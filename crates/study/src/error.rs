@@ -1,8 +1,28 @@
-//! Why there is no report.
+//! Why a question has no answer.
 
-/// Why a report could not be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+use std::io;
+
+use filemap_recording::Problem;
+use filemap_recording::import::Error as ImportError;
+
+/// Longest message, in characters.
+const MAX_MESSAGE: usize = 600;
+
+/// Why a question has no answer: one line that names the value and the remedy.
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Flags that make no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A job that makes no sense.
+    #[error(transparent)]
+    Job(#[from] filemap_job::Error),
+    /// What is in a file makes no sense.
+    #[error("{path}: {error}")]
+    InFile { path: String, error: Box<Error> },
+    /// What is wrong with one variant of a comparison.
+    #[error("--variants {variant}: {error}")]
+    InVariant { variant: String, error: Box<Error> },
     /// A name is not one of the published series.
     #[error("unknown published series '{name}'; known: {known}")]
     UnknownSeries {
@@ -28,6 +48,116 @@ pub enum Error {
         /// The version that is known.
         known: u32,
     },
+    /// What the model could not run.
+    #[error(transparent)]
+    Model(#[from] filemap_model::Error),
+    /// What the kernel could not run.
+    #[error(transparent)]
+    Kernel(#[from] filemap_kernel::Error),
+    /// A process that cannot be followed.
+    #[error(transparent)]
+    Attach(#[from] filemap_attach::Error),
+    /// A recording that cannot be read.
+    #[error(transparent)]
+    Recording(#[from] filemap_recording::Error),
+    /// A trace of which there is no recording.
+    #[error(transparent)]
+    Import(#[from] filemap_recording::import::Error),
+    /// A file that cannot be read.
+    #[error("{what} '{path}' cannot be read: {reason}; give a readable file")]
+    Read { what: &'static str, path: String, reason: String },
+    /// A file that cannot be written to.
+    #[error("'{path}' cannot be opened: {reason}; give a file that can be written, or -")]
+    Open { path: String, reason: String },
+    /// What came out did not reach its file.
+    #[error("'{path}' cannot be written: {reason}; {}", remedy(reason))]
+    Write { path: String, reason: String },
+    /// Whoever read stdout has closed it, and knows.
+    #[error("the reader of stdout has left")]
+    ReaderLeft,
+    /// What `filemap calibrate` left for this user is no profile.
+    #[error(
+        "the machine profile of this user cannot be used: {error}; run filemap calibrate again, \
+         remove the file, or give --machine default"
+    )]
+    UserProfile { error: Box<Error> },
+    /// What the small mm of anonymous memory could not run.
+    #[error(transparent)]
+    Mapcount(#[from] filemap_mapcount::Error),
+    /// A program that cannot be run, with the exit code that shells have for it.
+    #[error("{message}")]
+    Program { code: u8, message: String },
+    /// What this machine or this build cannot do.
+    #[error("{0}")]
+    CannotRun(String),
+}
+
+impl Error {
+    /// The exit code of a command that it ends.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Write { .. } | Error::ReaderLeft => 1,
+            Error::Recording(error) | Error::Import(ImportError::Recording(error))
+                if matches!(error.problem, Problem::Write { .. }) =>
+            {
+                1
+            }
+            Error::CannotRun(_)
+            | Error::Attach(_)
+            | Error::Mapcount(filemap_mapcount::Error::Memory { .. })
+            | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
+            Error::Kernel(error) => match error.cause() {
+                filemap_kernel::Error::Plan(_)
+                | filemap_kernel::Error::OutOfMemory { .. }
+                | filemap_kernel::Error::BeyondFile { .. } => 2,
+                error if error.cannot_run_here() => 4,
+                _ => 1,
+            },
+            Error::Program { code, .. } => *code,
+            Error::InFile { error, .. } | Error::InVariant { error, .. } => error.exit_code(),
+            _ => 2,
+        }
+    }
+
+    /// The message in one line of readable length.
+    pub fn one_line(&self) -> String {
+        let text = without_numbers(&self.to_string());
+        // Blanks in a line may be those of a value.
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = lines.collect::<Vec<_>>().join(" ").replace('\t', " ");
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
+        if line.chars().count() <= MAX_MESSAGE {
+            return line;
+        }
+        let half = MAX_MESSAGE / 2;
+        let (start, end) =
+            (line.chars().take(half), line.chars().skip(line.chars().count() - half));
+        format!("{} ... {}", start.collect::<String>(), end.collect::<String>())
+    }
+}
+
+/// The text without the numbers of system errors, whose names stand before them.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        kept += part.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    kept
+}
+
+/// What to do about what cannot be written for `reason`.
+fn remedy(reason: &str) -> &'static str {
+    match reason {
+        "it is closed" => "leave it open, or send it to a file",
+        _ => "give it room, or another place",
+    }
+}
+
+/// What the operating system says, without its error number.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// What is said of a version that is not known.
@@ -37,5 +167,19 @@ fn of_schema(schema: Option<u64>, known: u32) -> String {
             format!(" (its schema is {schema}, and {known} is known)")
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_errors_are_named_and_not_numbered() {
+        let error = Error::CannotRun("cannot boot x: No such file (os error 2); give y".into());
+        assert_eq!(error.one_line(), "cannot boot x: No such file; give y");
+        let error = Error::CannotRun("a (os error 5)".into());
+        assert_eq!(error.one_line(), "a");
+        assert_eq!(Error::CannotRun("a (b) c".into()).one_line(), "a (b) c");
     }
 }

@@ -23,8 +23,9 @@ use super::{rules, writes};
 use crate::error::Error;
 use crate::govern::trial::Governed;
 use crate::govern::{self, Collecting, parent, trial};
-use crate::progress::Progress;
+use crate::progress::Bar;
 use crate::{interrupt, recording};
+use filemap_study::engine::Progress;
 
 /// How often each is run, if nobody says.
 pub const RUNS: u64 = 5;
@@ -97,7 +98,7 @@ pub fn run(
     running.warn(runs * (trials.len() as u64 + 1) + 1);
     let mut variants: Vec<Variant> = vec![Variant::new(None, None)];
     variants.extend(trials.into_iter().map(|(trial, how)| Variant::new(Some(trial), Some(how))));
-    let progress = Progress::new(usize::try_from(runs).unwrap_or(0) * variants.len() + 1);
+    let progress = Bar::new(usize::try_from(runs).unwrap_or(0) * variants.len() + 1);
     // What a first run brings into memory beside the files favours nobody then.
     running.run(&mut Variant::new(None, None))?;
     progress.advance();

@@ -11,8 +11,9 @@ use filemap_study::advise::{
 
 use super::{apply, candidates, touched_pages};
 use crate::error::Error;
-use crate::parallel;
-use crate::progress::Progress;
+use crate::progress::Bar;
+use filemap_study::engine::Progress;
+use filemap_study::parallel;
 
 /// Changes of which pairs are tried: the best of each kind, so many.
 const PAIRED: usize = 5;
@@ -79,7 +80,7 @@ fn outcomes(
     let each = 0..programs.len();
     let runs = each.flat_map(|program| latencies.iter().map(move |factor| (program, *factor)));
     let runs: Vec<(usize, f64)> = runs.collect();
-    let progress = Progress::new(runs.len());
+    let progress = Bar::new(runs.len());
     let run = |(number, factor): (usize, f64)| {
         let mut profile = *profile;
         let latency_ns = (profile.device.latency_ns as f64 * factor).round() as u64;

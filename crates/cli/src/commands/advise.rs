@@ -14,11 +14,11 @@ use crate::args::AdviseArgs;
 use crate::error::Error;
 use crate::given::{self, Given};
 use crate::govern;
-use crate::input;
-use crate::kernel_match;
 use crate::output::Inputs;
-use crate::provenance;
 use crate::recording;
+use filemap_study::input;
+use filemap_study::kernel_match;
+use filemap_study::provenance;
 
 /// Tries what one could do about the program of a recording, and prints what is best.
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {

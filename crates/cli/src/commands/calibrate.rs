@@ -24,13 +24,14 @@ use wakes::Wakes;
 use crate::Outcome;
 use crate::args::{CalibrateArgs, MAX_ROUNDS};
 use crate::error::Error;
-use crate::host;
-use crate::input;
 use crate::interrupt;
-use crate::machine_profile;
 use crate::output::{Inputs, Output, is_stdout};
-use crate::progress::Progress;
-use crate::provenance;
+use crate::progress::Bar;
+use filemap_study::engine::Progress;
+use filemap_study::host;
+use filemap_study::input;
+use filemap_study::machine_profile;
+use filemap_study::provenance;
 
 /// Size of the file where none is given.
 const DEFAULT_BYTES: u64 = 1 << 30;
@@ -68,7 +69,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     let mut calls = Calls::prepare(&kernel)?;
     let mut reclaim = Reclaim::prepare(&kernel)?;
     let mut wakes = Wakes::prepare(&kernel)?;
-    let progress = Progress::new(rounds as usize);
+    let progress = Bar::new(rounds as usize);
     let mut samples = Vec::new();
     for _ in 0..rounds {
         // In turn, so that what else runs here meets costs and rows alike.

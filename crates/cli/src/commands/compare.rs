@@ -13,12 +13,12 @@ use comparison::{Compared, Comparison};
 
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::Given;
-use crate::input;
 use crate::output::Output;
-use crate::seeds;
+use filemap_study::engine::{self, Engines};
+use filemap_study::input;
+use filemap_study::seeds;
 
 /// Runs a job in several variants on `on`, or several jobs, and prints what changes.
 pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
     use crate::args::{Cli, Command};
-    use crate::engine::mock::Mock;
+    use filemap_study::engine::mock::Mock;
 
     fn json(mock: &Mock, flags: &str) -> Result<Value, Error> {
         let words = "filemap compare --workload random --file-size 1m --accesses 4 --seed 7";

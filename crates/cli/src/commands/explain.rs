@@ -18,15 +18,16 @@ use serde_json::{Map, json};
 use super::with_seeds;
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::given::{self, Given, not_of_tables};
-use crate::host;
-use crate::input;
-use crate::kernel_match;
-use crate::provenance;
-use crate::seeds::{self, Cell};
-use crate::traced_job;
+use crate::machine::Machine;
+use filemap_study::engine::{self};
+use filemap_study::host;
+use filemap_study::input;
+use filemap_study::kernel_match;
+use filemap_study::provenance;
+use filemap_study::seeds::{self, Cell};
+use filemap_study::traced_job;
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
@@ -139,7 +140,7 @@ fn ran(job: &Job, profile: &Profile, seeds: u64) -> Result<Record, Error> {
 }
 
 fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
-    let observed = traced_job::observe(job)?;
+    let observed = traced_job::observe(job, &Machine)?;
     let mut explainer = Explainer::new(job, sight(observed.seen));
     for decision in &observed.decisions {
         explainer.record(*decision);

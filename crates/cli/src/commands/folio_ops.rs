@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::folio_ops::{self, Asked, mapped};
 use crate::interrupt;
 use crate::output::Inputs;
-use crate::progress::Progress;
-use crate::provenance;
+use crate::progress::Bar;
+use filemap_study::engine::Progress;
+use filemap_study::provenance;
 
 /// Times operations and prints their record, or says what is told of a folio that is mapped.
 pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
@@ -44,7 +45,7 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
 
 fn on_kernel(job: &FolioOps, apply: bool) -> Result<FolioOpsRecord, Error> {
     let (journal, _undoing) = interrupt::journal()?;
-    let progress = Progress::new(usize::try_from(samples(job)).unwrap_or(usize::MAX));
+    let progress = Bar::new(usize::try_from(samples(job)).unwrap_or(usize::MAX));
     let Measured { runs, missing, mut environment } =
         measure(job, &journal, apply, || progress.advance())?;
     provenance::stamp(&mut environment, job.engine.name());

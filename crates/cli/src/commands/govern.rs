@@ -17,12 +17,13 @@ use filemap_study::Footer;
 use filemap_study::govern::{Process, Run};
 use rustix::process::geteuid;
 
+use crate::Outcome;
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::parent::{self, Waited};
 use crate::govern::{self, Program, run_directory, told};
 use crate::output::{Form, Inputs, Output, OutputFlags, check_only, open_one};
-use crate::{Outcome, machine_profile, provenance};
+use filemap_study::{machine_profile, provenance};
 
 /// Runs a program governed, or governs processes that run.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {

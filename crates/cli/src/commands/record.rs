@@ -12,11 +12,11 @@ use filemap_recording::import::{self, Imported, Kind};
 
 use crate::args::RecordArgs;
 use crate::error::Error;
-use crate::input;
 use crate::output::{self, Inputs, Target};
 use crate::record::Source;
 use crate::recording;
 use crate::{Outcome, interrupt};
+use filemap_study::input;
 
 /// What the file of an import is called where nobody says it: this behind the name of the trace.
 const ENDING: &str = ".recording";

@@ -5,8 +5,8 @@ use filemap_study::html;
 use crate::Outcome;
 use crate::args::ReportArgs;
 use crate::error::Error;
-use crate::input;
 use crate::output::{self, Inputs};
+use filemap_study::input;
 
 /// Longest record, in bytes. One of a thousand seeds takes 2 MiB.
 const MAX_RECORD_BYTES: u64 = 256 << 20;
@@ -20,7 +20,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome, Error> {
     let target = output::open_one("--html", &args.html, &Inputs::of_record(path))?;
     let json = input::read("record", path, MAX_RECORD_BYTES)?;
     let in_file = |error| Error::InFile { path: path.to_string(), error: Box::new(error) };
-    let page = html::page(&json).map_err(|error| in_file(Error::from(error)))?;
+    let page = html::page(&json).map_err(in_file)?;
     target.write(page.as_bytes())?;
     Ok(Outcome::Done)
 }

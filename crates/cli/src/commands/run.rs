@@ -9,14 +9,14 @@ use filemap_study::record::{self, Courses};
 use super::{show_job, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
-use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::{self, Given};
-use crate::kernel_match;
 use crate::log::LineLog;
 use crate::output::Output;
-use crate::seeds::{self, Cell};
-use crate::traced_job;
+use filemap_study::engine::{self, Engines};
+use filemap_study::kernel_match;
+use filemap_study::seeds::{self, Cell};
+use filemap_study::traced_job;
 
 /// Runs one job on `engines` and prints its record.
 pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
@@ -56,7 +56,7 @@ fn reported(
                 log.finish()?;
             }
             // A run of its own: a trace takes time.
-            EngineKind::Kernel => log.write_observed(&traced_job::observe(&job)?)?,
+            EngineKind::Kernel => log.write_observed(&traced_job::observe(&job, engines)?)?,
         }
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
     use crate::args::{Cli, Command};
-    use crate::engine::mock::Mock;
+    use filemap_study::engine::mock::Mock;
 
     fn json(mock: &Mock, flags: &str) -> Result<Value, Error> {
         let words = "filemap run --workload random --file-size 1m --accesses 4 --seed 7";

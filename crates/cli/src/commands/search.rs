@@ -12,15 +12,15 @@ use crate::Outcome;
 use crate::args::SearchArgs;
 use crate::error::Error;
 use crate::given::Given;
-use crate::input;
 use crate::interrupt::Asked;
-use crate::machine_profile;
 use crate::output::Output;
 use crate::progress;
-use crate::provenance;
 use crate::random_jobs::PAGE;
 use crate::search::{JobFiles, Search, Space, StateFile};
-use crate::variants::{self, Variant};
+use filemap_study::input;
+use filemap_study::machine_profile;
+use filemap_study::provenance;
+use filemap_study::variants::{self, Variant};
 
 /// Seed of the jobs where none is given.
 const DEFAULT_SEED: u64 = 1;

@@ -7,8 +7,8 @@ use filemap_job::ProgramSpec;
 use crate::Outcome;
 use crate::error::Error;
 use crate::given::{self, Given};
-use crate::input;
 use crate::output::Target;
+use filemap_study::input;
 
 /// Prints what was `given`.
 ///

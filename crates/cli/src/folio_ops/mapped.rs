@@ -14,8 +14,9 @@ use serde_json::Map;
 use crate::Outcome;
 use crate::args::FolioOpsArgs;
 use crate::error::Error;
+use crate::folio_maps as maps;
 use crate::output::Inputs;
-use crate::{folio_maps as maps, provenance};
+use filemap_study::provenance;
 
 /// The folio that is looked at where no size is given.
 const DEFAULT_SIZES: &str = "64k";

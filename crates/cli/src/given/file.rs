@@ -3,7 +3,8 @@
 use filemap_job::ProgramSpec;
 
 use crate::error::Error;
-use crate::{input, recording};
+use crate::recording;
+use filemap_study::input;
 
 /// A job file with tables that a command is given.
 pub struct GivenFile {

@@ -13,11 +13,11 @@ pub use foreign::{not_of_tables, workload_of};
 pub use repeated::needs_said;
 
 use crate::error::Error;
-use crate::host::{self, Found};
-use crate::input;
 use crate::job_flags::JobFlags;
-use crate::machine_profile;
 use crate::output::Inputs;
+use filemap_study::host::{self, Found};
+use filemap_study::input;
+use filemap_study::machine_profile;
 
 /// A job that a command was given.
 pub struct Given {

@@ -13,7 +13,7 @@ use filemap_job::program::FileSpec;
 
 use super::lead::{Identity, Lead};
 use crate::error::Error;
-use crate::machine_profile;
+use filemap_study::machine_profile;
 
 /// What a command reads.
 #[derive(Debug, Default)]

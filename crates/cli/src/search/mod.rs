@@ -24,12 +24,13 @@ use filemap_study::search::{Case, Goal, Group};
 
 use crate::error::Error;
 use crate::given::needs_said;
-use crate::input;
 use crate::interrupt::Asked;
-use crate::parallel;
-use crate::progress::Progress;
+use crate::progress::Bar;
 use crate::random_jobs::shrink;
-use crate::variants::Variant;
+use filemap_study::engine::Progress;
+use filemap_study::input;
+use filemap_study::parallel;
+use filemap_study::variants::Variant;
 
 pub use draw::Space;
 pub use found::Found;
@@ -90,7 +91,7 @@ impl Search<'_> {
         asked: &Asked,
     ) -> Result<Found, Error> {
         let begun = Instant::now();
-        let progress = Progress::of(self.jobs);
+        let progress = Bar::of(self.jobs);
         progress.begin_at(found.drawn);
         let ledger = Ledger::new(state, asked);
         ledger.tell_kept(&found, &known);
@@ -217,7 +218,7 @@ impl Search<'_> {
                 cases.into_iter().enumerate().map(|(of, case)| (mechanism.clone(), of, case)),
             );
         }
-        let progress = Progress::of(Some(wanted.len() as u64));
+        let progress = Bar::of(Some(wanted.len() as u64));
         let cases = parallel::map(wanted, |(mechanism, of, case)| {
             let smaller = self.smaller(&mechanism, of, case, &is_enough);
             progress.advance();

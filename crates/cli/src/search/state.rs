@@ -10,8 +10,8 @@ use super::found::{Found, Kept};
 use super::ledger::{self, Known};
 use super::{ROUND, Search};
 use crate::error::Error;
-use crate::input;
 use crate::output::Target;
+use filemap_study::input;
 
 /// Longest state, in bytes.
 const MAX_BYTES: u64 = 16 << 20;

@@ -8,8 +8,8 @@ use filemap_study::calibrate::Cost;
 
 use super::{cost, median};
 use crate::error::Error;
-use crate::host;
-use crate::input;
+use filemap_study::host;
+use filemap_study::input;
 
 /// The file, all of which is a hole, and the limit that it is read under.
 const FILE_BYTES: u64 = 256 << 20;

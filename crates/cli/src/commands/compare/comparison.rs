@@ -18,12 +18,12 @@ use crate::args::CompareArgs;
 use crate::commands::with_seeds;
 use crate::error::Error;
 use crate::given::{self, Given, workload_of};
-use crate::host::{self, Found};
-use crate::input;
-use crate::kernel_match;
-use crate::machine_profile;
-use crate::seeds;
-use crate::variants::{self, Variant};
+use filemap_study::host::{self, Found};
+use filemap_study::input;
+use filemap_study::kernel_match;
+use filemap_study::machine_profile;
+use filemap_study::seeds;
+use filemap_study::variants::{self, Variant};
 
 /// One job in all its variants, yet to be run.
 pub struct Comparison {

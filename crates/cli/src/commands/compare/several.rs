@@ -8,11 +8,11 @@ use super::comparison::{Compared, Comparison, with_variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::commands::with_seeds;
-use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::Given;
 use crate::output::{Inputs, Output};
-use crate::seeds;
+use filemap_study::engine::{self, Engines};
+use filemap_study::seeds;
 
 /// Runs the jobs of all job files of `args` in their variants and prints what changes in each.
 pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {

@@ -6,7 +6,7 @@ use filemap_kernel::journal::Journal;
 use super::bench::Bench;
 use crate::error::Error;
 use crate::given::Given;
-use crate::{host, input, kernel_match};
+use filemap_study::{host, input, kernel_match};
 
 /// The kernel that is compared with the model.
 pub struct Asked {

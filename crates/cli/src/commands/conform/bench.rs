@@ -13,7 +13,7 @@ use filemap_study::conform::{self, Comparison, Difference, Finding};
 
 use crate::error::Error;
 use crate::progress;
-use crate::traced_job::{decided, expected_events, shown};
+use filemap_study::traced_job::{decided, expected_events, shown};
 
 /// How often a job is run again where the kernel found no memory for a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;

@@ -19,10 +19,11 @@ use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::error::Error;
 use crate::given::Given;
-use crate::host;
 use crate::interrupt;
-use crate::progress::Progress;
+use crate::progress::Bar;
 use crate::random_jobs::shrink;
+use filemap_study::engine::Progress;
+use filemap_study::host;
 
 /// Most jobs that are tried to shrink one.
 const MAX_ATTEMPTS: usize = 150;
@@ -102,7 +103,7 @@ type Differing = (Job, Comparison);
 /// What is found of each of `jobs`. Where they are several, what one needs and is not there keeps
 /// the others from nothing.
 fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
-    let progress = Progress::new(jobs.len());
+    let progress = Bar::new(jobs.len());
     let mut findings: Vec<Option<Finding>> = vec![None; jobs.len()];
     let mut ended = 0;
     bench.compare_all(&jobs.iter().collect::<Vec<_>>(), |number, found| {

@@ -10,7 +10,7 @@ use super::asked::Asked;
 use super::bench::Bench;
 use crate::Outcome;
 use crate::error::Error;
-use crate::provenance;
+use filemap_study::provenance;
 
 /// One pattern in so many may go without comparison before the whole tells nothing.
 const NOT_COMPARED_ONE_IN: usize = 10;

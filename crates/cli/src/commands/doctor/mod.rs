@@ -14,7 +14,7 @@ use crate::args::DoctorArgs;
 use crate::error::Error;
 use crate::interrupt;
 use crate::output::{Inputs, Output};
-use crate::provenance;
+use filemap_study::provenance;
 
 /// Prints what this machine allows.
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {

@@ -8,8 +8,8 @@ use filemap_model::{Profile, trace};
 use filemap_study::explain::{Remedies, Trial};
 
 use crate::error::Error;
-use crate::parallel;
-use crate::seeds;
+use filemap_study::parallel;
+use filemap_study::seeds;
 
 /// What the readahead size is divided and multiplied by.
 const READ_AHEAD_STEPS: [u64; 2] = [4, 16];

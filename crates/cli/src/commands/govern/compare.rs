@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::govern::trial::{self, Governed};
 use crate::govern::{self, Collecting, Program, parent};
 use crate::output::check_only;
-use crate::progress::Progress;
+use crate::progress::Bar;
 use crate::{Outcome, interrupt};
+use filemap_study::engine::Progress;
 
 /// How often a program is run in each way.
 const RUNS: u64 = 5;
@@ -31,7 +32,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let collecting = Collecting::begin()?;
     let governed = Governed::of(&program, &super::settings_flags(args), collecting.directory())?;
     let runs = args.runs.unwrap_or(RUNS);
-    let progress = Progress::new(usize::try_from(2 * runs + 1).unwrap_or(usize::MAX));
+    let progress = Bar::new(usize::try_from(2 * runs + 1).unwrap_or(usize::MAX));
     let trial = Trial { program: &program, governed };
     let mut comparison = Comparison {
         program: super::in_words(&args.program),

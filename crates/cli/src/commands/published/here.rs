@@ -11,8 +11,9 @@ use filemap_study::published::{
 };
 
 use crate::error::Error;
-use crate::input;
-use crate::progress::Progress;
+use crate::progress::Bar;
+use filemap_study::engine::Progress;
+use filemap_study::input;
 
 /// Programs and libraries that many machines have, from small to large.
 const PROGRAMS: [&str; 8] = [
@@ -43,7 +44,7 @@ fn fio() -> Result<FioRuns, filemap_kernel::Error> {
     let directory = temporary_directory()?;
     let fio = Fio::create(&directory, FIO_FILE_BYTES)?;
     let jobs: Vec<_> = fio_jobs().flat_map(|job| [(job, true), (job, false)]).collect();
-    let progress = Progress::new(jobs.len());
+    let progress = Bar::new(jobs.len());
     let mut rows = Vec::new();
     for ((ioengine, rw), advises) in jobs {
         let figures = fio.run(&Job { ioengine, rw, advises, range_bytes: FIO_RANGE_BYTES })?;

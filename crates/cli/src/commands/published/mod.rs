@@ -9,10 +9,11 @@ use filemap_study::published::{self, Options, Ran, Trials};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
-use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::folio_ops::{self, Asked};
+use crate::machine::Machine;
 use crate::output::Inputs;
+use filemap_study::engine::{self};
 
 /// The series to which this machine has something to add.
 const VMA_BOUND: &str = "vma-bound";

@@ -15,10 +15,11 @@ use filemap_study::published::{Change, PUBLISHED_CPUS, Simulation, Span, Trial, 
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::machine_profile;
-use crate::parallel;
-use crate::progress::Progress;
-use crate::provenance;
+use crate::progress::Bar;
+use filemap_study::engine::Progress;
+use filemap_study::machine_profile;
+use filemap_study::parallel;
+use filemap_study::provenance;
 
 /// The newest modelled kernel that the series was not published before.
 const KERNEL: Kernel = Kernel::V6_18;
@@ -66,7 +67,7 @@ pub fn simulation() -> Result<Simulation, Error> {
 
 /// Runs `trials` beside each other, and adds them to `known` in their order.
 pub fn run_all(trials: Vec<Trial>, known: &mut Trials) -> Result<(), Error> {
-    let progress = Progress::new(trials.len());
+    let progress = Bar::new(trials.len());
     let done = parallel::map(trials, |trial| {
         let run = run(&trial)?;
         progress.advance();

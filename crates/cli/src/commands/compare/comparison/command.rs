@@ -4,8 +4,8 @@ use filemap_job::{JobSpec, Written, shell_word};
 
 use super::booted::{self, Booted};
 use crate::given::{Given, needs_said};
-use crate::input;
-use crate::variants::Variant;
+use filemap_study::input;
+use filemap_study::variants::Variant;
 
 /// The command that compares `given`, which came to `written`, again.
 pub fn of(given: &Given, written: &Written, variants: &[Variant], images: &[Booted]) -> String {

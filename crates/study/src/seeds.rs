@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::spread;
+use crate::stats::Sample;
 use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
 use filemap_model::{Model, Profile};
-use filemap_study::spread;
-use filemap_study::stats::Sample;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;

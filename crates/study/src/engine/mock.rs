@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use filemap_job::{Counters, Engine, EngineKind, Job, PhaseRun, Ran, Ready, Run, flushes};
+use filemap_kernel::journal::Journal;
 use filemap_model::Profile;
 use serde_json::Map;
 
-use super::Engines;
+use super::{Engines, Progress, Undoing};
 use crate::error::Error;
 
 /// Engines of no machine. Copies share what they were asked for.
@@ -79,6 +80,27 @@ impl Engines for Mock {
     fn boot(&self) -> MockEngine {
         MockEngine { name: "boot", mock: self.clone() }
     }
+
+    fn progress(&self, _total: Option<u64>) -> Box<dyn Progress> {
+        Box::new(Unseen)
+    }
+
+    fn tell(&self) -> fn(&str) {
+        |_| {}
+    }
+
+    fn journal(&self) -> Result<(Journal, Undoing), Error> {
+        Err(Error::CannotRun("there is nothing to undo".to_string()))
+    }
+}
+
+/// Progress that nobody sees.
+struct Unseen;
+
+impl Progress for Unseen {
+    fn begin_at(&self, _done: u64) {}
+
+    fn advance(&self) {}
 }
 
 /// By what the jobs of a test are told apart.

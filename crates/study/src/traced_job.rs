@@ -9,8 +9,8 @@ use filemap_kernel::trace::{Observed, Observer};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_on};
 
+use crate::engine::Engines;
 use crate::error::Error;
-use crate::{interrupt, progress};
 
 /// Logs of the files of `program` that keep what is `seen`.
 pub fn shown(program: &Job, seen: Seen) -> ShownByFile {
@@ -61,18 +61,18 @@ fn read_pages(program: &Job) -> u64 {
 ///
 /// # Errors
 /// A kernel that cannot be watched, or that cannot run it.
-pub fn observe(program: &Job) -> Result<Observed, Error> {
+pub fn observe(program: &Job, engines: &impl Engines) -> Result<Observed, Error> {
     if program.image.is_some() {
         let expected = expected_events(program, IO_BYTES)?;
         let asked = Asked { settled: false, expected, may_lack_switches: false };
         let mut observed = None;
-        Boot::telling(progress::tell).observe_each(&[(program, asked)], |_, recording| {
+        Boot::telling(engines.tell()).observe_each(&[(program, asked)], |_, recording| {
             observed = Some(recording.and_then(|recording| recording.of_program(program)));
             Ok::<_, Error>(true)
         })?;
         return Ok(observed.expect("each program is told of")?);
     }
-    let (journal, _undoing) = interrupt::journal()?;
+    let (journal, _undoing) = engines.journal()?;
     let mut observer = Observer::open(&journal)?;
     let subject = observer.subject(program)?;
     let expected = expected_events(program, subject.io_bytes())?;

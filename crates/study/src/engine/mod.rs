@@ -1,8 +1,6 @@
 //! How jobs are run on the engines: which beside each other, which in turn.
 
 mod flushed;
-mod machine;
-#[cfg(test)]
 pub mod mock;
 #[cfg(test)]
 mod tests;
@@ -13,16 +11,15 @@ use filemap_core::units::PageCount;
 use filemap_job::{
     Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ran, Ready, Record, Run, seeds,
 };
+use filemap_kernel::journal::Journal;
 use filemap_model::Profile;
 
 use crate::error::Error;
 use crate::parallel;
-use crate::progress::Progress;
 use crate::provenance;
 
-pub use machine::Machine;
-
-/// The engines that commands run jobs on. Those of a [`Machine`] are real; tests have others.
+/// What a study runs its jobs on, and how it reaches the process that it runs in. Those of the
+/// command are real; tests have a [`mock::Mock`].
 pub trait Engines {
     /// The model.
     type Model: Engine<Error: Into<Error>, Ready: Send>;
@@ -42,6 +39,30 @@ pub trait Engines {
 
     /// Kernels that are booted.
     fn boot(&self) -> Self::Boot;
+
+    /// Shows how far `total` jobs are; `None` is as many as there is time for.
+    fn progress(&self, total: Option<u64>) -> Box<dyn Progress>;
+
+    /// Takes lines that are to be told at once.
+    fn tell(&self) -> fn(&str);
+
+    /// A journal that is undone on signals too, as long as the second value lives.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    fn journal(&self) -> Result<(Journal, Undoing), Error>;
+}
+
+/// As long as it lives, signals undo what a journal lists.
+pub type Undoing = Box<dyn Send>;
+
+/// How far a study is, as long as it lives.
+pub trait Progress: Send + Sync {
+    /// So many jobs were done before.
+    fn begin_at(&self, done: u64);
+
+    /// One job is done.
+    fn advance(&self);
 }
 
 /// The records of `jobs`: see [`run_seeds`].
@@ -70,7 +91,7 @@ pub fn run_seeds(
     count: u64,
     apply: bool,
 ) -> Result<Vec<Ran>, Error> {
-    run_seeds_telling(engines, jobs, profiles, count, apply, told())
+    run_seeds_telling(engines, jobs, profiles, count, apply, told(engines))
 }
 
 /// [`run_seeds`] of several lists of jobs, each with its profiles: boots and progress are those of
@@ -83,7 +104,7 @@ pub fn run_lists(
 ) -> Result<Vec<Vec<Ran>>, Error> {
     let jobs: Vec<Job> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
     let mut profiles: Vec<Profile> = lists.iter().flat_map(|(_, of)| of.iter().copied()).collect();
-    let ran = run_turns(engines, &jobs, &mut profiles, count, apply, told())?;
+    let ran = run_turns(engines, &jobs, &mut profiles, count, apply, told(engines))?;
     let (mut ran, mut profiles) = (ran.into_iter(), profiles.into_iter());
     let mut of_lists = Vec::new();
     for (jobs, of) in lists {
@@ -95,9 +116,9 @@ pub fn run_lists(
 }
 
 /// A progress bar, which is told of the number of turns and of each.
-fn told() -> impl FnOnce(usize) -> Box<dyn Fn() + Sync> {
+fn told(engines: &impl Engines) -> impl FnOnce(usize) -> Box<dyn Fn() + Sync> {
     |turns| {
-        let progress = Progress::new(turns);
+        let progress = engines.progress(Some(turns as u64));
         Box::new(move || progress.advance())
     }
 }

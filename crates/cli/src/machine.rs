@@ -1,13 +1,13 @@
-//! The engines of this machine.
+//! The engines of this machine, and the terminal that the command runs in.
 
 use filemap_job::{Engine, Job};
 use filemap_kernel::engine::{Boot, Kernel, Prepared};
+use filemap_kernel::journal::Journal;
 use filemap_model::{Model, Profile};
+use filemap_study::engine::{Engines, Progress, Undoing};
 
-use super::Engines;
 use crate::error::Error;
-use crate::interrupt::{self, Undoing};
-use crate::progress;
+use crate::{interrupt, progress};
 
 /// The model, the running kernel, and those that QEMU boots.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +23,25 @@ impl Engines for Machine {
     }
 
     fn host(&self, apply: bool) -> Result<Host, Error> {
-        let (journal, undoing) = interrupt::journal()?;
+        let (journal, undoing) = self.journal()?;
         Ok(Host { kernel: Kernel::new(journal)?.changing_settings(apply), _undoing: undoing })
     }
 
     fn boot(&self) -> Boot {
         Boot::telling(progress::tell)
+    }
+
+    fn progress(&self, total: Option<u64>) -> Box<dyn Progress> {
+        Box::new(progress::Bar::of(total))
+    }
+
+    fn tell(&self) -> fn(&str) {
+        progress::tell
+    }
+
+    fn journal(&self) -> Result<(Journal, Undoing), Error> {
+        let (journal, undoing) = interrupt::journal()?;
+        Ok((journal, Box::new(undoing)))
     }
 }
 
