@@ -31,11 +31,11 @@ pub mod schema;
 pub mod search;
 pub mod seeds;
 pub mod setup;
-pub mod significance;
 pub mod spread;
 pub mod stats;
 pub mod traced_job;
 pub mod variants;
+pub mod verdict;
 mod waits;
 
 pub use error::Error;

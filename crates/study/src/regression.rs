@@ -1,13 +1,13 @@
 //! What is called a regression.
 
-use filemap_job::{EngineKind, JobSpec, Record, Run, Spread};
+use filemap_job::{EngineKind, JobSpec, Record, Run};
 use serde_json::{Value, json};
 
-use crate::significance::{LEVEL, least_p_value, p_value};
+use crate::verdict::{Margin, is_worse, median_of, samples};
 use filemap_report::units::{bytes, change, number, time};
 
 /// A figure has to rise by more than this share of itself.
-const LEAST_SHARE: f64 = 0.01;
+const NOISE: Margin = Margin::share(0.01);
 
 /// A counter of which less is better that got worse by more than noise.
 ///
@@ -59,11 +59,10 @@ pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
     let measured = own.engine == EngineKind::Kernel.name();
     let of = |&(counter, figure, _): &Counter| {
         let [before, after] =
-            [first, own].map(|record| record.runs.iter().filter_map(figure).collect::<Vec<_>>());
+            [first, own].map(|record| samples(record.runs.iter().filter_map(figure)));
         let one_time = counter == "elapsed_ns" && before.len().min(after.len()) < 2;
-        let worse = is_worse(&before, &after) && !(measured && one_time);
-        let median = |runs: &[u64]| Spread::of(runs.iter().copied()).map_or(0.0, |s| s.median);
-        worse.then(|| Regression { counter, before: median(&before), after: median(&after) })
+        let worse = is_worse(&before, &after, NOISE) && !(measured && one_time);
+        worse.then(|| Regression { counter, before: median_of(&before), after: median_of(&after) })
     };
     LESS_IS_BETTER.iter().filter_map(of).collect()
 }
@@ -71,21 +70,6 @@ pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
 /// Whether it makes rounds for a time, not so many.
 fn runs_for_a_time(record: &Record) -> bool {
     record.job.flags().duration.is_some()
-}
-
-/// Whether a counter of which less is better rose by more than noise.
-pub fn is_worse(before: &[u64], after: &[u64]) -> bool {
-    let [Some(old), Some(new)] = [before, after].map(|runs| Spread::of(runs.iter().copied()))
-    else {
-        return false;
-    };
-    if new.median - old.median <= old.median * LEAST_SHARE {
-        return false;
-    }
-    match least_p_value(before.len(), after.len()) > LEVEL {
-        true => new.min > old.max,
-        false => p_value(before, after) <= LEVEL,
-    }
 }
 
 /// What a job does, without how it is served.
@@ -159,27 +143,6 @@ mod tests {
             ..Run::default()
         };
         Record::new(&job, engine, Map::new(), runs.iter().map(run).collect())
-    }
-
-    #[test]
-    fn what_rose_beyond_noise_is_worse() {
-        for (before, after, worse) in [
-            (&[1][..], &[4096][..], true),
-            (&[0], &[1], true),
-            (&[0], &[0], false),
-            (&[100], &[101], false),
-            (&[100], &[102], true),
-            (&[100], &[50], false),
-            // Too few for the test: no overlap is wanted.
-            (&[10, 12], &[13, 14], true),
-            (&[10, 12], &[12, 14], false),
-            // By the permutation test: 2 of 252 ways.
-            (&[10, 11, 12, 13, 14], &[20, 21, 22, 23, 24], true),
-            (&[10, 11, 12, 13, 30], &[11, 12, 13, 14, 31], false),
-            (&[], &[5], false),
-        ] {
-            assert_eq!(is_worse(before, after), worse, "{before:?}, {after:?}");
-        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! and worse at another is a tie.
 
 use crate::explain::remedies::LEAST_SHARE;
+use crate::verdict::{Margin, Verdict};
 
 /// Latencies that times are predicted with, as factors of that of the profile.
 pub const LATENCIES: [f64; 3] = [1.0, 0.5, 2.0];
@@ -24,13 +25,14 @@ pub struct Figures {
 impl Figures {
     /// How it is beside `now`, at latency number `at`.
     fn beside(self, now: Figures, at: usize) -> Beside {
-        let (most, least) = (1.0 + LEAST_SHARE, 1.0 - LEAST_SHARE);
-        let (pages, ns) = ((self.pages, now.pages), (self.ns[at], now.ns[at]));
-        match () {
-            () if pages.0 > pages.1 * most => Beside::ReadsMore,
-            () if ns.0 > ns.1 * most => Beside::Slower,
-            () if pages.0 < pages.1 * least || ns.0 < ns.1 * least => Beside::Better,
-            () => Beside::Same,
+        let margin = Margin::share(LEAST_SHARE);
+        let pages = Verdict::of_exact(now.pages, self.pages, margin);
+        let ns = Verdict::of_exact(now.ns[at], self.ns[at], margin);
+        match (pages, ns) {
+            (Verdict::More, _) => Beside::ReadsMore,
+            (_, Verdict::More) => Beside::Slower,
+            (Verdict::Less, _) | (_, Verdict::Less) => Beside::Better,
+            _ => Beside::Same,
         }
     }
 

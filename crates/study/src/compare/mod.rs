@@ -14,16 +14,16 @@ pub use several::{OfFile, of_several};
 
 use std::collections::BTreeSet;
 
-use filemap_job::{Record, Spread};
+use filemap_job::Record;
 
 pub(crate) use self::cell::name;
 use crate::footer::Footer;
 use crate::record::{elapsed_note, foreign_note, heading, measured_ns, outlier_note, reclaim_note};
 use crate::regression::{self, Regression, regressions};
 use crate::setup;
-use crate::significance::{LEVEL, least_p_value, p_value};
 use crate::spread;
 use crate::stats::{Sample, percent};
+use crate::verdict::{Margin, OF_TIME, Tested, Verdict, samples};
 use filemap_report::units::{bytes, bytes_range};
 use filemap_report::{Head, Table};
 use filemap_report::{Part, Report};
@@ -167,30 +167,27 @@ fn times(cells: &[Cell]) -> impl Iterator<Item = String> {
 
 /// Whether `cell` is faster or slower than `first`, as far as their runs can tell.
 fn time_verdict(first: &Cell, cell: &Cell) -> String {
-    let (before, after) = (measured_ns(&first.record), measured_ns(&cell.record));
-    let median = |times: &[u64]| Spread::of(times.iter().copied()).map_or(0.0, |s| s.median);
-    let change = percent(median(&after), median(&before)).unwrap_or(0.0);
+    let of = |cell: &Cell| samples(measured_ns(&cell.record));
+    let tested = Tested::unpaired(&of(first), &of(cell), Margin::NONE);
+    let change = tested.change_percent().unwrap_or(0.0);
     let times = format!("Time of {} against {}: {change:+.1} %", cell.variant, first.variant);
-    let (runs, more) = (before.len().min(after.len()), before.len() + after.len());
-    let least = least_p_value(before.len(), after.len());
-    if runs == 1 {
-        return format!(
-            "{times}, not tested: one run of each shows nothing; give --runs 5 or more."
-        );
+    let [before, after] = tested.runs;
+    match (tested.verdict, before.min(after)) {
+        (_, 1) => {
+            format!("{times}, not tested: one run of each shows nothing; give --runs 5 or more.")
+        }
+        (Verdict::NotTested, runs) => format!(
+            "{times}, not tested: {runs} runs of each cannot show a difference (p is {:.2} at \
+             least); give --runs 5 or more.",
+            tested.least_p_value
+        ),
+        (verdict, _) => format!(
+            "{times}, {} (permutation test on ranks, {} runs, p = {:.3}).",
+            verdict.said(OF_TIME),
+            before + after,
+            tested.p_value
+        ),
     }
-    if least > LEVEL {
-        return format!(
-            "{times}, not tested: {runs} runs of each cannot show a difference (p is {least:.2} \
-             at least); give --runs 5 or more."
-        );
-    }
-    let p = p_value(&before, &after);
-    let verdict = match p {
-        p if p > LEVEL => "no difference shown",
-        _ if change < 0.0 => "faster",
-        _ => "slower",
-    };
-    format!("{times}, {verdict} (permutation test on ranks, {more} runs, p = {p:.3}).")
 }
 
 fn title(cells: &[Cell]) -> String {

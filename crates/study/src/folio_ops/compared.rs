@@ -4,8 +4,8 @@ use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde::Serialize;
 
-use crate::significance::{LEVEL, paired_p_value};
 use crate::stats::{median, percent};
+use crate::verdict::{LEVEL, paired_p_value};
 
 /// Costs of a fault in nanoseconds with which reuse is compared: none, as nothing faults in the
 /// small mm, and two of real machines.

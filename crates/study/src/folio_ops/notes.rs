@@ -4,8 +4,8 @@ use filemap_job::folio_ops::{PAGE_BYTES, PAGE_MAPCOUNT};
 use filemap_job::{EngineKind, FolioOpsRecord, FolioOpsRun};
 
 use super::compared::{Compared, FAULT_NS, Figure};
-use crate::significance::{LEVEL, least_paired_p_value};
 use crate::stats::MAD;
+use crate::verdict::{LEVEL, least_paired_p_value};
 
 /// What the figures are, and how they were measured.
 pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {

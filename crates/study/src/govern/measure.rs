@@ -4,8 +4,7 @@ use filemap_job::Spread;
 use serde::Serialize;
 
 use super::compare::Measured;
-use crate::significance::{LEVEL, least_p_value, p_value};
-use crate::stats::percent;
+use crate::verdict::{Margin, OF_AMOUNT, OF_TIME, Tested, samples};
 use filemap_report::units::{bytes, number, time};
 
 /// Something that is measured.
@@ -26,7 +25,7 @@ impl Measure {
         Measure {
             name: "read",
             key: "bytes_read",
-            words: ["less", "more"],
+            words: OF_AMOUNT,
             value: |run| run.bytes_read,
             text: bytes,
         },
@@ -40,14 +39,14 @@ impl Measure {
         Measure {
             name: "elapsed",
             key: "elapsed_ns",
-            words: ["faster", "slower"],
+            words: OF_TIME,
             value: |run| run.elapsed_ns,
             text: time,
         },
         Measure {
             name: "CPU time",
             key: "cpu_ns",
-            words: ["less", "more"],
+            words: OF_AMOUNT,
             value: |run| run.cpu_ns,
             text: time,
         },
@@ -91,23 +90,16 @@ impl Cell {
     pub fn of(measure: Measure, plain: Vec<u64>, governed: Vec<u64>) -> Cell {
         let spread = |samples: &[u64]| Spread::of(samples.iter().copied()).expect("it was run");
         let (before, after) = (spread(&plain), spread(&governed));
-        let p = p_value(&plain, &governed);
-        let verdict = match () {
-            () if least_p_value(plain.len(), governed.len()) > LEVEL => "not tested",
-            () if p > LEVEL => "no difference shown",
-            () if after.median < before.median => measure.words[0],
-            () if after.median > before.median => measure.words[1],
-            () => "no difference shown",
-        };
+        let tested = Tested::unpaired(&samples(plain), &samples(governed), Margin::NONE);
         Cell {
             measure: measure.name,
             key: measure.key,
             plain: before,
             governed: after,
             ratio: (after.median > 0.0).then(|| before.median / after.median),
-            change_percent: percent(after.median, before.median),
-            p_value: p,
-            verdict,
+            change_percent: tested.change_percent(),
+            p_value: tested.p_value,
+            verdict: tested.verdict.said(measure.words),
             error: None,
             ok: None,
             text: measure.text,

@@ -17,9 +17,9 @@ use crate::figures::{self, FIGURES};
 use crate::footer::Footer;
 use crate::json::{in_one_line, to_json};
 use crate::setup;
-use crate::significance;
 use crate::spread;
 use crate::stats::{MAD, Sample};
+use crate::verdict;
 use filemap_report::units::{number, time};
 use filemap_report::{Head, Table};
 use filemap_report::{Part, Report};
@@ -210,7 +210,7 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
     let times = measured_ns(record);
     let name =
         |&position: &usize| format!("run {} ({})", position + 1, time(times[position] as f64));
-    let named: Vec<String> = significance::outliers(&times).iter().map(name).collect();
+    let named: Vec<String> = verdict::outliers(&times).iter().map(name).collect();
     (!named.is_empty()).then(|| format!("Outliers in time: {}.", named.join(", ")))
 }
 

@@ -7,7 +7,7 @@ use super::judge::in_words;
 use super::tables::spread;
 use super::{Check, CheckRun, Checked, judge};
 use crate::advise::{Change, Study};
-use crate::significance::p_value;
+use crate::verdict::p_value;
 
 /// What was measured, as a part of the report.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -75,7 +75,7 @@ pub fn entry<'a>(study: &Study, check: &'a Check) -> Entry<'a> {
             changes: changes(study, of.trial),
             pages_read: spread(of.all(|run| run.pages_read)),
             major_faults: spread(of.all(|run| run.major_faults)),
-            p_value: of.trial.map(|_| p_value(&ns, &plain.all(|run| run.elapsed_ns))),
+            p_value: of.trial.map(|_| p_value(&of.ns(), &plain.ns())),
             elapsed_ns: spread(ns),
             beside: of.trial.map(|_| in_words(of.beside(plain))),
             runs: &of.runs,

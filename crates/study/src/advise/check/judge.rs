@@ -1,11 +1,9 @@
 //! What the measured runs say of the answer.
 
-use filemap_job::Spread;
-
 use super::{Check, CheckRun, Checked, label};
 use crate::advise::Study;
 use crate::explain::remedies::LEAST_SHARE;
-use crate::significance::{LEVEL, least_p_value, p_value};
+use crate::verdict::{LEVEL, Margin, Tested, Verdict as Beside, least_p_value, median_of, samples};
 use filemap_report::units::{number, time};
 
 /// An answer is as good as another that is faster by no more than this share.
@@ -54,32 +52,9 @@ pub struct Judged {
     pub text: String,
 }
 
-/// How figures are beside others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
-    Less,
-    More,
-    /// There is no difference to speak of, or chance explains it.
-    Same,
-    /// There are too few figures to tell.
-    NotTested,
-}
-
 /// How `own` is beside `other`, where a difference of `slack` is none.
-fn beside(own: &[u64], other: &[u64], slack: f64) -> Beside {
-    let [mine, theirs] = [own, other].map(median);
-    let least = slack.max(theirs * LEAST_SHARE);
-    match () {
-        () if (mine - theirs).abs() <= least => Beside::Same,
-        () if least_p_value(own.len(), other.len()) > LEVEL => Beside::NotTested,
-        () if p_value(own, other) > LEVEL => Beside::Same,
-        () if mine < theirs => Beside::Less,
-        () => Beside::More,
-    }
-}
-
-fn median(samples: &[u64]) -> f64 {
-    Spread::of(samples.iter().copied()).map_or(0.0, |spread| spread.median)
+fn beside(own: &[f64], other: &[f64], slack: f64) -> Beside {
+    Tested::unpaired(other, own, Margin { least: slack, share: LEAST_SHARE }).verdict
 }
 
 impl Checked {
@@ -88,12 +63,12 @@ impl Checked {
         self.runs.iter().map(value).collect()
     }
 
-    fn pages(&self) -> Vec<u64> {
-        self.all(|run| run.pages_read)
+    fn pages(&self) -> Vec<f64> {
+        samples(self.all(|run| run.pages_read))
     }
 
-    fn ns(&self) -> Vec<u64> {
-        self.all(|run| run.elapsed_ns)
+    pub(super) fn ns(&self) -> Vec<f64> {
+        samples(self.all(|run| run.elapsed_ns))
     }
 
     /// How what is read is beside what `other` reads, and how the times are.
@@ -110,13 +85,13 @@ pub(super) fn in_words([pages, ns]: [Beside; 2]) -> String {
     let pages = match pages {
         Beside::Less => "reads less",
         Beside::More => "reads more",
-        Beside::Same => "",
+        Beside::NoDifference => "",
         Beside::NotTested => "not tested",
     };
     let ns = match ns {
         Beside::Less => "faster",
         Beside::More => "slower",
-        Beside::Same => "",
+        Beside::NoDifference => "",
         Beside::NotTested => "not tested",
     };
     match (pages, ns) {
@@ -135,7 +110,7 @@ pub(super) fn other_work(study: &Study, plain: &Checked) -> Option<String> {
         return Some(format!("Not checked: signal {signal} ended the program as it is."));
     }
     let code = plain.runs.iter().find_map(|run| run.exit_code.filter(|code| *code != 0));
-    let (predicted, read) = (study.now.figures().pages, median(&plain.pages()));
+    let (predicted, read) = (study.now.figures().pages, median_of(&plain.pages()));
     let is_next_to_nothing = match code {
         Some(_) => read < predicted * LEAST_SHARE,
         None => read < FEW_PAGES && predicted * LEAST_SHARE > FEW_PAGES,
@@ -174,7 +149,7 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
     let plain = &check.variants[0];
     let name = |of: &Checked| label(study, of.trial);
     let cost = |of: &Checked| {
-        format!("{} pages in {}", number(median(&of.pages())), time(median(&of.ns())))
+        format!("{} pages in {}", number(median_of(&of.pages())), time(median_of(&of.ns())))
     };
     let with = |of: &Checked| match of.trial {
         None => format!("{} as it is", cost(of)),
@@ -194,9 +169,9 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
     let found = own.beside(plain);
     let reads_more = |of: &&Checked| of.beside(plain)[0] == Beside::More;
     let others = || check.variants.iter().filter(|of| !reads_more(of));
-    let by_time = |a: &&Checked, b: &&Checked| median(&a.ns()).total_cmp(&median(&b.ns()));
+    let by_time = |a: &&Checked, b: &&Checked| median_of(&a.ns()).total_cmp(&median_of(&b.ns()));
     let fastest = others().min_by(by_time).unwrap_or(plain);
-    let ratio = |of: &Checked| median(&own.ns()) / median(&of.ns()).max(1.0);
+    let ratio = |of: &Checked| median_of(&own.ns()) / median_of(&of.ns()).max(1.0);
     let is_as_good = ratio(fastest) <= 1.0 + AS_GOOD;
     let beside_others = |of: &Checked| beside(&own.ns(), &of.ns(), SHORT_NS);
     let beats = |of: &&Checked| ratio(of) > 1.0 + AS_GOOD && beside_others(of) == Beside::More;
@@ -220,7 +195,7 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 cost(plain)
             ),
         ),
-        () if is_as_good && found == [Beside::Same; 2] => {
+        () if is_as_good && found == [Beside::NoDifference; 2] => {
             (Verdict::Tie, format!("A tie with doing nothing: {}, {}.", with(own), with(plain)))
         }
         () if is_as_good => (

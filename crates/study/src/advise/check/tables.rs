@@ -5,7 +5,7 @@ use filemap_job::Spread;
 use super::judge::in_words;
 use super::{Check, Checked, label};
 use crate::advise::{Outcome, Study};
-use crate::significance::p_value;
+use crate::verdict::p_value;
 use filemap_report::units::{number, time};
 use filemap_report::{Head, Table};
 
@@ -51,7 +51,7 @@ pub fn times(study: &Study, check: &Check) -> Table {
     let plain = &check.variants[0];
     let row = |of: &Checked| {
         let ns = of.all(|run| run.elapsed_ns);
-        let p = p_value(&ns, &plain.all(|run| run.elapsed_ns));
+        let p = p_value(&of.ns(), &plain.ns());
         let ns = spread(ns);
         let beside = of.trial.map(|_| (format!("{p:.3}"), in_words(of.beside(plain))));
         let (p, beside) = beside.unwrap_or_default();

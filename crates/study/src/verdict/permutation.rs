@@ -1,40 +1,20 @@
-//! Whether measured times differ by more than chance: outliers, and permutation tests.
-
-use std::cmp::Ordering;
-
-use filemap_job::Spread;
+//! How often chance alone sets samples apart as much: permutation tests on ranks.
 
 /// Differences that chance brings about as often as this are not called any.
 pub const LEVEL: f64 = 0.05;
 
-/// A sample is an outlier when it lies so many standard deviations from the median, where the MAD
-/// stands for the standard deviation.
-const OUTLIER_SDS: f64 = 3.5;
-
-/// Standard deviation of normally distributed samples in MADs.
-const SDS_PER_MAD: f64 = 1.4826;
-
 /// Samples that are ranked exactly; the sum of ranks of more is as good as normally distributed.
 const MOST_EXACT: usize = 120;
-
-/// Positions of the samples that lie far from the others. Where more than half of the samples
-/// agree to the last digit, nothing can be said of the rest.
-pub fn outliers(samples: &[u64]) -> Vec<usize> {
-    let Some(spread) = Spread::of(samples.iter().copied()) else { return Vec::new() };
-    let limit = OUTLIER_SDS * SDS_PER_MAD * spread.mad;
-    let far = |sample: u64| spread.mad > 0.0 && (sample as f64 - spread.median).abs() > limit;
-    (0..samples.len()).filter(|&position| far(samples[position])).collect()
-}
 
 /// How often chance alone sets two samples apart as much as these: of all ways to deal the
 /// figures out again, the share whose sum of ranks is at least as far from the middle.
 ///
 /// It asks nothing of how the figures are distributed. 1 where one of the samples is empty.
-pub fn p_value(a: &[u64], b: &[u64]) -> f64 {
+pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
     }
-    let ranks = doubled_ranks(&[a, b].concat(), u64::cmp);
+    let ranks = doubled_ranks(&[a, b].concat());
     let (count, total) = (a.len(), ranks.iter().sum::<usize>());
     let own: usize = ranks[..count].iter().sum();
     // Twice the rank sum, times the number of samples, so that the middle is a whole number.
@@ -50,9 +30,8 @@ pub fn p_value(a: &[u64], b: &[u64]) -> f64 {
 
 /// The least that [`p_value`] can be for samples of these sizes.
 pub fn least_p_value(a: usize, b: usize) -> f64 {
-    let low: Vec<u64> = (0..a as u64).collect();
-    let high: Vec<u64> = (a as u64..(a + b) as u64).collect();
-    p_value(&low, &high)
+    let ranks: Vec<f64> = (0..a + b).map(|rank| rank as f64).collect();
+    p_value(&ranks[..a], &ranks[a..])
 }
 
 /// How often chance alone moves pairs as far apart as in these `changes`, one for each pair: of all
@@ -63,7 +42,7 @@ pub fn least_p_value(a: usize, b: usize) -> f64 {
 pub fn paired_p_value(changes: &[f64]) -> f64 {
     let moved: Vec<f64> = changes.iter().copied().filter(|&change| change != 0.0).collect();
     let sizes: Vec<f64> = moved.iter().map(|change| change.abs()).collect();
-    let ranks = doubled_ranks(&sizes, f64::total_cmp);
+    let ranks = doubled_ranks(&sizes);
     let total: usize = ranks.iter().sum();
     let up = moved.iter().zip(&ranks).filter(|(change, _)| **change > 0.0);
     let own: usize = up.map(|(_, rank)| rank).sum();
@@ -100,12 +79,12 @@ fn shares_of_sums(ranks: &[usize]) -> Vec<f64> {
 }
 
 /// Twice the rank of each figure among all, so that it is whole: equal figures share the mean.
-fn doubled_ranks<T: Copy>(all: &[T], compare: fn(&T, &T) -> Ordering) -> Vec<usize> {
+fn doubled_ranks(all: &[f64]) -> Vec<usize> {
     let mut sorted = all.to_vec();
-    sorted.sort_unstable_by(compare);
-    let rank = |figure: &T| {
-        let below = sorted.partition_point(|other| compare(other, figure).is_lt());
-        let up_to = sorted.partition_point(|other| compare(other, figure).is_le());
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = |figure: &f64| {
+        let below = sorted.partition_point(|other| other < figure);
+        let up_to = sorted.partition_point(|other| other <= figure);
         below + up_to + 1
     };
     all.iter().map(rank).collect()
@@ -152,23 +131,15 @@ fn both_tails(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn outliers_are_far_from_the_median() {
-        assert_eq!(outliers(&[10, 11, 12, 11, 90]), [4]);
-        assert_eq!(outliers(&[10, 11, 12, 11, 13]), [0; 0]);
-        assert_eq!(outliers(&[5, 5, 5, 9]), [0; 0], "no MAD, no measure");
-        assert_eq!(outliers(&[]), [0; 0]);
-    }
-
     /// By hand: of 252 ways to deal ten ranks out, two set them apart completely.
     #[test]
     fn few_samples_are_counted_out() {
-        let (low, high) = ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]);
+        let (low, high) = ([1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]);
         assert_eq!(p_value(&low, &high), 2.0 / 252.0);
         assert_eq!(p_value(&high, &low), 2.0 / 252.0);
-        assert_eq!(p_value(&[1, 2, 3], &[4, 5, 6]), 2.0 / 20.0);
-        assert_eq!(p_value(&[7; 4], &[7; 4]), 1.0);
-        assert_eq!(p_value(&[], &[1]), 1.0);
+        assert_eq!(p_value(&low[..3], &high[..3]), 2.0 / 20.0);
+        assert_eq!(p_value(&[7.0; 4], &[7.0; 4]), 1.0);
+        assert_eq!(p_value(&[], &[1.0]), 1.0);
         assert_eq!(least_p_value(5, 5), 2.0 / 252.0);
     }
 
@@ -196,8 +167,8 @@ mod tests {
     /// Every way to deal figures out, one by one.
     #[test]
     fn sums_of_ranks_are_those_of_all_ways() {
-        let (a, b) = ([3, 9, 9, 14], [1, 9, 20]);
-        let ranks = doubled_ranks(&[&a[..], &b[..]].concat(), u64::cmp);
+        let (a, b) = ([3.0, 9.0, 9.0, 14.0], [1.0, 9.0, 20.0]);
+        let ranks = doubled_ranks(&[&a[..], &b[..]].concat());
         let total: usize = ranks.iter().sum();
         let distance = |sum: usize| (sum * 7).abs_diff(total * 4);
         let own: usize = ranks[..4].iter().sum();
@@ -214,10 +185,10 @@ mod tests {
 
     #[test]
     fn many_samples_go_over_into_the_normal_distribution() {
-        let a: Vec<u64> = (0..60).map(|i| i * 7 % 61).collect();
-        let b: Vec<u64> = (0..60).map(|i| i * 7 % 61 + 9).collect();
+        let a: Vec<f64> = (0..60).map(|i| f64::from(i * 7 % 61)).collect();
+        let b: Vec<f64> = a.iter().map(|one| one + 9.0).collect();
         let exact = p_value(&a, &b);
-        let ranks = doubled_ranks(&[&a[..], &b[..]].concat(), u64::cmp);
+        let ranks = doubled_ranks(&[&a[..], &b[..]].concat());
         let (own, total) = (ranks[..60].iter().sum::<usize>(), ranks.iter().sum::<usize>());
         let normal = normal_p(&ranks, 60, (own as f64 - total as f64 / 2.0).abs());
         assert!((exact - normal).abs() < 0.002, "{exact}, {normal}");

@@ -1,0 +1,273 @@
+//! Whether figures after a change are less or more than before it, or whether chance explains what
+//! there is between them: the one verdict of every comparison.
+//!
+//! Runs that have nothing in common are tested as two samples, and runs that alternate, so that what
+//! slows the machine down for a while slows both of a pair down, as pairs. Predicted figures are
+//! exact: of these only a margin says which differences are none.
+
+mod permutation;
+
+use filemap_job::Spread;
+
+pub use permutation::{LEVEL, least_p_value, least_paired_p_value, p_value, paired_p_value};
+
+use crate::stats::{median, percent};
+
+/// What figures after a change are beside those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Less,
+    More,
+    /// They differ by less than the margin, or chance explains the difference.
+    NoDifference,
+    /// There are too few runs for the test.
+    NotTested,
+}
+
+/// Differences that are none, however seldom chance brings them about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Margin {
+    /// In the unit of the figures.
+    pub least: f64,
+    /// As a share of the figure before.
+    pub share: f64,
+}
+
+impl Margin {
+    /// Every difference is one.
+    pub const NONE: Margin = Margin::share(0.0);
+
+    /// This share of the figure before.
+    pub const fn share(share: f64) -> Margin {
+        Margin { least: 0.0, share }
+    }
+
+    /// Whether `after` is as good as `before`.
+    fn spans(self, before: f64, after: f64) -> bool {
+        let margin = self.least.max(before * self.share);
+        margin > 0.0 && (after - before).abs() <= margin
+    }
+}
+
+impl Verdict {
+    /// Of figures that are exact.
+    pub fn of_exact(before: f64, after: f64, margin: Margin) -> Verdict {
+        match () {
+            () if margin.spans(before, after) => Verdict::NoDifference,
+            () if after < before => Verdict::Less,
+            () if after > before => Verdict::More,
+            () => Verdict::NoDifference,
+        }
+    }
+
+    /// Of a figure that has to lie between two others.
+    pub fn of_bounds((least, most): (f64, f64), own: f64) -> Verdict {
+        match () {
+            () if own < least => Verdict::Less,
+            () if own > most => Verdict::More,
+            () => Verdict::NoDifference,
+        }
+    }
+
+    /// In words, of which `less` and `more` are those of the figure, such as `faster` and `slower`.
+    pub const fn said(self, [less, more]: [&'static str; 2]) -> &'static str {
+        match self {
+            Verdict::Less => less,
+            Verdict::More => more,
+            Verdict::NoDifference => "no difference shown",
+            Verdict::NotTested => "not tested",
+        }
+    }
+}
+
+/// The words of a time.
+pub const OF_TIME: [&str; 2] = ["faster", "slower"];
+
+/// The words of an amount.
+pub const OF_AMOUNT: [&str; 2] = ["less", "more"];
+
+/// Samples before and after a change, and what they show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tested {
+    pub verdict: Verdict,
+    /// The medians.
+    pub before: f64,
+    pub after: f64,
+    /// How often chance alone sets the samples apart as much.
+    pub p_value: f64,
+    /// The least that it can be for so many runs.
+    pub least_p_value: f64,
+    /// Before, and after.
+    pub runs: [usize; 2],
+}
+
+impl Tested {
+    /// Of runs that have nothing in common.
+    pub fn unpaired(before: &[f64], after: &[f64], margin: Margin) -> Tested {
+        let least = least_p_value(before.len(), after.len());
+        Tested::of([before, after], p_value(before, after), least, margin)
+    }
+
+    /// Of runs that alternate: as many after as before. What is tested is the share by which the
+    /// second of each pair differs from the first.
+    pub fn paired(before: &[f64], after: &[f64], margin: Margin) -> Tested {
+        let changes =
+            before.iter().zip(after).filter_map(|(before, after)| percent(*after, *before));
+        let p = paired_p_value(&changes.collect::<Vec<_>>());
+        let least = least_paired_p_value(before.len().min(after.len()));
+        Tested::of([before, after], p, least, margin)
+    }
+
+    fn of(samples: [&[f64]; 2], p_value: f64, least_p_value: f64, margin: Margin) -> Tested {
+        let [before, after] = samples.map(median_of);
+        let verdict = match () {
+            () if margin.spans(before, after) => Verdict::NoDifference,
+            () if least_p_value > LEVEL => Verdict::NotTested,
+            () if p_value > LEVEL => Verdict::NoDifference,
+            () => Verdict::of_exact(before, after, margin),
+        };
+        Tested { verdict, before, after, p_value, least_p_value, runs: samples.map(<[f64]>::len) }
+    }
+
+    /// In percent of the median before; `None` where that is 0.
+    pub fn change_percent(&self) -> Option<f64> {
+        percent(self.after, self.before)
+    }
+}
+
+/// Whether a figure of which less is better rose by more than `margin` and noise. Where there are
+/// too few runs for the test, all of them have to be worse than all before.
+pub fn is_worse(before: &[f64], after: &[f64], margin: Margin) -> bool {
+    if before.is_empty() || after.is_empty() {
+        return false;
+    }
+    match Tested::unpaired(before, after, margin).verdict {
+        Verdict::Less | Verdict::NoDifference => false,
+        Verdict::More => true,
+        Verdict::NotTested => {
+            let most = before.iter().copied().fold(f64::MIN, f64::max);
+            after.iter().all(|own| *own > most)
+        }
+    }
+}
+
+/// What is said of a figure that is held against a published one; `unjudged` where none is held.
+pub const fn of_published(ok: Option<bool>, unjudged: &'static str) -> &'static str {
+    match ok {
+        Some(true) => "ok",
+        Some(false) => "fail",
+        None => unjudged,
+    }
+}
+
+/// Whole figures as samples.
+pub fn samples(figures: impl IntoIterator<Item = u64>) -> Vec<f64> {
+    figures.into_iter().map(|figure| figure as f64).collect()
+}
+
+/// The median; 0 of none.
+pub fn median_of(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    median(&sorted).unwrap_or(0.0)
+}
+
+/// A sample is an outlier when it lies so many standard deviations from the median, where the MAD
+/// stands for the standard deviation.
+const OUTLIER_SDS: f64 = 3.5;
+
+/// Standard deviation of normally distributed samples in MADs.
+const SDS_PER_MAD: f64 = 1.4826;
+
+/// Positions of the samples that lie far from the others. Where more than half of the samples
+/// agree to the last digit, nothing can be said of the rest.
+pub fn outliers(samples: &[u64]) -> Vec<usize> {
+    let Some(spread) = Spread::of(samples.iter().copied()) else { return Vec::new() };
+    let limit = OUTLIER_SDS * SDS_PER_MAD * spread.mad;
+    let far = |sample: u64| spread.mad > 0.0 && (sample as f64 - spread.median).abs() > limit;
+    (0..samples.len()).filter(|&position| far(samples[position])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outliers_are_far_from_the_median() {
+        assert_eq!(outliers(&[10, 11, 12, 11, 90]), [4]);
+        assert_eq!(outliers(&[10, 11, 12, 11, 13]), [0; 0]);
+        assert_eq!(outliers(&[5, 5, 5, 9]), [0; 0], "no MAD, no measure");
+        assert_eq!(outliers(&[]), [0; 0]);
+    }
+
+    fn of(before: &[u64], after: &[u64], margin: Margin) -> Verdict {
+        let [before, after] = [before, after].map(|own| samples(own.iter().copied()));
+        Tested::unpaired(&before, &after, margin).verdict
+    }
+
+    #[test]
+    fn a_difference_is_told_from_chance_and_from_a_tie() {
+        for (before, after, margin, verdict) in [
+            (&[9; 3][..], &[1; 3][..], Margin::NONE, Verdict::NotTested),
+            (&[9; 5], &[1; 5], Margin::NONE, Verdict::Less),
+            (&[1; 5], &[9; 5], Margin::NONE, Verdict::More),
+            (&[0; 5], &[0; 5], Margin::NONE, Verdict::NoDifference),
+            (&[0; 3], &[0; 3], Margin::NONE, Verdict::NotTested),
+            (&[1, 5, 9, 13, 17], &[2, 6, 10, 14, 18], Margin::NONE, Verdict::NoDifference),
+            (&[100; 5], &[104; 5], Margin::share(0.05), Verdict::NoDifference),
+            (&[100; 5], &[106; 5], Margin::share(0.05), Verdict::More),
+            (&[100; 3], &[104; 3], Margin { least: 4.0, share: 0.01 }, Verdict::NoDifference),
+        ] {
+            assert_eq!(of(before, after, margin), verdict, "{before:?}, {after:?}, {margin:?}");
+        }
+    }
+
+    /// The machine gets slower from pair to pair by more than the two differ in any.
+    #[test]
+    fn what_slows_both_of_a_pair_down_takes_no_part() {
+        let before: Vec<f64> = (0..9).map(|pair| 100.0 + 50.0 * f64::from(pair)).collect();
+        let after: Vec<f64> = before.iter().map(|own| own * 0.95).collect();
+        let paired = Tested::paired(&before, &after, Margin::NONE);
+        assert_eq!((paired.verdict, paired.p_value), (Verdict::Less, 2.0 / 512.0));
+        let unpaired = Tested::unpaired(&before, &after, Margin::NONE);
+        assert_eq!(unpaired.verdict, Verdict::NoDifference);
+        let few = Tested::paired(&before[..5], &after[..5], Margin::NONE);
+        assert_eq!(few.verdict.said(OF_TIME), "not tested");
+    }
+
+    #[test]
+    fn what_rose_beyond_noise_is_worse() {
+        for (before, after, worse) in [
+            (&[1][..], &[4096][..], true),
+            (&[0], &[1], true),
+            (&[0], &[0], false),
+            (&[100], &[101], false),
+            (&[100], &[102], true),
+            (&[100], &[50], false),
+            // Too few for the test: no overlap is wanted.
+            (&[10, 12], &[13, 14], true),
+            (&[10, 12], &[12, 14], false),
+            // By the permutation test: 2 of 252 ways.
+            (&[10, 11, 12, 13, 14], &[20, 21, 22, 23, 24], true),
+            (&[10, 11, 12, 13, 30], &[11, 12, 13, 14, 31], false),
+            (&[], &[5], false),
+        ] {
+            let [first, own] = [before, after].map(|own| samples(own.iter().copied()));
+            let is_worse = is_worse(&first, &own, Margin::share(0.01));
+            assert_eq!(is_worse, worse, "{before:?}, {after:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_exact_needs_no_test() {
+        let of = |after| Verdict::of_exact(100.0, after, Margin::share(0.05));
+        assert_eq!(
+            [94.0, 95.0, 105.0].map(of),
+            [Verdict::Less, Verdict::NoDifference, Verdict::NoDifference]
+        );
+        assert_eq!(of(106.0).said(OF_AMOUNT), "more");
+        let within = [34.0, 35.0, 55.0, 56.0].map(|own| Verdict::of_bounds((35.0, 55.0), own));
+        assert_eq!(within[..2], [Verdict::Less, Verdict::NoDifference]);
+        assert_eq!(within[2..], [Verdict::NoDifference, Verdict::More]);
+    }
+}
