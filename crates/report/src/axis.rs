@@ -5,7 +5,7 @@
 pub const CHARACTER: f64 = 0.62;
 
 /// The horizontal axis of a plot: `first` at `left`, `last` at `left + width`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
     /// Where it begins.
     pub left: f64,

@@ -26,9 +26,12 @@ impl Part {
             Part::Warning(text) => format!("Warning: {text}\n"),
             Part::Table(table) => table.markdown(),
             Part::Preformatted(text) => format!("```\n{text}\n```\n"),
-            Part::Cards(_) | Part::Bars(_) | Part::Plot(_) | Part::Drawn(_) | Part::Details(_) => {
-                return None;
-            }
+            Part::Cards(_)
+            | Part::Bars(_)
+            | Part::Dots(_)
+            | Part::Plot(_)
+            | Part::Drawn(_)
+            | Part::Details(_) => return None,
         })
     }
 }

@@ -6,6 +6,7 @@ use maud::Markup;
 use serde_json::{Map, Value};
 
 use crate::bars::Bars;
+use crate::dots::Dots;
 use crate::plot::Plot;
 use crate::table::Table;
 
@@ -77,6 +78,7 @@ pub enum Part {
     /// figures.
     Cards(Vec<Card>),
     Bars(Bars),
+    Dots(Dots),
     Plot(Plot),
     Drawn(Markup),
     /// What a page opens when it is asked to.

@@ -45,9 +45,12 @@ impl Part {
             Part::Warning(text) => wrap(&format!("Warning: {text}"), "", ""),
             Part::Table(table) => table.text(),
             Part::Preformatted(text) => format!("{text}\n"),
-            Part::Cards(_) | Part::Bars(_) | Part::Plot(_) | Part::Drawn(_) | Part::Details(_) => {
-                return None;
-            }
+            Part::Cards(_)
+            | Part::Bars(_)
+            | Part::Dots(_)
+            | Part::Plot(_)
+            | Part::Drawn(_)
+            | Part::Details(_) => return None,
         })
     }
 }

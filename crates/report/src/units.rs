@@ -82,6 +82,22 @@ pub fn time_unit(ns: f64) -> (&'static str, f64) {
     TIME_UNITS.into_iter().find(|(_, unit)| ns >= *unit).unwrap_or(("ns", 1.0))
 }
 
+/// A figure in about four digits.
+pub fn figure(value: f64) -> String {
+    let text = match value.abs() {
+        0.0 => "0".to_string(),
+        large if large >= 10_000.0 => number(value.round()),
+        large if large >= 1000.0 => format!("{value:.0}"),
+        large if large >= 100.0 => format!("{value:.1}"),
+        large if large >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    };
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
 /// A factor: `x 100.2`.
 pub fn factor(value: f64) -> String {
     format!("x {}", digits(value))

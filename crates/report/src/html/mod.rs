@@ -3,6 +3,7 @@
 //! Texts are escaped where they are written: `maud` does that with every value.
 
 mod bars;
+mod dots;
 mod frame;
 mod parts;
 
@@ -49,7 +50,7 @@ fn rank(part: &Part) -> usize {
         Part::Cards(_) => 2,
         Part::Warning(_) => 3,
         Part::Facts(_) => 4,
-        Part::Bars(_) | Part::Plot(_) | Part::Drawn(_) | Part::Details(_) => 5,
+        Part::Bars(_) | Part::Dots(_) | Part::Plot(_) | Part::Drawn(_) | Part::Details(_) => 5,
         Part::List(_) | Part::Paragraph(_) | Part::Table(_) | Part::Preformatted(_) => 6,
     }
 }

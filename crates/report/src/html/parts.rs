@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::report::{Card, Details, Part};
 use crate::table::{Table, in_one_line};
 
-use super::bars;
+use super::{bars, dots};
 
 /// Parts, one after the other.
 pub fn all(parts: &[Part]) -> Markup {
@@ -28,6 +28,7 @@ pub(super) fn one(part: &Part) -> Markup {
             Part::Preformatted(text) => pre.scroll tabindex="0" { (text) },
             Part::Cards(cards) => (self::cards(cards)),
             Part::Bars(bars) => (bars::markup(bars)),
+            Part::Dots(dots) => (dots::markup(dots)),
             Part::Plot(plot) => (plot.markup()),
             Part::Drawn(markup) => (markup),
             Part::Details(Details { summary, parts }) => details {
