@@ -12,7 +12,6 @@ pub mod decision;
 pub mod fault;
 pub mod lru;
 pub mod page_cache;
-#[cfg(feature = "plain")]
 pub mod plain;
 pub mod readahead;
 pub mod rules;

@@ -6,8 +6,7 @@ macro_rules! spec {
     ($( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $flag:expr, )+) => {
         /// A job as written: one field for each flag of the command line, which is also the key
         /// of that name in a job file. What is `None` was not given.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct JobSpec {
             $( $(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")]

@@ -31,7 +31,6 @@ pub mod program;
 pub mod random;
 pub mod record;
 mod replay;
-#[cfg(feature = "schema")]
 pub mod schema;
 mod seed;
 pub mod size;

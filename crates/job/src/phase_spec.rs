@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::size::SizeText;
 
 /// One `[[phase]]` of a job as written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PhaseSpec {
     /// Access pattern.

@@ -7,8 +7,7 @@ use crate::Error;
 use crate::size::shorten;
 
 /// A seed both ways.
-#[derive(Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct SeedTwice {
     /// The seed of its random patterns.
     #[serde(default)]

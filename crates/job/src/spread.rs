@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The spread of one counter over runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
     /// Median: for an even number of runs the mean of the two in the middle.
     #[serde(serialize_with = "whole_if_it_is")]

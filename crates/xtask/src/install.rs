@@ -11,6 +11,9 @@ use serde_json::Value;
 use crate::repository::root;
 use crate::{completions, man};
 
+/// The profile of packages.
+const PROFILE: &str = "dist";
+
 /// Where completions go under a prefix, and what they are called as they are made.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("filemap.bash", "share/bash-completion/completions/filemap"),
@@ -76,7 +79,7 @@ pub fn debian_package() -> Result<PathBuf> {
     built()?;
     // Quiet, as it warns of every asset from target that it does not build itself.
     let output = cargo()
-        .args(["deb", "--package", "filemap-cli", "--no-build", "--strip", "--quiet"])
+        .args(["deb", "--package", "filemap-cli", "--profile", PROFILE, "--no-build", "--quiet"])
         .current_dir(root())
         .stderr(Stdio::inherit())
         .output()
@@ -91,13 +94,13 @@ pub fn debian_package() -> Result<PathBuf> {
     Ok(path.context("cargo deb names no package")?.trim().into())
 }
 
-/// Builds `filemap` for release, and returns its path.
+/// Builds `filemap` as packages have it, and returns its path.
 ///
 /// # Errors
 /// When it cannot be built.
 pub fn built() -> Result<PathBuf> {
     let output = cargo()
-        .args(["build", "--release", "--quiet", "--package", "filemap-cli"])
+        .args(["build", "--profile", PROFILE, "--quiet", "--package", "filemap-cli"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .stderr(Stdio::inherit())

@@ -1,8 +1,19 @@
 //! What a program said about a part of a mapping (`madvise(2)`): flags of the VMA.
 
 /// How a program says that it reads. MADV_RANDOM and MADV_SEQUENTIAL exclude each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub enum ReadHint {
     /// MADV_NORMAL.
     #[default]
@@ -14,8 +25,19 @@ pub enum ReadHint {
 }
 
 /// What a program says about huge pages. MADV_HUGEPAGE and MADV_NOHUGEPAGE exclude each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub enum HugeHint {
     /// Nothing. No advice leads back to this.
     #[default]
@@ -27,8 +49,19 @@ pub enum HugeHint {
 }
 
 /// The advice that a VMA carries: a set of flags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct Advice {
     /// How it is read.
     pub read: ReadHint,
@@ -104,8 +137,9 @@ impl Advice {
 }
 
 /// Advice that changes the flags of a VMA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum AdviceFlag {
     /// MADV_NORMAL, MADV_RANDOM and MADV_SEQUENTIAL, which leave the other flags as they are.
     Read(ReadHint),

@@ -9,8 +9,9 @@ use crate::units::{PageCount, PageIndex};
 use crate::word::{WORD_PAGES, word_mask};
 
 /// What `mprotect` makes of every second piece of a split mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum SplitProt {
     /// Writable: still not executable.
     Write,
@@ -32,8 +33,7 @@ impl SplitProt {
 }
 
 /// A split of a mapping into VMAs of equal length; the last may be shorter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Split {
     /// Pages of each VMA: at least 1.
     pub pages: PageCount,

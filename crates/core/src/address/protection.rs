@@ -1,8 +1,19 @@
 //! What a mapping may be used for besides reading (`mprotect(2)`).
 
 /// What a part of a mapping may be used for, besides reading.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub enum Protection {
     /// What it was mapped for.
     #[default]

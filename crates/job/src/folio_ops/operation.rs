@@ -1,13 +1,13 @@
 //! What is timed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::name::named;
 
 named! {
     /// An operation over all pages.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     "operation"
     pub enum Operation {

@@ -7,8 +7,7 @@ use super::{FolioOps, FolioOpsSpec, Operation};
 use crate::record::SCHEMA;
 
 /// All repeats.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FolioOpsRecord {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -17,7 +16,7 @@ pub struct FolioOpsRecord {
     /// What did it: `model` or `kernel`.
     pub engine: String,
     /// Where it was measured.
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environment"))]
+    #[schemars(with = "crate::schema::Environment")]
     pub environment: Map<String, Value>,
     /// Every repeat, in order.
     pub runs: Vec<FolioOpsRun>,
@@ -41,8 +40,7 @@ impl FolioOpsRecord {
 }
 
 /// One repeat: every folio size, operation and configuration once.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FolioOpsRun {
     /// L: how long one locked read-modify-write took in this repeat, in nanoseconds: the median of
     /// what was measured in it.
@@ -55,8 +53,7 @@ pub struct FolioOpsRun {
 }
 
 /// One operation over all pages, in folios of one size, with one configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FolioCell {
     /// Size of each folio in bytes.
     pub folio_bytes: u64,
@@ -76,8 +73,7 @@ pub struct FolioCell {
 }
 
 /// Threads that each map and unmap all pages of the same folio, again and again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Contended {
     /// Size of the folio in bytes.
     pub folio_bytes: u64,

@@ -22,8 +22,7 @@ const DEFAULT_FOLIO_BYTES: [u64; 9] =
 const DEFAULT_RUNS: u64 = 9;
 
 /// What was asked for. What is `None` was not given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FolioOpsSpec {
     /// What does it: `model` is the small mm of this program, in real time.

@@ -1,5 +1,6 @@
 //! A program as written: its tables, and the keys that stand before them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadSpec};
@@ -16,8 +17,7 @@ macro_rules! program {
         own { $( $(#[doc = $own_doc:literal])+ $own:ident: $own_type:ty, )+ }
     ) => {
         /// A program as written. What is `None` was not given.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct ProgramSpec {
             $( $(#[doc = $shared_doc])+ #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,8 +9,7 @@ use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
 
 /// One `[[file]]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileSpec {
     /// What other tables call it.
@@ -45,8 +44,7 @@ pub struct FoundFile {
 }
 
 /// One `[[open]]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenSpec {
     /// What other tables call it.
@@ -60,8 +58,7 @@ pub struct OpenSpec {
 }
 
 /// One `[[mapping]]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MappingSpec {
     /// What other tables call it.
@@ -99,8 +96,7 @@ pub struct MappingSpec {
 }
 
 /// One `[[thread]]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreadSpec {
     /// Its name; its number from 1 if not given.
@@ -129,8 +125,7 @@ pub struct ThreadSpec {
 
 /// One `[[thread.phase]]`: accesses, a call about a mapping or an open file, or something that only
 /// takes time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreadPhaseSpec {
     /// The name of the mapping to be made, which is then not there from the beginning.
@@ -203,8 +198,7 @@ pub struct ThreadPhaseSpec {
 }
 
 /// A phase of another thread, which ends before one begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AfterSpec {
     /// The name of the thread.

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::program::MappedParts;
 
 /// Pages of the files in the page cache at the end of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Cached {
     /// Those that are mapped.
     pub inside: Option<u64>,

@@ -1,5 +1,6 @@
 //! What engines count.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::spread::Spread;
@@ -10,8 +11,7 @@ pub type Counters = PerCounter<Option<u64>>;
 macro_rules! counters {
     ($( $(#[$doc:meta])* $name:ident, )+) => {
         /// One value for each counter, in the order of the record.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub struct PerCounter<T> {
             $( $(#[$doc])* pub $name: T, )+
         }

@@ -23,8 +23,7 @@ use crate::program::Job;
 pub const SCHEMA: u32 = 1;
 
 /// One job on one engine: every run, and a summary of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -33,7 +32,7 @@ pub struct Record {
     /// What ran it: `model` or `kernel`.
     pub engine: String,
     /// Where it ran.
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environment"))]
+    #[schemars(with = "crate::schema::Environment")]
     pub environment: Map<String, Value>,
     /// Every run, in order.
     pub runs: Vec<Run>,

@@ -10,12 +10,11 @@ use crate::program::Job;
 use crate::waits::Wait;
 
 /// One run of a job. What the engine cannot see is `None`, and `null` in JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
     /// The seed of its random patterns; in JSON also as text.
     #[serde(flatten, with = "crate::seed")]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::seed::SeedTwice"))]
+    #[schemars(with = "crate::seed::SeedTwice")]
     pub seed: u64,
     /// Time for all of it, in nanoseconds: measured, or by the model predicted.
     pub elapsed_ns: Option<u64>,
@@ -82,8 +81,7 @@ impl Run {
 }
 
 /// What became of one file. What the engine cannot see is `null`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileRun {
     /// Its name.
     pub name: String,
@@ -109,8 +107,7 @@ impl FileRun {
 }
 
 /// What was done through one mapping.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MappingRun {
     /// Its name.
     pub name: String,
@@ -119,8 +116,7 @@ pub struct MappingRun {
 }
 
 /// What one thread did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThreadRun {
     /// Its name.
     pub name: String,
@@ -131,8 +127,7 @@ pub struct ThreadRun {
 }
 
 /// What one phase did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseRun {
     /// The name of its thread; of a job of flags, which has one, nothing.
     #[serde(skip_serializing_if = "String::is_empty", default)]

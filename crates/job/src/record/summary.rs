@@ -8,8 +8,7 @@ use super::run::{FileRun, Run};
 use crate::spread::Spread;
 
 /// What runs say, over all of them; `None` = no run saw it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Each counter.
     #[serde(flatten)]
@@ -26,8 +25,7 @@ pub struct Summary {
 }
 
 /// [`Cached`] over all runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CachedSummary {
     /// Pages that are mapped.
     pub inside: Option<Spread>,
@@ -41,8 +39,7 @@ pub struct CachedSummary {
 }
 
 /// [`FileRun`] over all runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileSummary {
     /// Its name.
     pub name: String,

@@ -8,8 +8,7 @@ use crate::flags::JobSpec;
 use crate::program::{Job, ProgramSpec};
 
 /// A job as it was written; it replays the same runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Written {
     /// Flags, or a job file of the same keys.

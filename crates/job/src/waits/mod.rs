@@ -9,8 +9,7 @@ pub use cause::Cause;
 pub use histogram::Histogram;
 
 /// What threads did or waited for, in spans of time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wait {
     /// What for.
     pub cause: String,
