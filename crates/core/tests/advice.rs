@@ -1,11 +1,9 @@
 //! Advice: a set of flags, for ranges of a mapping whose VMAs are cut and joined by it.
 
-mod support;
-
+use crate::support::machine::part;
 use filemap_core::address::mapping::{Mapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, AdviceFlag, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
-use support::machine::part;
 
 const NORMAL: AdviceFlag = AdviceFlag::Read(ReadHint::Normal);
 const RANDOM: AdviceFlag = AdviceFlag::Read(ReadHint::Random);

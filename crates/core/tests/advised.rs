@@ -1,7 +1,5 @@
 //! MADV_COLD and MADV_PAGEOUT: which folios are given up, split, or passed over.
 
-mod support;
-
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::page_table::PageTables;
@@ -20,7 +18,7 @@ use filemap_core::rules::AdvisedFolios::{
 use filemap_core::rules::Kernel::{self, V6_1, V6_12, V6_18};
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use support::machine::{part, small_tables, xfs};
+use crate::support::machine::{part, small_tables, xfs};
 
 const FILE: FileId = FileId::FIRST;
 const RULES: [AdvisedFolios; 4] = [SplitByPage, SplitByFirstPage, KeepByEntries, KeepByProcesses];

@@ -1,17 +1,15 @@
 //! The active list: when it is aged, which folios move, and where they go.
 
-mod support;
-
 use filemap_core::address::mapping::{Mapping, Split, SplitProt};
 use filemap_core::cache::FileCache;
 use filemap_core::lru::lists::Lists;
 use filemap_core::lru::reclaim::reclaim;
 use filemap_core::units::{PageCount, PageIndex};
 
-use support::lists::{plain, touch, whole, with_active};
-use support::machine::{executable, part};
-use support::map;
-use support::one_file::{OneFile, mapped};
+use crate::support::lists::{plain, touch, whole, with_active};
+use crate::support::machine::{executable, part};
+use crate::support::map;
+use crate::support::one_file::{OneFile, mapped};
 
 /// Makes a pass over both lists, as the statistics ask for. Returns the pages evicted.
 fn one_pass(cache: &mut OneFile) -> PageCount {

@@ -1,7 +1,5 @@
 //! How far readahead goes with vma-bound: for faults the VMA bounds it, for `read(2)` the file.
 
-mod support;
-
 use filemap_core::address::mapping::{Mapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::cache::FileCache;
@@ -12,12 +10,12 @@ use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex};
 
-use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{
     KERNELS, advised, executable, limits, on, part, small_tables, stream, with,
 };
-use support::map;
+use crate::support::map;
+use Kernel::{V6_12, V6_18};
 
 fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))

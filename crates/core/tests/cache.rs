@@ -1,16 +1,14 @@
 //! Masks and ranges of 64 pages, folios and runs.
 
-mod support;
-
 use filemap_core::address::entries::{MappedFile, Pages};
 use filemap_core::cache::{FileCache, FolioRun, by_word, word_mask, words};
 use filemap_core::decision::{Cause, Decision, EvictionRun, Lock};
 use filemap_core::lru::lists::Lists;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use support::map;
-use support::one_file::OneFile;
-use support::transcript::transcript;
+use crate::support::map;
+use crate::support::one_file::OneFile;
+use crate::support::transcript::transcript;
 
 #[test]
 fn masks_of_a_range() {

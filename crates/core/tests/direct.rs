@@ -1,13 +1,11 @@
 //! Direct reclaim of a memory cgroup: how much it looks at, when the active list has its turn.
 
-mod support;
-
 use filemap_core::lru::direct::Direct;
 use filemap_core::lru::lists::Lists;
 use filemap_core::units::PageCount;
 
-use support::lists::{plain, reclaim, touch, with_active};
-use support::one_file::OneFile;
+use crate::support::lists::{plain, reclaim, touch, with_active};
+use crate::support::one_file::OneFile;
 
 /// Reclaims for one page. Returns the pages evicted.
 fn one_page(cache: &mut OneFile) -> u64 {

@@ -1,7 +1,5 @@
 //! The executable window by its own branch, and through the bound of the VMA (exec-unify).
 
-mod support;
-
 use filemap_core::decision::Decision;
 use filemap_core::readahead::Limits;
 use filemap_core::readahead::sync;
@@ -9,8 +7,8 @@ use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex};
 
-use support::engine::{Engine, Io};
-use support::machine::{executable, limits, on, part, with};
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{executable, limits, on, part, with};
 
 const BOUND: &[Switch] = &[Switch::VmaBound];
 

@@ -3,8 +3,6 @@
 //! Readahead of 16 pages, fault-around of 16: a miss at 32 reads 24 to 39 and marks 36; its
 //! retry finds 32 to 39 but the mark, 7 pages.
 
-mod support;
-
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::FolioRun;
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
@@ -12,10 +10,10 @@ use filemap_core::readahead::Limits;
 use filemap_core::series::Switch;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, advised, limits, part, stream, with};
+use crate::support::map;
 use filemap_core::rules::Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, advised, limits, part, stream, with};
-use support::map;
 
 fn file(kernel: filemap_core::rules::Kernel) -> Limits {
     limits(kernel, PageCount(64))

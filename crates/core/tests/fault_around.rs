@@ -1,7 +1,5 @@
 //! Fault-around: its window, what it maps of it, and the hits it takes from the counter.
 
-mod support;
-
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::fault::around::{Around, window};
@@ -11,12 +9,12 @@ use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 
+use crate::support::around::{Case, around, case};
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
+use crate::support::map;
+use crate::support::one_file::mapped;
 use Kernel::V6_18;
-use support::around::{Case, around, case};
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
-use support::map;
-use support::one_file::mapped;
 
 /// A VMA that begins at virtual page `start` and maps the pages `from..end`.
 fn at(start: u64, from: u64, end: u64) -> Vma {

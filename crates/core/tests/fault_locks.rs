@@ -1,7 +1,5 @@
 //! Which lock a retry takes, and whether it may drop it: mainline, and with vma-retry.
 
-mod support;
-
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Decision, Lock};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View, lock};
@@ -10,9 +8,9 @@ use filemap_core::rules::Rules;
 use filemap_core::series::{Series, Switch};
 use filemap_core::units::{PageCount, PageIndex};
 
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, limits, stream, with};
-use support::map;
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, limits, stream, with};
+use crate::support::map;
 
 const VMA_RETRY: &[Switch] = &[Switch::VmaRetry];
 

@@ -1,14 +1,12 @@
 //! Forced readahead: what a program asks for, in chunks, without a mark.
 
-mod support;
-
+use crate::support::machine::limits;
+use crate::support::map;
 use filemap_core::decision::{Cause, Decision};
 use filemap_core::readahead::layout::Layout;
 use filemap_core::readahead::{ReadaheadState, Request, forced, on_demand};
 use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex};
-use support::machine::limits;
-use support::map;
 
 #[test]
 fn at_most_the_larger_of_readahead_and_io_size_is_read() {

@@ -1,16 +1,14 @@
 //! Which folios a window becomes, and which of them is marked.
 
-mod support;
-
 use filemap_core::decision::Cause;
 use filemap_core::readahead::{Limits, Window};
 use filemap_core::rules::{Arch, Kernel};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, stream, xfs};
+use crate::support::map;
 use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, stream, xfs};
-use support::map;
 
 /// A window of `size` pages at `start`, `async_size` of them behind the mark, of some order.
 #[derive(Clone, Copy)]

@@ -1,7 +1,5 @@
 //! A hit on a cached folio: the counter falls, and a mark asks for the next window.
 
-mod support;
-
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::FileCache;
 use filemap_core::decision::Cause;
@@ -10,10 +8,10 @@ use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex};
 
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, advised, counter, executable, limits, stream, whole, xfs};
+use crate::support::map;
 use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, advised, counter, executable, limits, stream, whole, xfs};
-use support::map;
 
 fn ext4(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))

@@ -1,15 +1,13 @@
 //! Marks between faults and `read(2)` with vma-bound: who hits the mark decides, not who set it.
 
-mod support;
-
 use filemap_core::readahead::Limits;
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
 use filemap_core::units::PageCount;
 
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, limits, part, with};
-use support::map;
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, limits, part, with};
+use crate::support::map;
 
 fn engine(kernel: Kernel, switches: &[Switch]) -> Engine {
     let limits: Limits = with(switches, limits(kernel, PageCount(64)));

@@ -1,7 +1,5 @@
 //! What 6.1 and 6.6 do otherwise than later kernels, but for streams (`stream.rs`).
 
-mod support;
-
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::{Advice, AdviceFlag};
@@ -18,10 +16,10 @@ use filemap_core::rules::Rules;
 use filemap_core::series::{Series, Switch};
 use filemap_core::units::{PageCount, PageIndex};
 
-use support::engine::{Engine, Io};
-use support::lists::{plain, reclaim, with_active};
-use support::machine::{advised, counter, limits, part, small_tables, xfs};
-use support::map;
+use crate::support::engine::{Engine, Io};
+use crate::support::lists::{plain, reclaim, with_active};
+use crate::support::machine::{advised, counter, limits, part, small_tables, xfs};
+use crate::support::map;
 
 fn rules(kernel: Kernel) -> Rules {
     Rules::new(kernel, Series::BASELINE)

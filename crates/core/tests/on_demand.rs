@@ -1,16 +1,14 @@
 //! On-demand readahead: window sizes, what makes a stream, and single reads.
 
-mod support;
-
 use filemap_core::decision::Cause;
 use filemap_core::readahead::on_demand::{initial_size, next_size};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::units::PageCount;
 
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, limits, on, stream, xfs};
-use support::map;
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, limits, on, stream, xfs};
+use crate::support::map;
 
 #[test]
 fn the_first_window_of_a_stream() {

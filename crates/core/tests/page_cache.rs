@@ -1,7 +1,5 @@
 //! One page cache for several files: lists and clock are shared, indexes and entries are not.
 
-mod support;
-
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
@@ -12,7 +10,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use support::machine::part;
+use crate::support::machine::part;
 
 const FIRST: FileId = FileId::FIRST;
 const SECOND: FileId = FileId::new(1);

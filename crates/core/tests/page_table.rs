@@ -1,7 +1,5 @@
 //! Folios mapped whole, by entries of one page table or by one PMD entry.
 
-mod support;
-
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::page_table::PageTables;
@@ -14,11 +12,11 @@ use filemap_core::readahead::Limits;
 use filemap_core::rules::{Arch, Family, Kernel};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 
+use crate::support::around::{Case, around, case};
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, advised, executable, limits, part, small_tables, xfs};
+use crate::support::map;
 use Kernel::{V6_12, V6_18};
-use support::around::{Case, around, case};
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, advised, executable, limits, part, small_tables, xfs};
-use support::map;
 
 /// A VMA that begins at virtual page `start` and maps the pages `from..end`.
 fn at(start: u64, from: u64, end: u64) -> Vma {
@@ -257,7 +255,7 @@ fn the_page_found_is_mapped_by_a_pmd_where_it_can_be() {
 #[test]
 fn large_folios_are_read_and_mapped() {
     // An executable mapping of arm64, as its folios of 64 KiB come in: whole at once.
-    let arm = support::machine::on(Family::Arm64, 4096, file(V6_18));
+    let arm = crate::support::machine::on(Family::Arm64, 4096, file(V6_18));
     let mut engine = Engine::new(arm, Io::Waited, "64.");
     engine.vma = executable(engine.vma);
     engine.fault(37, Access::Read);

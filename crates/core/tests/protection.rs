@@ -1,12 +1,10 @@
 //! Protection of ranges of a mapping, whose VMAs are cut and joined by it as by advice.
 
-mod support;
-
+use crate::support::machine::part;
 use filemap_core::address::mapping::{Change, Mapping};
 use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::units::PageIndex;
-use support::machine::part;
 
 const PAGES: u64 = 6;
 

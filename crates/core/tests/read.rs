@@ -1,7 +1,5 @@
 //! `read(2)`: the same readahead state as faults, batches of folios, and accessed folios.
 
-mod support;
-
 use filemap_core::cache::FileCache;
 use filemap_core::fault::Access;
 use filemap_core::lru::lists::Lists;
@@ -9,10 +7,10 @@ use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::units::{PageCount, PageIndex};
 
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{KERNELS, limits, on, stream, xfs};
+use crate::support::map;
 use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, limits, on, stream, xfs};
-use support::map;
 
 fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))

@@ -1,7 +1,5 @@
 //! What the log says of the state that readahead finds when it is entered.
 
-mod support;
-
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::fault::Access;
@@ -9,8 +7,8 @@ use filemap_core::readahead::ReadaheadState;
 use filemap_core::rules::Kernel::V6_18;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-use support::engine::{Engine, Io};
-use support::machine::{advised, limits, stream};
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{advised, limits, stream};
 
 fn engine(before: &str) -> Engine {
     let mut engine = Engine::new(limits(V6_18, PageCount(64)), Io::Immediate, before);

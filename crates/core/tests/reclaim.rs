@@ -1,7 +1,5 @@
 //! Which folios leave, go round, or become active.
 
-mod support;
-
 use filemap_core::address::entries::Layer;
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::{Mapping, Split, SplitProt};
@@ -15,11 +13,11 @@ use filemap_core::lru::reclaim::{
 };
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use support::lists::{add, look_once, plain, touch, whole, with_active};
-use support::machine::{advised, executable, part};
-use support::map;
-use support::one_file::{OneFile, mapped};
-use support::transcript::transcript;
+use crate::support::lists::{add, look_once, plain, touch, whole, with_active};
+use crate::support::machine::{advised, executable, part};
+use crate::support::map;
+use crate::support::one_file::{OneFile, mapped};
+use crate::support::transcript::transcript;
 
 #[test]
 fn uses_of_base_pages_are_those_of_single_ones() {

@@ -1,14 +1,12 @@
 //! Who maps a page: layers, and what reclaim asks of them.
 
-mod support;
-
 use filemap_core::address::entries::Layer;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::{FileMappings, ReverseMap};
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::units::{FileId, PageIndex};
 
-use support::machine::{advised, executable, part};
+use crate::support::machine::{advised, executable, part};
 
 fn whole(vma: Vma) -> Mapping {
     Mapping::new(vma, None)

@@ -4,12 +4,10 @@
 //! Each case that is off is walked by hand: the search stands on a slot of the index and counts a
 //! page, each of which moves by one; a large folio is found in its first slot.
 
-mod support;
-
 use filemap_core::readahead::search::{cached_before, first_absent};
 use filemap_core::units::{PageCount, PageIndex};
 
-use support::map;
+use crate::support::map;
 
 #[track_caller]
 fn forward(map: &str, from: u64, max: u64, found: Option<u64>) {

@@ -1,13 +1,11 @@
 //! What reclaim and refaults know of the lists' sizes: that of the last flush.
 
-mod support;
-
 use filemap_core::lru::direct::Direct;
 use filemap_core::lru::lists::Lists;
 use filemap_core::lru::statistics::{FLUSH_NS, Statistics};
 use filemap_core::units::PageCount;
 
-use support::lists::{add, look_once, plain, reclaim, with_active};
+use crate::support::lists::{add, look_once, plain, reclaim, with_active};
 
 #[test]
 fn a_flush_is_what_the_statistics_know() {

@@ -1,15 +1,13 @@
 //! On-demand readahead of 6.1 and 6.6: one rule for misses and marks.
 
-mod support;
-
 use filemap_core::decision::Cause;
 use filemap_core::readahead::ReadaheadState;
 use filemap_core::rules::Kernel::{V6_1, V6_6, V6_12};
 use filemap_core::units::PageCount;
 
-use support::engine::{Engine, Io};
-use support::machine::{limits, stream, xfs};
-use support::map;
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{limits, stream, xfs};
+use crate::support::map;
 
 /// A request for `req` pages at `index`, which missed or hit a mark, of a file that looks like
 /// `before`, and like `after` behind it.

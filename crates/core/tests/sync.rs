@@ -3,21 +3,19 @@
 //! Readahead of 16 pages: read-around begins 8 pages before the fault and is marked 4 before its
 //! end.
 
-mod support;
-
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Cause, Decision};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex};
 
-use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{
     KERNELS, advised, counter, executable, limits, part, small_tables, stream, xfs,
 };
-use support::map;
-use support::miss::{check, miss};
+use crate::support::map;
+use crate::support::miss::{check, miss};
+use Kernel::{V6_12, V6_18};
 
 fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))

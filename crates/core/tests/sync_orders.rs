@@ -1,8 +1,6 @@
 //! The windows of misses that ask for folios of their own order: executable mappings, and those
 //! advised HUGEPAGE.
 
-mod support;
-
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::Cause;
 use filemap_core::readahead::{Limits, ReadaheadState};
@@ -10,13 +8,13 @@ use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{
+use crate::support::engine::{Engine, Io};
+use crate::support::machine::{
     KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, with,
 };
-use support::map;
-use support::miss::{check, miss};
+use crate::support::map;
+use crate::support::miss::{check, miss};
+use Kernel::{V6_12, V6_18};
 
 fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))

@@ -1,12 +1,10 @@
 //! Mappings, the VMAs that a split makes of them, and where these are executable.
 
-mod support;
-
 use filemap_core::address::mapping::{Mapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 
-use support::machine::{executable, part};
+use crate::support::machine::{executable, part};
 
 fn split(whole: Vma, pages: u64, prot: SplitProt) -> Mapping {
     Mapping::new(whole, Some(Split { pages: PageCount(pages), prot }))

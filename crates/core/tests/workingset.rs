@@ -1,17 +1,15 @@
 //! What folios get that return after their eviction.
 
-mod support;
-
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::FileCache;
 use filemap_core::lru::lists::{Lists, Scan};
 use filemap_core::lru::workingset::{is_kept, is_recent, late};
 use filemap_core::units::{PageCount, PageIndex};
 
-use support::lists::{self, look_once, plain, touch, whole, with_active};
-use support::machine::part;
-use support::map;
-use support::one_file::OneFile;
+use crate::support::lists::{self, look_once, plain, touch, whole, with_active};
+use crate::support::machine::part;
+use crate::support::map;
+use crate::support::one_file::OneFile;
 
 #[test]
 fn a_refault_within_the_active_list_is_recent() {

@@ -1,15 +1,13 @@
 //! Address spaces that share folios: what is mapped, copied, reused, free, and counted.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::Random;
 use filemap_mapcount::folio_ops::{FolioOps, Operation, Placement, contents};
 use filemap_mapcount::mm::{AddressSpace, Cpu, Item, Memory, Resident, Written};
 use filemap_mapcount::{
     Error, Mapcount, MmIds, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use support::Random;
 
 const PAGES: usize = 4096;
 

@@ -1,16 +1,14 @@
 //! Counters against a plain map of who maps which pages, on random histories.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::support::{Random, folio, mm};
 use filemap_mapcount::sums::Sums;
 use filemap_mapcount::{
     Change, Folio, Mapcount, MmId, MmIds, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners,
 };
 use proptest::prelude::*;
-use support::{Random, folio, mm};
 
 const ORDER: u32 = 3;
 const PAGES: usize = 1 << ORDER;

@@ -1,10 +1,8 @@
 //! How many read-modify-writes a batch makes: what counting costs.
 
-mod support;
-
+use crate::support::{folio, mm};
 use filemap_mapcount::atomics::{Counted, read_modify_writes};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners};
-use support::{folio, mm};
 
 fn counted<T>(act: impl FnOnce() -> T) -> u64 {
     read_modify_writes(|| {

@@ -1,12 +1,10 @@
 //! Three mms and two pages: every history of up to eight steps, one page each.
 
-mod support;
-
+use crate::support::{folio, mm};
 use filemap_mapcount::atomics::Real;
 use filemap_mapcount::calculator::falsely_shared;
 use filemap_mapcount::slots::SlotRules;
 use filemap_mapcount::{Mapcount, MmId, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners};
-use support::{folio, mm};
 
 const MMS: usize = 3;
 const PAGES: usize = 2;

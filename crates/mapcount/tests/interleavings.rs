@@ -5,10 +5,9 @@
 //! does not move an operation before an earlier one of the same thread, so it cannot show that an
 //! order is needed between two read-modify-writes of different counts.
 
-mod support;
-
 use std::sync::atomic::Ordering;
 
+use crate::support::{folio, mm};
 use filemap_mapcount::atomics::Atomics;
 use filemap_mapcount::{
     Folio, Mapcount, MmIds, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners, forward,
@@ -16,7 +15,6 @@ use filemap_mapcount::{
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use loom::thread;
-use support::{folio, mm};
 
 /// Integers of which loom decides what a load returns, and when threads are switched.
 struct Loom;

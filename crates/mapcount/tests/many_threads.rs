@@ -1,9 +1,8 @@
 //! More threads than can be explored completely: random orders, by shuttle.
 
-mod support;
-
 use std::sync::atomic::Ordering;
 
+use crate::support::{folio, mm};
 use filemap_mapcount::atomics::Atomics;
 use filemap_mapcount::{
     Mapcount, MmIds, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners, forward,
@@ -12,7 +11,6 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use shuttle::thread;
-use support::{folio, mm};
 
 /// Integers at which shuttle may switch threads.
 struct Shuttle;

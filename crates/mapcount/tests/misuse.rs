@@ -1,16 +1,14 @@
 //! What a caller may not do ends in an error or in a panic that names the broken invariant.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::support::{folio, mm};
 use filemap_mapcount::mm::{AddressSpace, Cpu, Memory};
 use filemap_mapcount::{
     Error, Folio, Mapcount, MmId, MmIds, MmOwner, NoPageMapcount, Order, PageMapcount,
     PreciseOwners,
 };
-use support::{folio, mm};
 
 /// The message of the panic that `act` ends in.
 fn broken<T>(act: impl FnOnce() -> T) -> String {

@@ -1,12 +1,10 @@
 //! Ids are given out once, and again when they are back.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use crate::support::{Random, mm};
 use filemap_mapcount::{Error, MmId, MmIds};
-use support::{Random, mm};
 
 fn ids(ids: u32) -> MmIds {
     MmIds::new(ids).expect("so many are possible")

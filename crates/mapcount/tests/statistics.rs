@@ -1,12 +1,10 @@
 //! What each configuration says is mapped, and what it cannot see.
 
-mod support;
-
+use crate::support::{folio, mm};
 use filemap_mapcount::sizes::{SIZES, Size};
 use filemap_mapcount::{
     Change, Folio, Mapcount, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners,
 };
-use support::{folio, mm};
 
 /// The changes when two mms map half of four pages each, one maps all by a PMD entry, and all
 /// leave, the first ones first.

@@ -1,13 +1,9 @@
 //! MADV_COLD and MADV_PAGEOUT in programs.
 
-mod support {
-    pub mod both_caches;
-}
-
+use crate::support::both_caches::{agreed, valid};
 use filemap_job::program::Job;
 use filemap_job::random::Rng;
 use filemap_model::{Profile, trace};
-use support::both_caches::{agreed, valid};
 
 /// A program whose thread takes `phases` through the mapping `m` of a file of 256 pages, which is
 /// mapped again as `other`.

@@ -1,7 +1,6 @@
 //! With vma-bound no fault reads beyond its VMA, on random jobs.
 
-mod support;
-
+use crate::support::{Accesses, described, random_spec};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::decision::{Cause, Decision, Log};
@@ -9,7 +8,6 @@ use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 use filemap_job::{Job, JobSpec};
 use filemap_model::{Profile, mappings, trace};
-use support::{Accesses, described, random_spec};
 
 const JOBS: u64 = 20_000;
 

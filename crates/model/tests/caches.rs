@@ -1,12 +1,10 @@
 //! The extent cache against the page-by-page one, on random jobs.
 
-mod support;
-
+use crate::support::{Accesses, described, random_spec};
 use filemap_core::plain::PlainCache;
 use filemap_job::{Job, JobSpec};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Profile, Timing, trace_on};
-use support::{Accesses, described, random_spec};
 
 /// Jobs within `cargo test`; ten times as many behind `--ignored`.
 const JOBS: u64 = 1_000;

@@ -70,7 +70,7 @@ fn neither_threads_nor_order_matter() {
 fn processes_do_not_matter() {
     for _ in 0..3 {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "digests_are_as_stored", "--test-threads", "1"])
+            .args(["--exact", "determinism::digests_are_as_stored", "--test-threads", "1"])
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

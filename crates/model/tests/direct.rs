@@ -1,15 +1,11 @@
 //! Reads past the page cache.
 
-mod support {
-    pub mod both_caches;
-}
-
+use crate::support::both_caches::{agreed, valid};
 use filemap_core::decision::Decision;
 use filemap_job::Run;
 use filemap_job::program::Job;
 use filemap_job::random::Rng;
 use filemap_model::{Profile, trace};
-use support::both_caches::{agreed, valid};
 
 /// A program of a file of `size`, opened directly as `d` and as others are as `o`, and mapped of
 /// the former.

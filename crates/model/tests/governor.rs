@@ -1,7 +1,6 @@
 //! The governor's policy in the model.
 
-mod support;
-
+use crate::support::{Accesses, described, random_spec};
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
@@ -9,7 +8,6 @@ use filemap_job::program::ProgramSpec;
 use filemap_job::{Counters, JobSpec, Run, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Profile, Timing, trace, trace_on};
-use support::{Accesses, described, random_spec};
 
 fn spec(text: &str) -> JobSpec {
     JobSpec::from_toml(text).unwrap()

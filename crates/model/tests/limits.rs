@@ -1,14 +1,9 @@
 //! The model against a real kernel whose memory is short: `data/measured-6.12-limits.json`.
 
-mod support {
-    pub mod emulated;
-    pub mod recorded;
-}
-
+use crate::support::emulated::in_time;
+use crate::support::recorded::{Counts, Recorded, Recording};
 use filemap_job::Job;
 use filemap_model::trace;
-use support::emulated::in_time;
-use support::recorded::{Counts, Recorded, Recording};
 
 /// Jobs that there are at least, runs of each, and jobs that may be known to deviate.
 const JOBS: usize = 51;

@@ -1,11 +1,9 @@
 //! What several threads charge above `memory.high`, and the time that reclaim takes of them.
 
-mod support;
-
+use crate::support::both_caches::{agreed, valid};
+use crate::support::program::random_writers;
 use filemap_job::{Run, SizeText};
 use filemap_model::{Profile, trace};
-use support::both_caches::{agreed, valid};
-use support::program::random_writers;
 
 const PAGE: u64 = 4096;
 

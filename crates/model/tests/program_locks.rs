@@ -1,12 +1,10 @@
 //! Threads of a program that wait for each other's locks, and processes that share a mapping.
 
-mod support;
-
+use crate::support::both_caches::{agreed, valid};
+use crate::support::program::random_writers;
 use filemap_job::waits::Cause;
 use filemap_job::{Counters, Run};
 use filemap_model::{Profile, trace};
-use support::both_caches::{agreed, valid};
-use support::program::random_writers;
 
 fn run(text: &str) -> Run {
     trace(&valid(text), &Profile::DEFAULT, &mut ()).unwrap()

@@ -1,13 +1,13 @@
 //! Programs: several files, opens and mappings in one memory.
 
-mod support;
-
+use crate::support::both_caches::agreed;
+use crate::support::program::{
+    random_program, random_program_with, random_threads, random_threads_with,
+};
+use crate::support::{Accesses, described, random_spec};
 use filemap_job::Run;
 use filemap_job::program::{Job, ProgramSpec};
 use filemap_model::{Digest, Error, Profile, trace};
-use support::both_caches::agreed;
-use support::program::{random_program, random_program_with, random_threads, random_threads_with};
-use support::{Accesses, described, random_spec};
 
 const JOBS: u64 = 1_000;
 

@@ -1,16 +1,11 @@
 //! Programs whose files share one memory limit, against a real kernel:
 //! `data/measured-6.12-programs.json`.
 
-mod support {
-    pub mod emulated;
-    pub mod recorded_programs;
-}
-
+use crate::support::emulated::in_time;
+use crate::support::recorded_programs::{Counts, Recorded};
 use filemap_job::Engine;
 use filemap_job::program::Job;
 use filemap_model::Model;
-use support::emulated::in_time;
-use support::recorded_programs::{Counts, Recorded};
 
 const TEXT: &str = include_str!("../../../data/measured-6.12-programs.json");
 

@@ -1,13 +1,9 @@
 //! Parts of a mapping that are taken away: what is left are VMAs of their own.
 
-mod support {
-    pub mod both_caches;
-}
-
+use crate::support::both_caches::{agreed, valid};
 use filemap_job::program::Job;
 use filemap_job::random::Rng;
 use filemap_model::{Profile, trace};
-use support::both_caches::{agreed, valid};
 
 /// A program of one file of 256 pages whose thread takes `phases` through its mapping `m`.
 fn of_one(keys: &str, phases: &[&str]) -> Job {

@@ -1,11 +1,9 @@
 //! What is read costs at most about twice the better of two ways, whatever comes: each page by a
 //! fault of its own, and each region whole when the program first comes to it.
 
-mod support;
-
+use crate::support::{COSTS, Governed, LARGEST, Random};
 use filemap_policy::Costs;
 use proptest::prelude::*;
-use support::{COSTS, Governed, LARGEST, Random};
 
 const REGION: usize = 512;
 

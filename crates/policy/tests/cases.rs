@@ -1,9 +1,7 @@
 //! Small cases, worked out by hand.
 
-mod support;
-
+use crate::support::{COSTS, Governed, LARGEST, Random, asked, whole};
 use filemap_policy::{Bounds, Costs, Pages, State, Touch};
-use support::{COSTS, Governed, LARGEST, Random, asked, whole};
 
 /// The answers to faults on `pages`, one after the other.
 fn answers(pages: &[u64], bounds: Bounds) -> Vec<Vec<(u64, u64)>> {

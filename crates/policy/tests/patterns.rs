@@ -1,9 +1,7 @@
 //! What programs do, and what it costs: pages read and major faults. All of it together never costs
 //! much more than the better of two ways, single faults and whole regions.
 
-mod support;
-
-use support::{Governed, Random};
+use crate::support::{Governed, Random};
 
 /// Pages of 4 GiB.
 const FILE: u64 = 1 << 20;

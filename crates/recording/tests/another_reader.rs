@@ -1,7 +1,5 @@
 //! A reader in Python, written from docs/RECORDING.md, finds the same events.
 
-mod support;
-
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +9,7 @@ use filemap_recording::{Event, Pages, Reader, What};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use support::{begin, drafts, events, written};
+use crate::support::{begin, drafts, events, written};
 
 /// The words that the reader in Python has for an event.
 fn words(event: &Event) -> String {

@@ -1,7 +1,5 @@
 //! The job of a recording, beside one that is written by hand.
 
-mod support;
-
 use std::path::Path;
 
 use filemap_job::{Job, ProgramSpec};
@@ -10,7 +8,7 @@ use filemap_recording::convert::{Conversion, Existing, program};
 use filemap_recording::{Event, Header, Mode, Pages, Reader, What, Writer};
 use proptest::prelude::*;
 
-use support::{begin, drafts, events};
+use crate::support::{begin, drafts, events};
 
 fn nowhere(_: &Path) -> Option<Existing> {
     None

@@ -1,11 +1,9 @@
 //! Recordings that are cut off, damaged, or made up.
 
-mod support;
-
 use filemap_recording::{Event, MAGIC, Reader};
 use proptest::prelude::*;
 
-use support::{begin, drafts, events, written};
+use crate::support::{begin, drafts, events, written};
 
 /// What a reader says of `bytes`: the events before an error, the error, where it was cut off.
 fn read(bytes: &[u8]) -> (Vec<Event>, Option<String>, bool) {

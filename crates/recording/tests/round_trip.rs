@@ -1,11 +1,9 @@
 //! What is written comes back.
 
-mod support;
-
 use filemap_recording::{Event, Header, Mode, Reader, Totals, What, Writer};
 use proptest::prelude::*;
 
-use support::{begin, drafts, events, written};
+use crate::support::{begin, drafts, events, written};
 
 /// The events of a recording that is whole.
 fn read(bytes: &[u8]) -> Vec<Event> {

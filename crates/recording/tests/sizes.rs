@@ -1,12 +1,10 @@
 //! How many bytes a touch takes, and how long.
 
-mod support;
-
 use std::time::Instant;
 
 use filemap_recording::{Event, Header, Mode, Reader, What, Writer};
 
-use support::begin;
+use crate::support::begin;
 
 /// Pages of a file of 2 TiB.
 const PAGES: u64 = 1 << 29;

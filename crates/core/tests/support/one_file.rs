@@ -18,21 +18,12 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 pub struct OneFile(RefCell<PlainCache>);
 
 impl OneFile {
-    /// An empty cache that never holds more than `capacity` pages.
-    pub fn new(capacity: Option<PageCount>) -> OneFile {
-        OneFile(RefCell::new(PlainCache::new(capacity)))
-    }
-
     pub fn add(&mut self, run: FolioRun) {
         self.0.get_mut().add(FileId::FIRST, run);
     }
 
     pub fn unlock(&mut self, start: PageIndex, pages: PageCount) {
         self.0.get_mut().unlock(FileId::FIRST, start, pages);
-    }
-
-    pub fn nodes(&self) -> u64 {
-        self.0.borrow().nodes()
     }
 }
 

@@ -1,5 +1,4 @@
 //! Names for mms, and numbers that are the same on every machine.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use filemap_mapcount::{Folio, Mapcount, MmId, Order};
 

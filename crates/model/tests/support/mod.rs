@@ -2,7 +2,10 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod both_caches;
+pub mod emulated;
 pub mod program;
+pub mod recorded;
+pub mod recorded_programs;
 pub mod wide;
 pub mod work;
 

@@ -1,5 +1,4 @@
 //! A file that is read as the policy says: a set of pages, and no time.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::ops::Range;
 

@@ -1,5 +1,4 @@
 //! Random recordings. Not every test uses all of it.
-#![allow(dead_code)]
 
 use std::path::PathBuf;
 

@@ -1,0 +1,15 @@
+//! Mapcounts of large folios: against a map, in every order of threads, and what they cost.
+
+mod address_spaces;
+mod against_a_map;
+mod anon_cow;
+mod atomics_made;
+mod calculator;
+mod every_history;
+mod interleavings;
+mod many_threads;
+mod misuse;
+mod mm_ids;
+mod statistics;
+mod support;
+mod two_threads;

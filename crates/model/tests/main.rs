@@ -1,0 +1,33 @@
+//! The engine: its stores of the page cache against each other, and runs against real kernels.
+
+mod advised;
+mod bound;
+mod caches;
+mod cgroup;
+mod determinism;
+mod digests;
+mod direct;
+mod exec_orders;
+mod fault_cost;
+mod governor;
+mod interleavings;
+mod limits;
+mod measured;
+mod memory_high;
+mod mmap_lock;
+mod profiles;
+mod program_locks;
+mod read_batches;
+mod scans;
+mod segments;
+mod several_files;
+mod shared_limits;
+mod split_scan;
+mod statistics;
+mod support;
+mod thrash_grid;
+mod threads;
+mod timing;
+mod tlb;
+mod unmapped_parts;
+mod vma_lock;

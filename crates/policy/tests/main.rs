@@ -1,0 +1,6 @@
+//! The governor's policy on patterns of accesses.
+
+mod bound;
+mod cases;
+mod patterns;
+mod support;
