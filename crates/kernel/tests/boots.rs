@@ -15,6 +15,8 @@ use filemap_kernel::engine::{Boot, Booted, in_guest};
 use filemap_kernel::image::guest;
 use filemap_kernel::probe::main_if_child;
 
+#[path = "support/session.rs"]
+mod session;
 #[path = "support/skip.rs"]
 mod skip;
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 use filemap_kernel::image::guest::{self, Log};
 use filemap_kernel::image::{Error, Filesystem, Image, Task};
 
+#[path = "support/session.rs"]
+mod session;
 #[path = "support/skip.rs"]
 mod skip;
 

@@ -7,6 +7,8 @@ mod files;
 mod mappings;
 mod program;
 mod running;
+#[path = "../../../kernel/tests/support/session.rs"]
+mod session;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 mod storm;

@@ -8,6 +8,8 @@ mod calm;
 mod kills;
 #[cfg(target_arch = "x86_64")]
 mod process;
+#[path = "../../../kernel/tests/support/session.rs"]
+mod session;
 #[cfg(target_arch = "x86_64")]
 mod victim;
 

@@ -7,7 +7,7 @@ use std::process::Output;
 use filemap_recording::{Event, Header, Mode, What, Writer};
 use serde_json::Value;
 
-use crate::governed::{Place, sleeping, with_usual_signals};
+use crate::governed::{Place, sleeping};
 use crate::running::Running;
 use crate::schema::{check, check_closed};
 use crate::{skip, stderr};
@@ -190,7 +190,7 @@ fn a_check_that_is_ended_leaves_nothing_behind() {
     fs::write(&slow, "").unwrap();
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let mut command = place.command("advise", &format!("{path} --check"));
-        let mut running = Running::start(with_usual_signals(&mut command));
+        let mut running = Running::start(&mut command);
         assert!(running.reaches(|| !sleeping(1011).is_empty()));
         running.signal(signal);
         let output = running.output();

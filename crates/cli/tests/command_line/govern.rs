@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::governed::{Place, with_usual_signals};
+use crate::governed::Place;
 use crate::running::{Running, signal};
 use crate::{skip, stderr};
 
@@ -73,7 +73,7 @@ fn signals_come_through() {
     for way in WAYS {
         for (name, to_group) in [("INT", true), ("TERM", false), ("USR1", false), ("TSTP", false)] {
             let mut command = place.script(way, script);
-            let mut running = Running::start(with_usual_signals(&mut command).process_group(0));
+            let mut running = Running::start(command.process_group(0));
             let mut stdout = std::io::BufReader::new(running.stdout());
             let mut line = String::new();
             std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::governed::{Place, sleeping, with_usual_signals};
+use crate::governed::{Place, sleeping};
 use crate::running::{Running, signal};
 use crate::stderr;
 
@@ -47,7 +47,7 @@ fn every_signal_that_ends_the_command_ends_the_program_first() {
     let path = place.scratch.path("report");
     for (name, number) in ENDING {
         let mut command = place.script(&format!("--json {path}"), "ulimit -c 0; exec sleep 1012");
-        let mut running = Running::start(with_usual_signals(&mut command));
+        let mut running = Running::start(&mut command);
         sleeper(&mut running, 1012);
         running.signal(name);
         let output = running.output();
@@ -96,7 +96,7 @@ fn a_comparison_that_is_ended_leaves_nothing_running() {
         ("40", 40),
     ] {
         let mut command = place.script("--compare", stubborn);
-        let mut running = Running::start(with_usual_signals(&mut command));
+        let mut running = Running::start(&mut command);
         for seconds in [1015, 1016, 1017] {
             sleeper(&mut running, seconds);
         }

@@ -1,10 +1,10 @@
 //! A place with the command, and programs to govern.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::session::processes;
 use crate::{Scratch, without_profile};
 
 /// Bytes of the file that is read: more than the least that is governed.
@@ -72,28 +72,11 @@ impl Place {
     }
 }
 
-/// Processes that sleep for so many seconds.
+/// Processes of this run of tests that sleep for so many seconds.
 pub fn sleeping(seconds: u32) -> Vec<u32> {
     let words = format!("sleep\0{seconds}\0");
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let sleeps = |pid: &u32| {
         fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|own| own == words.as_bytes())
     };
-    pids.filter(sleeps).collect()
-}
-
-/// Has a command start with signals as usual: tests that run in the background of a script, or
-/// are started by nohup(1) or by Python, inherit some that are ignored, which no shell could trap.
-pub fn with_usual_signals(command: &mut Command) -> &mut Command {
-    let as_usual = || {
-        let ignored = [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT, libc::SIGXFSZ];
-        for signal in ignored {
-            // SAFETY: the call takes numbers, and runs no code of ours.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
-        }
-        Ok(())
-    };
-    // SAFETY: nothing but the calls above happens between fork and exec.
-    unsafe { command.pre_exec(as_usual) }
+    processes(true).into_iter().filter(sleeps).collect()
 }

@@ -40,13 +40,15 @@ mod run;
 mod running;
 mod schema;
 mod search;
+#[path = "../../../kernel/tests/support/session.rs"]
+mod session;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 mod thrash;
 mod traces;
 mod warm;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use filemap_kernel::storage::Storage;
@@ -117,13 +119,28 @@ fn can_change_mounts() -> bool {
     can
 }
 
+/// Removes the directory of a test that was killed, and undoes what it had changed.
+fn left_by_a_killed_run(directory: &Path) {
+    match filemap_kernel::journal::recover(&directory.join("state")) {
+        Ok(recovery) if recovery.failed.is_empty() => {}
+        failed => println!("{}: {failed:?}", directory.display()),
+    }
+    if std::fs::remove_dir_all(directory).is_err() {
+        let _ = Command::new("chattr").args(["-R", "-i"]).arg(directory).status();
+        std::fs::remove_dir_all(directory).expect("what a killed run left can be removed");
+    }
+}
+
 /// A directory for the files of one test, removed with its owner.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(test: &str) -> Self {
+        session::end_leftovers();
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
-        let _ = std::fs::remove_dir_all(&path);
+        if path.exists() {
+            left_by_a_killed_run(&path);
+        }
         std::fs::create_dir_all(&path).expect("the target directory can be written");
         Scratch(path)
     }

@@ -174,11 +174,20 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     if !immutable.is_ok_and(|status| status.success()) {
         return println!("immutable: skipped, it needs root and a filesystem with attributes");
     }
+    let immutable = Immutable(&protected);
     let output = filemap(&format!("{JOB} --json {protected}")).output().unwrap();
-    let restored = Command::new("chattr").args(["-i", &protected]).status();
+    drop(immutable);
     fails(&output, 2, &["protected", "not permitted"]);
-    assert!(restored.is_ok_and(|status| status.success()));
     assert_eq!(fs::read_to_string(protected).unwrap(), "old");
+}
+
+/// A file that nobody can change until this drops.
+struct Immutable<'a>(&'a str);
+
+impl Drop for Immutable<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("chattr").args(["-i", self.0]).status();
+    }
 }
 
 #[test]

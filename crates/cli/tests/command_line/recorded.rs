@@ -11,7 +11,7 @@ use filemap_kernel::{cold, residency};
 use filemap_recording::{Event, Reader, What};
 use serde_json::Value;
 
-use crate::governed::{Place, with_usual_signals};
+use crate::governed::Place;
 use crate::running::{Running, signal};
 use crate::{skip, stderr};
 
@@ -405,7 +405,7 @@ fn signals_are_handed_on_and_the_recording_is_kept() {
     let path = place.scratch.path("r");
     for _ in 0..MOST_RECORDINGS {
         let mut command = place.command("record", &format!("--out {path} --"));
-        with_usual_signals(command.args([&program, &data, "200", "wait"]));
+        command.args([&program, &data, "200", "wait"]);
         let mut running = Running::start(&mut command);
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
         assert!(lines.any(|line| line.expect("text") == "ready"));
@@ -431,7 +431,7 @@ fn a_recorder_that_is_killed_leaves_a_part() {
     let [program, data] = place.lookups();
     let path = place.scratch.path("r");
     let mut command = place.command("record", &format!("--out {path} --"));
-    with_usual_signals(command.args([&program, &data, "200", "wait"]));
+    command.args([&program, &data, "200", "wait"]);
     let mut running = Running::start(&mut command);
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
     if !lines.any(|line| line.is_ok_and(|line| line == "ready")) {
@@ -468,7 +468,7 @@ fn a_process_that_runs_is_recorded() {
     cold::drop_file(Path::new(&data)).expect("it can be dropped");
     let mut command = Command::new(&program);
     command.args([&data, "400", "wait"]).env("LOOKUPS_WORK_US", "10000");
-    let running = Running::start(with_usual_signals(&mut command));
+    let running = Running::start(&mut command);
     std::thread::sleep(std::time::Duration::from_millis(300));
     let (pid, path) = (running.id(), place.scratch.path("r"));
     let args = format!("--pid {pid} --cold --duration 1s --out {path}");

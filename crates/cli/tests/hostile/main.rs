@@ -8,6 +8,8 @@
 mod fuse;
 mod harm;
 mod kills;
+#[path = "../../../kernel/tests/support/session.rs"]
+mod session;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 
@@ -83,8 +85,7 @@ impl Drop for Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let directory = PathBuf::from(format!("/var/tmp/filemap-hostile-{}", std::process::id()));
-        fs::create_dir(&directory).expect("/var/tmp can be written");
+        let directory = session::place("hostile", |_| {});
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("it is ours");
         let own = std::env::current_exe().expect("it has a path");
         // Another user may not reach where it was built.

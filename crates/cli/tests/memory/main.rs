@@ -5,6 +5,8 @@
 //! that alone are to run. `FILEMAP_TEST_IMAGE` names an image
 //! (and `FILEMAP_TEST_MODULES` its modules) to be tried beside the running kernel.
 
+#[path = "../../../kernel/tests/support/session.rs"]
+mod session;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 

@@ -8,6 +8,8 @@
 //! `FILEMAP_SEED` names the seed of the first, which a failure prints. Governed programs are not
 //! among them: the governor decides beside the program, and not at the same moment each time.
 
+#[path = "../../../kernel/tests/support/session.rs"]
+mod session;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 #[path = "../../../model/tests/support/program.rs"]

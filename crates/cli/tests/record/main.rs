@@ -10,6 +10,8 @@
 mod recorded;
 #[path = "../../../model/tests/support/recorded_programs.rs"]
 mod recorded_programs;
+#[path = "../../../kernel/tests/support/session.rs"]
+mod session;
 
 mod programs;
 

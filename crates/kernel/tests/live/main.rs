@@ -10,6 +10,8 @@ mod machine;
 mod observing;
 mod probing;
 mod processes;
+#[path = "../support/session.rs"]
+mod session;
 #[path = "../support/skip.rs"]
 mod skip;
 mod tracing;
@@ -19,7 +21,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use filemap_kernel::journal::{Journal, Undo};
+use filemap_kernel::journal::{Journal, Undo, recover};
 use filemap_kernel::page_size;
 use filemap_kernel::probe::main_if_child;
 use filemap_kernel::storage::Storage;
@@ -101,6 +103,18 @@ fn main() {
     }
 }
 
+/// Undoes what a run that was killed had changed, with the journals of all its tests.
+fn undone(directory: &Path) {
+    let journals = fs::read_dir(directory).into_iter().flatten().flatten();
+    let journals = journals.map(|entry| entry.path()).filter(|path| path.is_dir());
+    for journal in journals.chain([directory.to_path_buf()]) {
+        match recover(&journal) {
+            Ok(recovery) if recovery.failed.is_empty() => {}
+            failed => println!("{}: {failed:?}", journal.display()),
+        }
+    }
+}
+
 /// A directory with a journal, removed in the end, also on a panic.
 struct Bench {
     journal: Journal,
@@ -110,7 +124,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let directory = PathBuf::from(format!("/var/tmp/filemap-test-{}", std::process::id()));
+        let directory = session::place("test", undone);
         let journal = Journal::open_in(&directory).unwrap();
         Bench { journal, directory, root: rustix::process::geteuid().is_root() }
     }
