@@ -1,9 +1,9 @@
-//! The extent cache against the page-by-page one, on random jobs.
+//! The extent cache, in chunks of both sizes, against the page-by-page one, on random jobs.
 
 use crate::support::{Accesses, described, random_spec};
 use filemap_core::plain::PlainCache;
 use filemap_job::{Job, JobSpec};
-use filemap_model::extents::ExtentCache;
+use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Profile, Timing, trace_on};
 
 /// Jobs within `cargo test`; ten times as many behind `--ignored`.
@@ -29,7 +29,7 @@ fn check(first_seed: u64, jobs: u64) {
     }
 }
 
-/// What the two caches disagree in, on the usual machine or on one so slow that list statistics
+/// What the caches disagree in, on the usual machine or on one so slow that list statistics
 /// are flushed every few misses; `None` where they agree or the job is not valid.
 fn difference(spec: &JobSpec) -> Option<String> {
     let job = spec.clone().validate(None).ok()?;
@@ -38,8 +38,11 @@ fn difference(spec: &JobSpec) -> Option<String> {
     slow.device.latency_ns = 500_000_000;
     [("usual", usual), ("slow", slow)].iter().find_map(|(machine, profile)| {
         let fast = run(&job, profile, ExtentCache::new(job.machine.cache_limit));
+        let tiny = run(&job, profile, TinyChunks::new(job.machine.cache_limit));
         let plain = run(&job, profile, PlainCache::new(job.machine.cache_limit));
-        (fast != plain).then(|| format!("{machine} machine\nextents {fast}\nplain   {plain}"))
+        let differ = fast != plain || tiny != plain;
+        differ
+            .then(|| format!("{machine} machine\nextents {fast}\ntiny    {tiny}\nplain   {plain}"))
     })
 }
 

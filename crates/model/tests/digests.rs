@@ -7,9 +7,11 @@
 
 use std::fmt::Write;
 
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::PageCount;
 use filemap_job::elf::Load;
 use filemap_job::{Elf, JobSpec};
-use filemap_model::extents::ExtentCache;
+use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Profile, Timing, trace_on};
 use serde_json::{Map, Value, json};
 
@@ -36,7 +38,9 @@ fn jobs_decide_and_count_what_they_did() {
         jobs += 1;
         let line: Value = serde_json::from_str(line).unwrap();
         let recorded = line["found"].as_array().expect("what was found");
-        let found = outcome(&line);
+        let found = outcome(&line, ExtentCache::new);
+        // Its small files have many chunks then.
+        assert_eq!(outcome(&line, TinyChunks::new), found, "job {jobs} in tiny chunks");
         if recorded.len() == names.len() {
             let known = names.iter().map(String::as_str).zip(recorded);
             for (name, known) in known.filter(|(name, known)| found[*name] != **known) {
@@ -65,7 +69,7 @@ fn record_what_has_changed() {
     let mut changed = 0;
     for line in lines.lines() {
         let mut job: Value = serde_json::from_str(line).unwrap();
-        let mut found = outcome(&job);
+        let mut found = outcome(&job, ExtentCache::new);
         found = if found.get("error").is_some() {
             json!([found["digest"], found["decisions"], found["error"]])
         } else {
@@ -85,8 +89,8 @@ fn record_what_has_changed() {
     std::fs::write(path, text).expect("a place for the record");
 }
 
-/// What the job of a line decides, as a digest, and counts.
-fn outcome(line: &Value) -> Value {
+/// What the job of a line decides in a cache, as a digest, and counts.
+fn outcome<C: PageCache>(line: &Value, cache: fn(Option<PageCount>) -> C) -> Value {
     let job = spec(line).validate(None).expect("a valid job");
     let mut profile = Profile::DEFAULT;
     if line["slow"] == true {
@@ -94,7 +98,7 @@ fn outcome(line: &Value) -> Value {
         profile.device.latency_ns = 500_000_000;
     }
     let mut log = Digest::default();
-    let cache = ExtentCache::new(job.machine.cache_limit);
+    let cache = cache(job.machine.cache_limit);
     let traced = trace_on(&job, &profile, Timing::Device, cache, &mut log);
     let mut found = Map::new();
     match traced {

@@ -1,5 +1,6 @@
 //! Installs the command with its man pages and completions, and packs them for Debian.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,12 @@ use crate::{completions, man};
 
 /// The profile of packages.
 const PROFILE: &str = "dist";
+
+/// The most that the binary of a package takes.
+const MOST_BYTES: u64 = 16_000_000;
+
+/// Where debuggers look for the debug information of the binary, and where its backtraces do.
+const DEBUG: &str = "bin/.debug";
 
 /// Where completions go under a prefix, and what they are called as they are made.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -32,8 +39,9 @@ struct Item {
     mode: u32,
 }
 
-/// Installs the command `binary` below `prefix` with man pages, completions and licences. With
-/// `destdir`, that directory stands for `/`. Returns the paths of what is there now.
+/// Installs the command `binary` below `prefix` with the debug information that lies beside it, man
+/// pages, completions and licences. With `destdir`, that directory stands for `/`. Returns the paths
+/// of what is there now.
 ///
 /// # Errors
 /// When something cannot be made or written.
@@ -65,8 +73,10 @@ pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> 
             paths.push(path);
         }
     }
-    // The only directory that is the command's own.
-    let _ = fs::remove_dir(base.join("share/doc/filemap"));
+    // The only directories that are the command's own.
+    for own in ["share/doc/filemap", DEBUG] {
+        let _ = fs::remove_dir(base.join(own));
+    }
     Ok(paths)
 }
 
@@ -76,7 +86,7 @@ pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> 
 /// When `cargo deb` is not installed, or fails.
 pub fn debian_package() -> Result<PathBuf> {
     generate()?;
-    built()?;
+    packaged()?;
     // Quiet, as it warns of every asset from target that it does not build itself.
     let output = cargo()
         .args(["deb", "--package", "filemap-cli", "--profile", PROFILE, "--no-build", "--quiet"])
@@ -94,13 +104,40 @@ pub fn debian_package() -> Result<PathBuf> {
     Ok(path.context("cargo deb names no package")?.trim().into())
 }
 
-/// Builds `filemap` as packages have it, and returns its path.
+/// Builds `filemap` as packages have it: without symbols, and with its debug information beside it
+/// in a file of its own. Returns its path.
+///
+/// # Errors
+/// When it cannot be built, or is larger than packages may be.
+pub fn packaged() -> Result<PathBuf> {
+    let whole = built(PROFILE)?;
+    let directory = root().join("target/package");
+    fs::create_dir_all(&directory)?;
+    let (binary, debug) = (directory.join("filemap"), directory.join("filemap.debug"));
+    let [from, to, beside] = [&whole, &binary, &debug].map(|path| path.as_os_str());
+    objcopy(&["--only-keep-debug".as_ref(), from, beside])?;
+    let mut link = OsString::from("--add-gnu-debuglink=");
+    link.push(beside);
+    objcopy(&["--strip-all".as_ref(), &link, from, to])?;
+    let bytes = fs::metadata(&binary)?.len();
+    ensure!(bytes <= MOST_BYTES, "{} takes {bytes} bytes of {MOST_BYTES}", binary.display());
+    Ok(binary)
+}
+
+fn objcopy(args: &[&OsStr]) -> Result<()> {
+    let status = Command::new("objcopy").args(args).status();
+    let status = status.context("objcopy is not installed; install the package binutils")?;
+    ensure!(status.success(), "objcopy failed ({status})");
+    Ok(())
+}
+
+/// Builds `filemap` with `profile`, and returns its path.
 ///
 /// # Errors
 /// When it cannot be built.
-pub fn built() -> Result<PathBuf> {
+pub fn built(profile: &str) -> Result<PathBuf> {
     let output = cargo()
-        .args(["build", "--profile", PROFILE, "--quiet", "--package", "filemap-cli"])
+        .args(["build", "--profile", profile, "--quiet", "--package", "filemap-cli"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .stderr(Stdio::inherit())
@@ -137,7 +174,10 @@ fn generate() -> Result<(PathBuf, PathBuf)> {
 fn items(binary: &Path) -> Result<Vec<Item>> {
     let (pages, scripts) = generate()?;
     let file = |from: PathBuf, to: PathBuf| Item { from, to, mode: 0o644 };
-    let mut items = vec![Item { from: binary.into(), to: "bin/filemap".into(), mode: 0o755 }];
+    let mut items = vec![
+        Item { from: binary.into(), to: "bin/filemap".into(), mode: 0o755 },
+        file(binary.with_extension("debug"), Path::new(DEBUG).join("filemap.debug")),
+    ];
     let mut names =
         fs::read_dir(&pages)?.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>>>()?;
     names.sort();

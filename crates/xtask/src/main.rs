@@ -82,8 +82,8 @@ fn main() -> Result<ExitCode> {
         Task::Man { directory } => man::write(&directory)?,
         Task::Completions { directory } => completions::write(&directory)?,
         Task::Install { place } => {
-            let built = install::built()?;
-            print_all(&install::install(&built, &place.prefix, place.destdir.as_deref())?);
+            let binary = install::packaged()?;
+            print_all(&install::install(&binary, &place.prefix, place.destdir.as_deref())?);
         }
         Task::Uninstall { place } => {
             print_all(&install::uninstall(&place.prefix, place.destdir.as_deref())?);

@@ -83,7 +83,7 @@ pub fn run() -> Result<bool> {
 
 /// Builds `filemap` and returns the directory that it is in.
 fn built() -> Result<PathBuf> {
-    let built = install::built()?;
+    let built = install::built("release")?;
     Ok(built.parent().context("the binary lies in a directory")?.to_path_buf())
 }
 

@@ -26,6 +26,7 @@ fn what_is_installed_goes_again() {
     fs::create_dir_all(&directory).unwrap();
     let binary = directory.join("binary");
     fs::write(&binary, "first").unwrap();
+    fs::write(binary.with_extension("debug"), "").unwrap();
     let destdir = directory.join("root");
     let place = (Path::new("/opt/x"), Some(destdir.as_path()));
 
@@ -33,6 +34,7 @@ fn what_is_installed_goes_again() {
     let base = destdir.join("opt/x");
     for (path, expected) in [
         ("bin/filemap", 0o755),
+        ("bin/.debug/filemap.debug", 0o644),
         ("share/man/man1/filemap.1", 0o644),
         ("share/man/man1/filemap-run.1", 0o644),
         ("share/bash-completion/completions/filemap", 0o644),

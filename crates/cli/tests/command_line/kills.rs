@@ -251,13 +251,16 @@ fn listed(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.path().display().to_string()).collect()
 }
 
+/// What directories for it are called, before the process of the tests.
+const TRACEFS: &str = "filemap-tracefs-test-";
+
 /// A look at the trace instances of the machine. Commands leave a mount of that name alone.
 struct OwnTracefs(PathBuf);
 
 impl OwnTracefs {
     fn mount() -> Self {
-        let path =
-            std::env::temp_dir().join(format!("filemap-tracefs-test-{}", std::process::id()));
+        Self::of_killed_runs().for_each(drop);
+        let path = std::env::temp_dir().join(format!("{TRACEFS}{}", std::process::id()));
         let path =
             path.with_extension(std::thread::current().name().unwrap_or("").replace(':', ""));
         fs::create_dir_all(&path).expect("there is a temporary directory");
@@ -265,6 +268,18 @@ impl OwnTracefs {
         // Without tracefs no command makes an instance either.
         mount.expect("there is mount");
         OwnTracefs(path)
+    }
+
+    /// Those that runs which were killed left mounted.
+    fn of_killed_runs() -> impl Iterator<Item = Self> {
+        let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+        let left = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            let run = name.to_str().and_then(|name| name.strip_prefix(TRACEFS));
+            let pid = run.and_then(|run| run.split('.').next());
+            pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+        };
+        entries.filter(left).map(|entry| OwnTracefs(entry.path()))
     }
 }
 

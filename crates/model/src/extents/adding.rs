@@ -4,14 +4,14 @@ use filemap_core::cache::{WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::lru::workingset;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-use super::ExtentCache;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
-use super::chunks::LEAST_RUN;
+use super::Extents;
+use super::chunks::Chunks;
 use super::lists::{Extent, bits};
 use super::shadows::Piece;
+use super::span::pages_of;
 use super::span::{Span, WORD, by_chunk, first_span};
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// Adds folios of one order, all of their pages absent, to the lists where their last evictions
     /// say.
     #[inline(always)]
@@ -22,7 +22,7 @@ impl ExtentCache {
         }
     }
 
-    /// [`ExtentCache::add_folios`] where pages were evicted on demand.
+    /// [`Extents::add_folios`] where pages were evicted on demand.
     #[inline(never)]
     fn add_paged_out(&mut self, start: u64, end: u64, order: Order) {
         let mut next = start;
@@ -39,7 +39,7 @@ impl ExtentCache {
     /// says what becomes of it.
     fn enter_paged_out(&mut self, head: u64, order: Order) {
         let end = head + order.pages();
-        for (number, span) in by_chunk(head, end) {
+        for (number, span) in by_chunk::<W>(head, end) {
             self.fill(number, span, order);
         }
         let (last, workingset) = self.paged_out.last(head, end).expect("some were");
@@ -70,19 +70,19 @@ impl ExtentCache {
     fn add_of_order(&mut self, start: u64, end: u64, order: Order) {
         let mut next = start;
         while next < end {
-            let is_long = order == Order(0) && end - next >= LEAST_RUN * CHUNK_PAGES;
+            let is_long = order == Order(0) && end - next >= Chunks::<W>::LEAST_RUN * pages_of(W);
             let full = if is_long { self.unused_chunks(next, end) } else { 0 };
             if full > 0 {
-                self.add_full(next / CHUNK_PAGES, full);
-                next += full * CHUNK_PAGES;
+                self.add_full(next / pages_of(W), full);
+                next += full * pages_of(W);
                 continue;
             }
             let stop = match order.pages() {
-                pages if pages > CHUNK_PAGES => next + pages,
-                _ => end.min((next / CHUNK_PAGES + 1) * CHUNK_PAGES),
+                pages if pages > pages_of(W) => next + pages,
+                _ => end.min((next / pages_of(W) + 1) * pages_of(W)),
             };
             let mut recent = 0;
-            for (number, span) in by_chunk(next, stop) {
+            for (number, span) in by_chunk::<W>(next, stop) {
                 recent |= self.fill(number, span, order);
             }
             match recent {
@@ -97,12 +97,12 @@ impl ExtentCache {
     /// nothing in any.
     #[inline(never)]
     fn unused_chunks(&self, next: u64, end: u64) -> u64 {
-        if !next.is_multiple_of(CHUNK_PAGES) || self.chunks.is_roomy() {
+        if !next.is_multiple_of(pages_of(W)) || self.chunks.is_roomy() {
             return 0;
         }
-        let numbers = next / CHUNK_PAGES..end / CHUNK_PAGES;
+        let numbers = next / pages_of(W)..end / pages_of(W);
         let unused = numbers.take_while(|&number| !self.chunks.has_slot(number)).count() as u64;
-        if unused >= LEAST_RUN { unused } else { 0 }
+        if unused >= Chunks::<W>::LEAST_RUN { unused } else { 0 }
     }
 
     /// Adds the pages of `span` to chunk `number`. Returns the words of them, one bit each, in
@@ -121,8 +121,8 @@ impl ExtentCache {
     /// Adds all pages of so many chunks that hold nothing, from chunk `first` on.
     fn add_full(&mut self, first: u64, chunks: u64) {
         self.chunks.add_full(first, first + chunks);
-        self.nodes += chunks * CHUNK_WORDS as u64;
-        self.inactive.push_pages(first * CHUNK_PAGES, (first + chunks) * CHUNK_PAGES, Order(0));
+        self.nodes += chunks * W as u64;
+        self.inactive.push_pages(first * pages_of(W), (first + chunks) * pages_of(W), Order(0));
     }
 
     /// Puts the folios `from..end` of one chunk, which were added, on their lists: those that have
@@ -130,7 +130,7 @@ impl ExtentCache {
     #[inline(never)]
     fn enter_pages(&mut self, from: u64, end: u64, order: Order, mut recent: u64) {
         let unit = order.pages().max(WORD_PAGES);
-        let first_word = from / CHUNK_PAGES * CHUNK_WORDS as u64;
+        let first_word = from / pages_of(W) * W as u64;
         let mut next = from;
         while recent != 0 && next < end {
             let word = first_word + u64::from(recent.trailing_zeros());
@@ -142,7 +142,7 @@ impl ExtentCache {
             } else {
                 (first..stop).step_by(order.pages() as usize).for_each(|at| self.enter(at, order));
             }
-            let done = (stop / WORD_PAGES - first_word).min(CHUNK_WORDS as u64);
+            let done = (stop / WORD_PAGES - first_word).min(W as u64);
             recent &= !(bits(done as u32));
             next = stop;
         }
@@ -151,7 +151,7 @@ impl ExtentCache {
 
     /// Puts the base pages `from..end` of a word, which were added, where their last evictions say.
     fn enter_word(&mut self, from: u64, end: u64) {
-        let (number, span) = first_span(from, end);
+        let (number, span) = first_span::<W>(from, end);
         let (active, since) = (self.most_recent(), self.recent_since());
         let chunk = self.chunks.get_mut(number).expect("pages are cached");
         self.shadows.pieces(&chunk.evicted, span, since, &mut self.pieces);
@@ -223,8 +223,8 @@ impl ExtentCache {
     /// Clock and workingset flag of the last eviction of a page at or after the clock `since`, or
     /// of one before it.
     fn last_eviction(&self, page: u64, since: u64) -> Option<(u64, bool)> {
-        let chunk = self.chunks.get(page / CHUNK_PAGES)?;
-        self.shadows.last(&chunk.evicted, (page % CHUNK_PAGES) as usize, since)
+        let chunk = self.chunks.get(page / pages_of(W))?;
+        self.shadows.last(&chunk.evicted, (page % pages_of(W)) as usize, since)
     }
 
     /// The same of the last page of a folio whose eviction still counts.
@@ -232,12 +232,12 @@ impl ExtentCache {
         let since = self.clock.saturating_sub(self.capacity);
         let (first, end) = (PageIndex(head), PageIndex(head + pages));
         words(first, end).rev().find_map(|number| {
-            let chunk = self.chunks.get(number / CHUNK_WORDS as u64)?;
+            let chunk = self.chunks.get(number / W as u64)?;
             if !self.shadows.any_since(&chunk.evicted, since) {
                 return None;
             }
             let from = head.max(number * WORD_PAGES);
-            let (_, span) = first_span(from, (head + pages).min((number + 1) * WORD_PAGES));
+            let (_, span) = first_span::<W>(from, (head + pages).min((number + 1) * WORD_PAGES));
             self.shadows.pieces(&chunk.evicted, span, since, &mut self.pieces);
             let clock = |piece: &Piece| piece.clock + piece.pages - 1;
             let is_kept =

@@ -5,23 +5,22 @@ use filemap_core::cache::{Folio, WORD_PAGES, by_word, in_leaf};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
-use super::ExtentCache;
-use super::chunk::CHUNK_WORDS;
+use super::Extents;
 use super::evicting::evict_span;
 use super::file::first_page;
 use super::invalidate::Dropped;
 use super::lists::Extent;
 use super::span::by_chunk;
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// The layers in which pages of `from..end` of the row are mapped, with how many.
     pub(super) fn layers_of(&mut self, from: u64, end: u64) -> Vec<(Layer, PageCount)> {
         let (from, end) = (PageIndex(from), PageIndex(end));
         let mut first = 0;
         let mut others: Vec<(Layer, PageCount)> = Vec::new();
         for (number, mask) in by_word(from, end) {
-            if let Some(chunk) = self.chunks.get(number / CHUNK_WORDS as u64) {
-                let mapped = chunk.flags(number as usize % CHUNK_WORDS).mapped & mask;
+            if let Some(chunk) = self.chunks.get(number / W as u64) {
+                let mapped = chunk.flags(number as usize % W).mapped & mask;
                 first += u64::from(mapped.count_ones());
             }
             if self.aliases.is_empty() {
@@ -61,7 +60,7 @@ impl ExtentCache {
             flags.young &= !mask;
         });
         self.set_range(head + 1, end, |flags, mask| flags.marked &= !mask);
-        for (number, span) in by_chunk(head, end) {
+        for (number, span) in by_chunk::<W>(head, end) {
             self.chunks.get_mut(number).expect("pages are cached").split(span);
         }
         self.nodes += match in_leaf(folio.order) {
@@ -131,7 +130,7 @@ impl ExtentCache {
             let flags = self.flags_of(head);
             self.paged_out.add(head, end, flags.workingset >> (head % WORD_PAGES) & 1 == 1);
         }
-        for (number, span) in by_chunk(head, end) {
+        for (number, span) in by_chunk::<W>(head, end) {
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
             if of_machine {
                 let evicted = (span, folio.order, false);

@@ -5,8 +5,7 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{WORD_PAGES, up_to_bit};
 use filemap_core::units::Order;
 
-use super::ExtentCache;
-use super::chunk::CHUNK_WORDS;
+use super::Extents;
 use super::file::locate;
 use super::lists::{Extent, bits};
 use super::young::Accessed;
@@ -17,7 +16,7 @@ struct Aged {
     stayed: u64,
 }
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// Moves folios from the active list's tail until `pages` pages have moved.
     pub(super) fn age_active(&mut self, pages: u64, mappings: &ReverseMap) {
         let mut moved = 0;
@@ -41,8 +40,8 @@ impl ExtentCache {
         let first = number * WORD_PAGES;
         let (file, index) = locate(first);
         let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let word_in_chunk = number as usize % CHUNK_WORDS;
+        let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
+        let word_in_chunk = number as usize % W;
         let flags = chunk.flags(word_in_chunk);
         let accessed = (flags.accessed(mask), mask);
         let young = Accessed::of_word(accessed, number, word, &mut self.aliases, mappings);

@@ -1,4 +1,4 @@
-//! 4096 pages of a file.
+//! Pages of a file that lie side by side: 4096, in all but some tests.
 
 mod pages;
 mod used;
@@ -9,16 +9,15 @@ use filemap_core::units::Order;
 
 use super::orders::Orders;
 use super::shadows::Evicted;
-use super::span::{Span, WORD};
+use super::span::{Span, WORD, pages_of};
 use super::words::{Counted, Words};
 
-pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
 pub use super::words::Flags;
 
-/// 4096 pages. Most words are empty, or full of pages without a flag, and become one from the
+/// The pages of `W` words. Most words are empty, or full of pages without a flag, and become one from the
 /// other without a look at them: the bits that say so lie side by side, one for each word.
 #[derive(Debug)]
-pub struct Chunk {
+pub struct Chunk<const W: usize> {
     /// Words of which a page is cached.
     some: u64,
     /// Words of which every page is cached. `present` counts in the words that are neither full
@@ -35,23 +34,20 @@ pub struct Chunk {
     copied: u16,
     /// Its evictions.
     pub evicted: Evicted,
-    orders: Orders,
-    words: Words,
+    orders: Orders<W>,
+    words: Words<W>,
 }
 
-/// One bit for each word.
-const ALL_WORDS: u64 = u64::MAX >> (64 - CHUNK_WORDS);
-
-impl Default for Chunk {
+impl<const W: usize> Default for Chunk<W> {
     fn default() -> Self {
         Chunk::plain(0)
     }
 }
 
-impl Chunk {
+impl<const W: usize> Chunk<W> {
     /// A chunk all pages of which are cached in these words, one bit each, as base pages without a
     /// flag, and none in others.
-    const fn plain(words: u64) -> Chunk {
+    const fn plain(words: u64) -> Chunk<W> {
         Chunk {
             some: words,
             full: words,
@@ -66,13 +62,16 @@ impl Chunk {
     }
 
     /// A chunk whose pages are all cached, as base pages without a flag.
-    pub const FULL: Chunk = Chunk::plain(ALL_WORDS);
+    pub const FULL: Chunk<W> = Chunk::plain(Self::ALL_WORDS);
+
+    /// One bit for each word.
+    const ALL_WORDS: u64 = u64::MAX >> (64 - W);
 
     /// All pages of a chunk that has none are cached from now on.
     pub fn fill(&mut self) {
         debug_assert!(self.is_empty(), "no page is cached");
-        (self.some, self.full) = (ALL_WORDS, ALL_WORDS);
-        self.pages = CHUNK_PAGES as u16;
+        (self.some, self.full) = (Self::ALL_WORDS, Self::ALL_WORDS);
+        self.pages = pages_of(W) as u16;
     }
 
     /// Whether the page at `offset` is cached.
@@ -159,7 +158,7 @@ impl Chunk {
 
     /// Bytes of memory that it takes.
     pub fn held_bytes(&self) -> u64 {
-        size_of::<Chunk>() as u64 + self.words.held_bytes() + self.orders.held_bytes()
+        size_of::<Chunk<W>>() as u64 + self.words.held_bytes() + self.orders.held_bytes()
     }
 
     /// The pages of `word` that are in large folios, and meaningless bits for absent ones.
@@ -250,7 +249,7 @@ impl Chunk {
             let flags = self.flags(word);
             flags.mapped | flags.copied != 0
         };
-        (0..CHUNK_WORDS).filter(mapped)
+        (0..W).filter(mapped)
     }
 
     /// Takes away the entries and private copies of the pages of `mask` in `word`.

@@ -7,37 +7,28 @@ use std::hash::{BuildHasherDefault, Hasher};
 use filemap_core::cache::words;
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
+use super::chunk::Chunk;
 use super::shadows::Shadows;
+use super::span::{limit, pages_of};
 use super::words::Words;
 
 /// Bytes of a chunk's slot in the table.
 const SLOT_BYTES: u64 = 32;
 
-/// The most that a chunk takes: all its words, and four bytes for the order of each page.
-const MOST_BYTES: u64 =
-    size_of::<Chunk>() as u64 + Words::MOST_BYTES + 4 * CHUNK_PAGES + SLOT_BYTES;
-
-/// A window that fills fewer chunks makes each of them.
-pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 4 };
-
 /// Where so many pages can be cached for each chunk, chunks keep their words in rows: with all of
 /// them 16 bytes a page.
 const PAGES_FOR_ROWS: u64 = 256;
 
-/// So many chunks keep their words in rows in any case: half a MiB at most.
-const SMALL_CHUNKS: u64 = if cfg!(feature = "tiny-chunks") { 4 } else { 128 };
-
 /// Chunks by number. Memory grows with the chunks in use, not with the file.
 #[derive(Debug)]
-pub struct Chunks {
+pub struct Chunks<const W: usize> {
     /// Slots of the first chunks by number, which are most that there are.
     low: Vec<u32>,
     /// Slots of the others.
     high: HashMap<u64, u32, BuildHasherDefault<Spread>>,
     /// The number of the chunk in each slot.
     numbers: Vec<u64>,
-    chunks: Vec<Chunk>,
+    chunks: Vec<Chunk<W>>,
     /// While there are no more, each keeps its words in a row.
     with_rows: u64,
     /// Bytes that each took when it was last counted, and all of them: each is counted when it is
@@ -58,28 +49,39 @@ pub struct Chunks {
 /// How many chunks are remembered.
 const RECENT: usize = 8;
 
-/// A chunk whose pages are all cached, as base pages without a flag.
-static FULL: Chunk = Chunk::FULL;
-
 /// A chunk number that no file has.
 const NONE: u64 = u64::MAX;
 
 /// The slot of a chunk that has none.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Chunks below this number have their slots in a row: those of the first 2 TiB of the first file.
-const LOW: u64 = if cfg!(feature = "tiny-chunks") { 1 << 6 } else { 1 << 17 };
+impl<const W: usize> Chunks<W> {
+    /// A chunk whose pages are all cached, as base pages without a flag.
+    const FULL: &'static Chunk<W> = &Chunk::FULL;
 
-impl Chunks {
+    /// The most that a chunk takes: all its words, and four bytes for the order of each page.
+    const MOST_BYTES: u64 =
+        size_of::<Chunk<W>>() as u64 + Words::<W>::MOST_BYTES + 4 * pages_of(W) + SLOT_BYTES;
+
+    /// A window that fills fewer chunks makes each of them.
+    pub const LEAST_RUN: u64 = limit(W, 4, 2);
+
+    /// So many chunks keep their words in rows in any case: half a MiB at most.
+    const SMALL_CHUNKS: u64 = limit(W, 128, 4);
+
+    /// Chunks below this number have their slots in a row: those of the first 2 TiB of the first
+    /// file.
+    const LOW: u64 = limit(W, 1 << 17, 1 << 6);
+
     /// None yet, in which `capacity` pages can be cached.
-    pub fn new(capacity: Option<PageCount>) -> Chunks {
+    pub fn new(capacity: Option<PageCount>) -> Chunks<W> {
         let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_ROWS);
         Chunks {
             low: Vec::new(),
             high: HashMap::default(),
             numbers: Vec::new(),
             chunks: Vec::new(),
-            with_rows: SMALL_CHUNKS.max(limited),
+            with_rows: Self::SMALL_CHUNKS.max(limited),
             counted: Vec::new(),
             counted_bytes: Cell::new(0),
             free: Vec::new(),
@@ -91,17 +93,17 @@ impl Chunks {
 
     /// Chunk `number`, where it holds anything.
     #[inline]
-    pub fn get(&self, number: u64) -> Option<&Chunk> {
+    pub fn get(&self, number: u64) -> Option<&Chunk<W>> {
         match self.slot(number) {
             Some(slot) => Some(&self.chunks[slot as usize]),
             None if self.full.is_empty() => None,
-            None => self.full_run(number).map(|_| &FULL),
+            None => self.full_run(number).map(|_| Self::FULL),
         }
     }
 
     /// Chunk `number`, where it holds anything.
     #[inline]
-    pub fn get_mut(&mut self, number: u64) -> Option<&mut Chunk> {
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Chunk<W>> {
         let slot = match self.slot(number) {
             Some(slot) => slot,
             None if self.full.is_empty() => return None,
@@ -112,7 +114,7 @@ impl Chunks {
 
     /// Chunk `number`, made if it is not there.
     #[inline]
-    pub fn get_or_make(&mut self, number: u64) -> &mut Chunk {
+    pub fn get_or_make(&mut self, number: u64) -> &mut Chunk<W> {
         let slot = match self.slot(number) {
             Some(slot) => slot,
             None => self.make(number),
@@ -185,17 +187,17 @@ impl Chunks {
     pub fn held_bytes(&self) -> u64 {
         let slots = (self.chunks.len() + self.full.len()) as u64 * SLOT_BYTES;
         let low = (self.low.capacity() * size_of::<u32>()) as u64;
-        self.counted_bytes.get() + slots + low + RECENT as u64 * MOST_BYTES
+        self.counted_bytes.get() + slots + low + RECENT as u64 * Self::MOST_BYTES
     }
 
     /// The pages of `from..end` that are in full chunks without slots.
     pub fn full_pages(&self, from: PageIndex, end: PageIndex) -> u64 {
-        let runs = self.full.iter().map(|(first, end)| (first * CHUNK_PAGES, end * CHUNK_PAGES));
+        let runs = self.full.iter().map(|(first, end)| (first * pages_of(W), end * pages_of(W)));
         runs.map(|run| run.1.min(end.0).saturating_sub(run.0.max(from.0))).sum()
     }
 
     /// Every chunk with a slot and its number, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk<W>)> {
         self.numbers.iter().copied().zip(&self.chunks).filter(|(number, _)| *number != NONE)
     }
 
@@ -203,7 +205,7 @@ impl Chunks {
     /// copied.
     pub fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
         let wanted = words(from, end);
-        let (first, last) = (from.0 / CHUNK_PAGES, (end.0 - 1) / CHUNK_PAGES);
+        let (first, last) = (from.0 / pages_of(W), (end.0 - 1) / pages_of(W));
         let mut chunks: Vec<u64> = if last - first < self.numbers.len() as u64 {
             (first..=last).filter(|&number| self.has_slot(number)).collect()
         } else {
@@ -212,13 +214,13 @@ impl Chunks {
         chunks.sort_unstable();
         let of_chunk = |number: u64| {
             let chunk = self.get(number).expect("it is in use");
-            chunk.words_with_entries().map(move |word| number * CHUNK_WORDS as u64 + word as u64)
+            chunk.words_with_entries().map(move |word| number * W as u64 + word as u64)
         };
         chunks.into_iter().flat_map(of_chunk).filter(|word| wanted.contains(word)).collect()
     }
 
     /// Forgets chunk `number`, in which nothing is cached or copied. Its evictions count no more.
-    pub fn remove(&mut self, number: u64, shadows: &mut Shadows) {
+    pub fn remove(&mut self, number: u64, shadows: &mut Shadows<W>) {
         if let Some(slot) = self.slot(number) {
             self.set_slot(number, NO_SLOT);
             self.numbers[slot as usize] = NONE;
@@ -241,7 +243,7 @@ impl Chunks {
 
     #[inline(never)]
     fn find_slot(&self, number: u64) -> Option<u32> {
-        let slot = match number < LOW {
+        let slot = match number < Self::LOW {
             true => self.low.get(number as usize).copied().unwrap_or(NO_SLOT),
             false => *self.high.get(&number)?,
         };
@@ -254,7 +256,7 @@ impl Chunks {
 
     /// Chunk `number` has this slot from now on, or none.
     fn set_slot(&mut self, number: u64, slot: u32) {
-        if number < LOW {
+        if number < Self::LOW {
             let behind = self.low.len().max(number as usize + 1);
             self.low.resize(behind, NO_SLOT);
             self.low[number as usize] = slot;
@@ -310,22 +312,27 @@ mod tests {
     use filemap_core::units::Order;
     use filemap_job::random::Rng;
 
-    use super::super::span::Span;
+    use super::super::span::{CHUNK_WORDS, FEW_WORDS, Span};
     use super::*;
 
     #[test]
     fn what_chunks_hold_is_never_more_than_they_say() {
+        never_more_than_they_say::<CHUNK_WORDS>();
+        never_more_than_they_say::<FEW_WORDS>();
+    }
+
+    fn never_more_than_they_say<const W: usize>() {
         let mut rng = Rng(1);
-        let mut chunks = Chunks::new(None);
+        let mut chunks = Chunks::<W>::new(None);
         chunks.add_full(1 << 20, 1 << 30);
         for step in 0..20_000 {
             let number = rng.below(1 << 12) + (1 << 20) * rng.below(2);
             let chunk = chunks.get_or_make(number);
             if chunk.is_empty() {
                 let order = Order(rng.pick(&[0, 0, 2]));
-                chunk.add(Span { from: 0, end: CHUNK_PAGES as usize }, order);
+                chunk.add(Span { from: 0, end: pages_of(W) as usize }, order);
             }
-            let word = rng.below(CHUNK_WORDS as u64) as usize;
+            let word = rng.below(W as u64) as usize;
             chunk.change_flags(word, |flags| flags.mapped |= rng.next());
             let held: u64 = chunks.chunks.iter().map(Chunk::held_bytes).sum();
             let said = chunks.held_bytes();

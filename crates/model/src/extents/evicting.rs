@@ -3,7 +3,7 @@
 use filemap_core::cache::{in_leaf, word_mask, words};
 use filemap_core::units::{Order, PageIndex};
 
-use super::ExtentCache;
+use super::Extents;
 use super::chunk::Chunk;
 use super::shadows::{Shadow, Shadows};
 use super::span::Span;
@@ -15,9 +15,9 @@ const FORGOTTEN_PART: u64 = 16;
 /// The folios of `span` leave a chunk, evicted from the clock `clock` on, or a part of one does.
 /// Where `is_plain`, none has the workingset flag. Returns how many leaf nodes go with them.
 #[inline(always)]
-pub(super) fn evict_span(
-    shadows: &mut Shadows,
-    chunk: &mut Chunk,
+pub(super) fn evict_span<const W: usize>(
+    shadows: &mut Shadows<W>,
+    chunk: &mut Chunk<W>,
     (span, order, is_plain): (Span, Order, bool),
     clock: u64,
 ) -> u64 {
@@ -32,7 +32,13 @@ pub(super) fn evict_span(
 
 /// Notes such an eviction by what has the workingset flag and what has not.
 #[inline(never)]
-fn note_workingset(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, order: Order, clock: u64) {
+fn note_workingset<const W: usize>(
+    shadows: &mut Shadows<W>,
+    chunk: &mut Chunk<W>,
+    span: Span,
+    order: Order,
+    clock: u64,
+) {
     let mut from = span.from;
     while from < span.end {
         let (end, workingset) = chunk.workingset_until(Span { from, ..span });
@@ -43,7 +49,7 @@ fn note_workingset(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, order: 
     }
 }
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// Pages leave the cache: their entries are gone in all layers but the first.
     pub(super) fn clear_aliases(&mut self, from: u64, end: u64) {
         if self.aliases.is_empty() {
@@ -66,8 +72,9 @@ impl ExtentCache {
             && clock < oldest
         {
             self.retired.pop_front();
-            let unused =
-                |chunk: &Chunk| chunk.is_empty() && !self.shadows.any_since(&chunk.evicted, oldest);
+            let unused = |chunk: &Chunk<W>| {
+                chunk.is_empty() && !self.shadows.any_since(&chunk.evicted, oldest)
+            };
             if self.chunks.get(number).is_some_and(unused) {
                 self.chunks.remove(number, &mut self.shadows);
             }

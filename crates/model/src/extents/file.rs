@@ -7,11 +7,11 @@ use filemap_core::cache::{FileCache, Folio, WORD_PAGES, word_mask};
 use filemap_core::lru::reclaim::{Used, used, used_pages};
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use super::ExtentCache;
+use super::Extents;
 use super::aliases::Entries;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk, Flags};
+use super::chunk::{Chunk, Flags};
 use super::lists::{Extent, bits, runs};
-use super::span::{Span, WORD, by_chunk};
+use super::span::{Span, WORD, by_chunk, pages_of};
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
 /// what is looked for behind its end stays before the next. There is room for 2^15 files.
@@ -29,16 +29,16 @@ pub fn locate(page: u64) -> (FileId, PageIndex) {
 
 /// A file, with its entries in one layer.
 #[derive(Debug)]
-pub struct ExtentFile<'a> {
-    cache: &'a mut ExtentCache,
+pub struct ExtentFile<'a, const W: usize> {
+    cache: &'a mut Extents<W>,
     /// Its page 0 in the row of all files' pages.
     first: PageCount,
     layer: Layer,
 }
 
-impl<'a> ExtentFile<'a> {
+impl<'a, const W: usize> ExtentFile<'a, W> {
     /// The view of `file` and `layer` in `cache`.
-    pub fn new(cache: &'a mut ExtentCache, file: FileId, layer: Layer) -> Self {
+    pub fn new(cache: &'a mut Extents<W>, file: FileId, layer: Layer) -> Self {
         ExtentFile { cache, first: PageCount(first_page(file)), layer }
     }
 
@@ -54,17 +54,17 @@ impl<'a> ExtentFile<'a> {
         &self,
         from: PageIndex,
         end: PageIndex,
-        of: impl Fn(&Chunk, usize) -> u64,
+        of: impl Fn(&Chunk<W>, usize) -> u64,
     ) -> PageIndex {
         let (cache, first) = (&*self.cache, self.first.0);
         let end = cache.locked.next(first + from.0, first + end.0);
-        for (number, span) in by_chunk(first + from.0, end) {
+        for (number, span) in by_chunk::<W>(first + from.0, end) {
             let chunk = cache.chunks.get(number);
             for word in span.from / WORD..span.end.div_ceil(WORD) {
                 let other = span.mask(word) & !chunk.map_or(0, |chunk| of(chunk, word));
                 if other != 0 {
                     let offset = word * WORD + other.trailing_zeros() as usize;
-                    return PageIndex(number * CHUNK_PAGES + offset as u64 - first);
+                    return PageIndex(number * pages_of(W) + offset as u64 - first);
                 }
             }
         }
@@ -72,7 +72,7 @@ impl<'a> ExtentFile<'a> {
     }
 }
 
-impl FileCache for ExtentFile<'_> {
+impl<const W: usize> FileCache for ExtentFile<'_, W> {
     #[inline]
     fn folio(&self, index: PageIndex) -> Option<Folio> {
         self.cache.folio(self.first.0 + index.0, index)
@@ -101,8 +101,8 @@ impl FileCache for ExtentFile<'_> {
         let cache = &*self.cache;
         let first = (from + self.first).0;
         // Looking at all pages of a word takes long where folios are large.
-        let chunk = cache.chunks.get(first / CHUNK_PAGES);
-        let offset = (first % CHUNK_PAGES) as usize;
+        let chunk = cache.chunks.get(first / pages_of(W));
+        let offset = (first % pages_of(W)) as usize;
         if chunk.is_none_or(|chunk| !chunk.has(offset) || chunk.order(offset) > Order(0)) {
             return from;
         }
@@ -141,12 +141,12 @@ impl FileCache for ExtentFile<'_> {
         let mut next = from;
         while next < end {
             let number = (next + self.first).0 / WORD_PAGES;
-            let word = number as usize % CHUNK_WORDS;
-            let Some(chunk) = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64) else {
+            let word = number as usize % W;
+            let Some(chunk) = self.cache.chunks.get_mut(number / W as u64) else {
                 return next;
             };
-            let offset = ((next + self.first).0 % CHUNK_PAGES) as usize;
-            let span_end = (offset as u64 + (end - next).0).min(CHUNK_PAGES);
+            let offset = ((next + self.first).0 % pages_of(W)) as usize;
+            let span_end = (offset as u64 + (end - next).0).min(pages_of(W));
             let span = Span { from: offset, end: span_end as usize };
             // Another use changes nothing.
             let used_end = chunk.used_end(span);
@@ -184,8 +184,8 @@ impl FileCache for ExtentFile<'_> {
 
     fn mark_pages_accessed(&mut self, word: u64, mask: u64) {
         let number = self.word_in_row(word);
-        let Some(chunk) = self.cache.chunks.get(number / CHUNK_WORDS as u64) else { return };
-        let pages = mask & chunk.present(number as usize % CHUNK_WORDS);
+        let Some(chunk) = self.cache.chunks.get(number / W as u64) else { return };
+        let pages = mask & chunk.present(number as usize % W);
         if pages != 0 {
             self.mark_word_accessed(number, pages, Order(0));
         }
@@ -197,8 +197,8 @@ impl FileCache for ExtentFile<'_> {
         };
         let cache = &mut *self.cache;
         let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
-        let chunk = cache.chunks.get(head / CHUNK_PAGES).expect("the page is cached");
-        let flags = chunk.flags((head % CHUNK_PAGES / WORD_PAGES) as usize);
+        let chunk = cache.chunks.get(head / pages_of(W)).expect("the page is cached");
+        let flags = chunk.flags((head % pages_of(W) / WORD_PAGES) as usize);
         let bit = 1 << (head % WORD_PAGES);
         match used(flags.referenced & bit != 0, flags.active & bit != 0) {
             Used::Reference => cache.set_range(head, end, |flags, mask| flags.referenced |= mask),
@@ -217,7 +217,7 @@ impl FileCache for ExtentFile<'_> {
     }
 }
 
-impl ExtentFile<'_> {
+impl<const W: usize> ExtentFile<'_, W> {
     // What is done to the entries of other layers is behind a call each, so that it stays small
     // where a file has but one.
     #[inline(never)]
@@ -242,8 +242,8 @@ impl ExtentFile<'_> {
     /// The entry of a page of the row was accessed.
     #[inline(never)]
     fn make_young(&mut self, page: PageIndex) {
-        let chunk = self.cache.chunks.get_mut(page.0 / CHUNK_PAGES).expect("the page is mapped");
-        let word = (page.0 % CHUNK_PAGES) as usize / WORD;
+        let chunk = self.cache.chunks.get_mut(page.0 / pages_of(W)).expect("the page is mapped");
+        let word = (page.0 % pages_of(W)) as usize / WORD;
         chunk.change_flags(word, |flags| flags.young |= 1 << (page.0 % WORD_PAGES));
     }
 
@@ -251,8 +251,8 @@ impl ExtentFile<'_> {
     /// smaller than the word.
     fn mark_word_accessed(&mut self, number: u64, pages: u64, order: Order) {
         let cache = &mut *self.cache;
-        let chunk = cache.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let used = chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+        let chunk = cache.chunks.get_mut(number / W as u64).expect("pages are cached");
+        let used = chunk.change_flags(number as usize % W, |flags| {
             let used = used_pages(pages, flags.referenced, flags.active);
             flags.referenced = flags.referenced & !used.activate | used.reference;
             flags.active |= used.activate;
@@ -271,14 +271,14 @@ impl ExtentFile<'_> {
     }
 }
 
-impl MappedFile for ExtentFile<'_> {
+impl<const W: usize> MappedFile for ExtentFile<'_, W> {
     // Most callers look at a part of it.
     #[inline(always)]
     fn pages(&self, word: u64, _: u64) -> Pages {
         let (cache, number) = (&*self.cache, self.word_in_row(word));
         let mut pages = Pages::default();
-        if let Some(chunk) = cache.chunks.get(number / CHUNK_WORDS as u64) {
-            let word = number as usize % CHUNK_WORDS;
+        if let Some(chunk) = cache.chunks.get(number / W as u64) {
+            let word = number as usize % W;
             pages.present = chunk.present(word);
             if pages.present != 0 {
                 pages.large = chunk.large(word) & pages.present;
@@ -300,9 +300,9 @@ impl MappedFile for ExtentFile<'_> {
         if self.layer != Layer::FIRST {
             return self.map_aliases(number, mask, young);
         }
-        let chunk = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64);
+        let chunk = self.cache.chunks.get_mut(number / W as u64);
         let chunk = chunk.expect("pages are cached");
-        chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+        chunk.change_flags(number as usize % W, |flags| {
             flags.mapped |= mask;
             flags.young |= young;
         });
@@ -314,8 +314,8 @@ impl MappedFile for ExtentFile<'_> {
         if self.layer != Layer::FIRST {
             return self.touch_alias(index);
         }
-        let Some(chunk) = self.cache.chunks.get(index.0 / CHUNK_PAGES) else { return false };
-        let (offset, bit) = ((index.0 % CHUNK_PAGES) as usize, 1 << (index.0 % WORD_PAGES));
+        let Some(chunk) = self.cache.chunks.get(index.0 / pages_of(W)) else { return false };
+        let (offset, bit) = ((index.0 % pages_of(W)) as usize, 1 << (index.0 % WORD_PAGES));
         let Some(Flags { mapped, young, copied, .. }) = chunk.some_flags(offset / WORD) else {
             return false;
         };
@@ -339,12 +339,12 @@ impl MappedFile for ExtentFile<'_> {
         if self.layer != Layer::FIRST {
             return self.cache.aliases.unmap(number, self.layer, mask);
         }
-        let chunk_number = number / CHUNK_WORDS as u64;
+        let chunk_number = number / W as u64;
         let cache = &mut *self.cache;
         let Some(chunk) = cache.chunks.get_mut(chunk_number) else {
             return Unmapped::default();
         };
-        let unmapped = chunk.unmap(number as usize % CHUNK_WORDS, mask);
+        let unmapped = chunk.unmap(number as usize % W, mask);
         if chunk.is_empty() {
             cache.retired.push_back((cache.clock, chunk_number));
         }
@@ -356,8 +356,8 @@ impl MappedFile for ExtentFile<'_> {
         if self.layer != Layer::FIRST {
             return self.cache.aliases.make_old(number, self.layer, mask);
         }
-        if let Some(chunk) = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64) {
-            chunk.change_some_flags(number as usize % CHUNK_WORDS, |flags| flags.young &= !mask);
+        if let Some(chunk) = self.cache.chunks.get_mut(number / W as u64) {
+            chunk.change_some_flags(number as usize % W, |flags| flags.young &= !mask);
         }
     }
 
@@ -366,7 +366,7 @@ impl MappedFile for ExtentFile<'_> {
         if self.layer != Layer::FIRST {
             return self.cache.aliases.copy(index, self.layer);
         }
-        let chunk = self.cache.chunks.get_or_make(index.0 / CHUNK_PAGES);
-        chunk.copy((index.0 % CHUNK_PAGES) as usize);
+        let chunk = self.cache.chunks.get_or_make(index.0 / pages_of(W));
+        chunk.copy((index.0 % pages_of(W)) as usize);
     }
 }

@@ -5,12 +5,13 @@ use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::invalidate::drops;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
-use super::ExtentCache;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
+use super::Extents;
+use super::chunk::Flags;
 use super::file::first_page;
+use super::span::pages_of;
 use super::span::{Span, by_chunk};
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// Carries out [`filemap_core::page_cache::PageCache::invalidate`].
     pub(super) fn drop_pages(
         &mut self,
@@ -60,8 +61,8 @@ impl ExtentCache {
 
     /// The flags of the word that a cached page of the row lies in.
     pub(super) fn flags_of(&self, page: u64) -> Flags {
-        let chunk = self.chunks.get(page / CHUNK_PAGES).expect("the page is cached");
-        chunk.flags((page % CHUNK_PAGES / WORD_PAGES) as usize)
+        let chunk = self.chunks.get(page / pages_of(W)).expect("the page is cached");
+        chunk.flags((page % pages_of(W) / WORD_PAGES) as usize)
     }
 
     /// Takes one folio out of the cache; the lists are left for later.
@@ -69,7 +70,7 @@ impl ExtentCache {
         let (head, end) = (first + folio.head.0, first + folio.end().0);
         dropped.add(head, end, self.is_active(head));
         self.clear_aliases(head, end);
-        for (number, span) in by_chunk(head, end) {
+        for (number, span) in by_chunk::<W>(head, end) {
             let chunk = self.chunks.get_mut(number).expect("the page is cached");
             let empty = chunk.remove(span);
             self.nodes -= if in_leaf(folio.order) { empty } else { 0 };
@@ -80,8 +81,8 @@ impl ExtentCache {
     fn is_mapped(&mut self, from: u64, end: u64) -> bool {
         let (from, end) = (PageIndex(from), PageIndex(end));
         words(from, end).any(|number| {
-            let chunk = self.chunks.get(number / CHUNK_WORDS as u64).expect("the page is cached");
-            let first = chunk.flags(number as usize % CHUNK_WORDS).mapped;
+            let chunk = self.chunks.get(number / W as u64).expect("the page is cached");
+            let first = chunk.flags(number as usize % W).mapped;
             let entries = self.aliases.of_word(number);
             let mapped = entries.fold(first, |of_all, (_, entries)| of_all | entries.mapped);
             mapped & word_mask(number, from, end) != 0
@@ -90,11 +91,11 @@ impl ExtentCache {
 
     /// What was noted of evictions of the pages `from..end` of the row does not count any more.
     fn forget_evictions(&mut self, from: u64, end: u64) {
-        let within = |number: &u64| from < (number + 1) * CHUNK_PAGES && number * CHUNK_PAGES < end;
+        let within = |number: &u64| from < (number + 1) * pages_of(W) && number * pages_of(W) < end;
         let numbers = self.chunks.iter().map(|(number, _)| number).filter(within);
         for number in numbers.collect::<Vec<u64>>() {
-            let chunk_first = number * CHUNK_PAGES;
-            let (from, end) = (from.max(chunk_first), end.min(chunk_first + CHUNK_PAGES));
+            let chunk_first = number * pages_of(W);
+            let (from, end) = (from.max(chunk_first), end.min(chunk_first + pages_of(W)));
             let chunk = self.chunks.get_mut(number).expect("it was just there");
             let (from, end) = ((from - chunk_first) as usize, (end - chunk_first) as usize);
             self.shadows.forget_pages(&mut chunk.evicted, Span { from, end }, self.clock);

@@ -29,23 +29,29 @@ use filemap_core::lru::statistics::Known;
 use filemap_core::units::{PageCount, PageIndex};
 
 use self::aliases::Aliases;
-use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
+use self::chunk::Flags;
 use self::chunks::Chunks;
 use self::lists::{List, Stale};
 use self::locked::Locked;
 use self::paged_out::PagedOut;
 use self::shadows::{Piece, Shadows};
-use self::span::{by_chunk, first_span};
+use self::span::{CHUNK_WORDS, FEW_WORDS, by_chunk, first_span, pages_of};
 
 /// The page cache of the model.
+pub type ExtentCache = Extents<CHUNK_WORDS>;
+
+/// The same in chunks so small that small files have many: for tests.
+pub type TinyChunks = Extents<FEW_WORDS>;
+
+/// A page cache in chunks of `W` words.
 ///
-/// Pages are bits in chunks of 4096; the reclaim lists are extents of folios of one order. Memory
+/// Pages are bits in chunks of so many words; the reclaim lists are extents of folios of one order. Memory
 /// grows with what is cached and what was evicted lately. All files lie in one row of pages, each
 /// with room for the largest (`file::first_page`), so that one set of chunks, lists and shadows
 /// serves them all.
 #[derive(Debug)]
-pub struct ExtentCache {
-    chunks: Chunks,
+pub struct Extents<const W: usize> {
+    chunks: Chunks<W>,
     /// The entries of all layers but the first, which are in the chunks.
     aliases: Aliases,
     inactive: List,
@@ -59,7 +65,7 @@ pub struct ExtentCache {
     known: Known,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
-    shadows: Shadows,
+    shadows: Shadows<W>,
     /// What was evicted on demand, of which nothing is in the shadows.
     paged_out: PagedOut,
     /// Room for the last evictions of the pages of a word.
@@ -70,12 +76,12 @@ pub struct ExtentCache {
     retired: VecDeque<(u64, u64)>,
 }
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// An empty cache that never holds more than `capacity` pages.
-    pub fn new(capacity: Option<PageCount>) -> ExtentCache {
+    pub fn new(capacity: Option<PageCount>) -> Extents<W> {
         let chunks = Chunks::new(capacity);
         let capacity = capacity.map_or(u64::MAX, |pages| pages.0);
-        ExtentCache {
+        Extents {
             chunks,
             aliases: Aliases::default(),
             inactive: List::default(),
@@ -99,8 +105,8 @@ impl ExtentCache {
     fn set_range(&mut self, from: u64, end: u64, mut change: impl FnMut(&mut Flags, u64)) {
         for number in from / WORD_PAGES..end.div_ceil(WORD_PAGES) {
             let mask = word_mask(number, PageIndex(from), PageIndex(end));
-            let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-            chunk.change_flags(number as usize % CHUNK_WORDS, |flags| change(flags, mask));
+            let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
+            chunk.change_flags(number as usize % W, |flags| change(flags, mask));
         }
     }
 
@@ -108,13 +114,13 @@ impl ExtentCache {
     // Within its callers it would have too few registers, as the next one.
     #[inline(never)]
     fn find(&self, from: u64, end: u64, cached: bool) -> u64 {
-        for (number, span) in by_chunk(from, end) {
+        for (number, span) in by_chunk::<W>(from, end) {
             let found = match self.chunks.get(number) {
                 Some(chunk) => chunk.find(span, cached),
                 None => (!cached).then_some(span.from),
             };
             if let Some(offset) = found {
-                return number * CHUNK_PAGES + offset as u64;
+                return number * pages_of(W) + offset as u64;
             }
         }
         end
@@ -126,8 +132,8 @@ impl ExtentCache {
         if from >= end {
             return end..end;
         }
-        let (number, span) = first_span(from, end);
-        let (first, behind) = (number * CHUNK_PAGES, (number + 1) * CHUNK_PAGES);
+        let (number, span) = first_span::<W>(from, end);
+        let (first, behind) = (number * pages_of(W), (number + 1) * pages_of(W));
         let gap = self.chunks.get(number).map_or((Some(span.from), None), |chunk| chunk.gap(span));
         let start = match gap.0 {
             Some(start) => first + start as u64,
@@ -145,8 +151,8 @@ impl ExtentCache {
     // Its callers are few, and most of them ask for a part of it.
     #[inline(always)]
     fn folio(&self, page: u64, index: PageIndex) -> Option<Folio> {
-        let chunk = self.chunks.get(page / CHUNK_PAGES)?;
-        let offset = (page % CHUNK_PAGES) as usize;
+        let chunk = self.chunks.get(page / pages_of(W))?;
+        let offset = (page % pages_of(W)) as usize;
         if !chunk.has(offset) {
             return None;
         }
@@ -162,32 +168,32 @@ impl ExtentCache {
         let behind = last + PageCount(1);
         let absent_in = |number: u64| {
             let chunk = self.chunks.get(number);
-            if chunk.is_some_and(|chunk| chunk.pages() == CHUNK_PAGES) {
+            if chunk.is_some_and(|chunk| chunk.pages() == pages_of(W)) {
                 return None;
             }
-            let first = PageIndex(number * CHUNK_PAGES);
-            let of_chunk = words(floor.max(first), behind.min(first + PageCount(CHUNK_PAGES)));
+            let first = PageIndex(number * pages_of(W));
+            let of_chunk = words(floor.max(first), behind.min(first + PageCount(pages_of(W))));
             of_chunk.rev().find_map(|word| {
-                let present = chunk.map_or(0, |chunk| chunk.present(word as usize % CHUNK_WORDS));
+                let present = chunk.map_or(0, |chunk| chunk.present(word as usize % W));
                 let absent = !present & word_mask(word, floor, behind);
                 absent.checked_ilog2().map(|bit| PageIndex(word * WORD_PAGES + u64::from(bit)))
             })
         };
-        (floor.0 / CHUNK_PAGES..=last.0 / CHUNK_PAGES).rev().find_map(absent_in)
+        (floor.0 / pages_of(W)..=last.0 / pages_of(W)).rev().find_map(absent_in)
     }
 
     /// Cached pages of `from..end` of the row.
     fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
         let pages = self.chunks.iter().map(|(number, chunk)| {
-            let first = PageIndex(number * CHUNK_PAGES);
-            let behind = first + PageCount(CHUNK_PAGES);
+            let first = PageIndex(number * pages_of(W));
+            let behind = first + PageCount(pages_of(W));
             if from <= first && behind <= end {
                 return chunk.pages();
             }
             if from.max(first) >= end.min(behind) {
                 return 0;
             }
-            let words = (number * CHUNK_WORDS as u64..).zip(0..CHUNK_WORDS);
+            let words = (number * W as u64..).zip(0..W);
             let cached = words.map(|(at, word)| chunk.present(word) & word_mask(at, from, end));
             cached.map(|pages| u64::from(pages.count_ones())).sum::<u64>()
         });

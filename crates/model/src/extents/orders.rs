@@ -3,20 +3,20 @@
 use filemap_core::units::Order;
 
 use super::short_list::{ShortList, replace};
-use super::span::{CHUNK_PAGES, Span, WORD};
+use super::span::{Span, WORD, pages_of};
 
 /// Orders by runs of pages, but only where any folio is large.
 #[derive(Debug)]
-pub struct Orders {
+pub struct Orders<const W: usize> {
     /// The offset of the first page of each run, and its order; a run ends where the next begins.
     /// None where no page is in a large folio, else the first begins with the chunk. What absent
     /// pages have is old.
     runs: ShortList<(u16, Order)>,
 }
 
-impl Orders {
+impl<const W: usize> Orders<W> {
     /// No page is in a large folio.
-    pub const NONE: Orders = Orders { runs: ShortList::new_const() };
+    pub const NONE: Orders<W> = Orders { runs: ShortList::new_const() };
 
     /// Bytes of memory that they take beside themselves.
     pub fn held_bytes(&self) -> u64 {
@@ -33,7 +33,7 @@ impl Orders {
     /// Order of the folio that the page at `offset` is in, and the page behind the run of it.
     pub fn run(&self, offset: usize) -> (Order, usize) {
         if self.runs.is_empty() {
-            return (Order(0), CHUNK_PAGES as usize);
+            return (Order(0), pages_of(W) as usize);
         }
         let run = self.run_of(offset);
         (self.runs[run].1, self.end_of(run))
@@ -46,7 +46,7 @@ impl Orders {
 
     /// The offset behind the run of this number.
     fn end_of(&self, run: usize) -> usize {
-        self.runs.get(run + 1).map_or(CHUNK_PAGES as usize, |next| next.0.into())
+        self.runs.get(run + 1).map_or(pages_of(W) as usize, |next| next.0.into())
     }
 
     /// Notes that the pages of `span` are in folios of `order`.
@@ -112,16 +112,23 @@ impl Orders {
 mod tests {
     use filemap_job::random::Rng;
 
+    use super::super::span::{CHUNK_WORDS, FEW_WORDS};
     use super::*;
 
     #[test]
     fn runs_of_orders_are_the_orders_of_pages() {
+        orders_of_pages::<CHUNK_WORDS>();
+        orders_of_pages::<FEW_WORDS>();
+    }
+
+    fn orders_of_pages<const W: usize>() {
         for seed in 0..1000 {
             let mut rng = Rng(seed);
-            let (mut orders, mut of_pages) = (Orders::NONE, vec![Order(0); CHUNK_PAGES as usize]);
+            let (mut orders, mut of_pages) =
+                (Orders::<W>::NONE, vec![Order(0); pages_of(W) as usize]);
             for _ in 0..rng.below(30) {
-                let from = rng.below(CHUNK_PAGES) as usize;
-                let end = from + 1 + rng.below(CHUNK_PAGES - from as u64) as usize;
+                let from = rng.below(pages_of(W)) as usize;
+                let end = from + 1 + rng.below(pages_of(W) - from as u64) as usize;
                 let order = Order(rng.pick(&[0, 0, 1, 2, 9, 54]));
                 orders.set(Span { from, end }, order);
                 of_pages[from..end].fill(order);

@@ -9,10 +9,10 @@ use filemap_core::lru::statistics::Known;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
-use super::ExtentCache;
+use super::Extents;
 use super::file::{ExtentFile, first_page};
 
-impl Lists for ExtentCache {
+impl<const W: usize> Lists for Extents<W> {
     fn inactive(&self) -> PageCount {
         PageCount(self.inactive.pages)
     }
@@ -41,7 +41,7 @@ impl Lists for ExtentCache {
     }
 }
 
-impl PageCache for ExtentCache {
+impl<const W: usize> PageCache for Extents<W> {
     fn held_bytes(&self) -> u64 {
         let lists = self.inactive.held_bytes() + self.active.held_bytes();
         let retired = (self.retired.len() * size_of::<(u64, u64)>()) as u64;

@@ -8,11 +8,11 @@ use filemap_core::lru::lists::{Scan, Shrunk};
 use filemap_core::lru::reclaim::{Verdict, Verdicts, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-use super::ExtentCache;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use super::Extents;
 use super::evicting::evict_span;
 use super::file::locate;
 use super::lists::{Extent, bits, runs};
+use super::span::pages_of;
 use super::span::{Span, WORD, by_chunk, first_span};
 use super::young::Accessed;
 
@@ -33,7 +33,7 @@ struct Pass<'a, L> {
     log: &'a mut L,
 }
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
     /// list at the beginning at most once. Whether it counts what was mapped is known beforehand:
     /// most reclaim does not, and is made by the million.
@@ -123,9 +123,9 @@ impl ExtentCache {
         let end = self.aliases.next(start, self.stale.next(start, end));
         let mut next = start;
         while next < end {
-            let (number, span) = first_span(next, end);
+            let (number, span) = first_span::<W>(next, end);
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            let first_word = word_in_file(number * CHUNK_PAGES);
+            let first_word = word_in_file(number * pages_of(W));
             let believed = |word| mappings.believed_mask(Layer::FIRST, first_word + word as u64);
             let unused = chunk.unused(span, believed);
             let span = Span { end: order.round_down(unused.end as u64) as usize, ..span };
@@ -163,7 +163,7 @@ impl ExtentCache {
         (next - start, (next < most_end).then_some(behind))
     }
 
-    /// [`ExtentCache::shrink_extent`] of large folios: the other calls are made for base pages.
+    /// [`Extents::shrink_extent`] of large folios: the other calls are made for base pages.
     #[inline(never)]
     fn shrink_large<const COUNTS_UNMAPPED: bool>(
         &mut self,
@@ -186,8 +186,8 @@ impl ExtentCache {
     ) {
         let (first, stays) = (number * WORD_PAGES, keep | activate);
         if stays != 0 {
-            let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-            chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+            let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
+            chunk.change_flags(number as usize % W, |flags| {
                 flags.young &= !(stays & believed);
                 flags.referenced |= stays;
                 flags.active |= activate;
@@ -219,8 +219,8 @@ impl ExtentCache {
         let (file, index) = locate(first);
         let (mappings, word) = (pass.mappings.of(file), index.0 / WORD_PAGES);
         let locked = self.locked.mask(number);
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let word_in_chunk = number as usize % CHUNK_WORDS;
+        let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
+        let word_in_chunk = number as usize % W;
         let flags = chunk.flags(word_in_chunk);
         let stale = self.stale.among(number, mask);
         let accessed = (flags.accessed(mask), mask);
@@ -303,8 +303,8 @@ impl ExtentCache {
 
     /// How many of the pages of `mask` in a word have an entry.
     fn mapped(&mut self, number: u64, mask: u64) -> u64 {
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let mut mapped = chunk.flags(number as usize % CHUNK_WORDS).mapped;
+        let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
+        let mut mapped = chunk.flags(number as usize % W).mapped;
         if !self.aliases.is_empty() {
             mapped |= self.aliases.of_word(number).fold(0, |all, (_, of)| all | of.mapped);
         }
@@ -318,8 +318,8 @@ impl ExtentCache {
         pass.shrunk.evicted += PageCount(pages);
         let first_clock = self.clock;
         self.clock += pages;
-        for (number, span) in by_chunk(start, start + pages) {
-            let first = number * CHUNK_PAGES;
+        for (number, span) in by_chunk::<W>(start, start + pages) {
+            let first = number * pages_of(W);
             self.clear_aliases(first + span.from as u64, first + span.end as u64);
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
             let evicted = (span, order, false);

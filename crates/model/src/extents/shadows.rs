@@ -8,7 +8,7 @@ use filemap_core::cache::{WORD_PAGES, word_mask};
 use filemap_core::units::{Order, PageIndex};
 
 use super::lists::runs;
-use super::span::{CHUNK_PAGES, Span, WORD};
+use super::span::{Span, WORD, limit, pages_of};
 
 use self::table::{CLOCK_BITS, Table};
 
@@ -97,30 +97,30 @@ pub struct Piece {
     pub workingset: bool,
 }
 
-/// So many evictions of one chunk are looked through one by one; where there are more, each page
-/// of the chunk has its own.
-const MOST_LINKS: u32 = if cfg!(feature = "tiny-chunks") { 3 } else { 64 };
-
 /// Evictions of all chunks in one row, so that noting one does not wait for memory that its chunk
 /// used long ago. A page may be in several: the last one counts. A chunk with many has a table.
 #[derive(Debug)]
-pub struct Shadows {
+pub struct Shadows<const W: usize> {
     /// Oldest first, each with the number of the one before it in its chunk.
     evictions: VecDeque<(Shadow, u64)>,
     /// How many were forgotten.
     forgotten: u64,
     /// Those before this clock do not count any more.
     oldest: u64,
-    tables: Vec<Table>,
+    tables: Vec<Table<W>>,
     /// Tables that no chunk uses.
     free: Vec<u32>,
     /// Whether all clocks that count fit into a table.
     has_tables: bool,
 }
 
-impl Shadows {
+impl<const W: usize> Shadows<W> {
+    /// So many evictions of one chunk are looked through one by one; where there are more, each
+    /// page of the chunk has its own.
+    const MOST_LINKS: u32 = limit(W, 64, 3) as u32;
+
     /// None yet, of which those count that lie at most `capacity` clocks back.
-    pub fn new(capacity: u64) -> Shadows {
+    pub fn new(capacity: u64) -> Shadows<W> {
         Shadows {
             evictions: VecDeque::new(),
             forgotten: 0,
@@ -133,7 +133,7 @@ impl Shadows {
 
     /// Bytes of memory that they take.
     pub fn held_bytes(&self) -> u64 {
-        let tables = self.tables.len() as u64 * CHUNK_PAGES * 4;
+        let tables = self.tables.len() as u64 * pages_of(W) * 4;
         (self.evictions.len() * size_of::<(Shadow, u64)>()) as u64 + tables
     }
 
@@ -170,7 +170,7 @@ impl Shadows {
         self.evictions.push_back((shadow, evicted.newest));
         evicted.newest = count + 1;
         evicted.links += 1;
-        if evicted.links > MOST_LINKS && self.has_tables {
+        if evicted.links > Self::MOST_LINKS && self.has_tables {
             self.make_table(evicted);
         }
     }
@@ -180,7 +180,7 @@ impl Shadows {
     fn make_table(&mut self, evicted: &mut Evicted) {
         let mut newest_first: Vec<Shadow> = self.of(evicted).copied().collect();
         evicted.links = newest_first.len() as u32;
-        if evicted.links <= MOST_LINKS / 2 {
+        if evicted.links <= Self::MOST_LINKS / 2 {
             return;
         }
         let table = self.free.pop().unwrap_or_else(|| {

@@ -3,10 +3,20 @@
 use filemap_core::cache::WORD_PAGES;
 
 /// Words in a chunk.
-pub const CHUNK_WORDS: usize = if cfg!(feature = "tiny-chunks") { 2 } else { 64 };
+pub const CHUNK_WORDS: usize = 64;
 
-/// Pages in a chunk.
-pub const CHUNK_PAGES: u64 = CHUNK_WORDS as u64 * WORD_PAGES;
+/// Words in a chunk of tests, whose small files then have many.
+pub const FEW_WORDS: usize = 2;
+
+/// Pages in a chunk of so many words.
+pub const fn pages_of(words: usize) -> u64 {
+    words as u64 * WORD_PAGES
+}
+
+/// A limit that is `usual`, and `least` where chunks have fewer words, so that tests reach it.
+pub const fn limit(words: usize, usual: u64, least: u64) -> u64 {
+    if words < CHUNK_WORDS { least } else { usual }
+}
 
 /// Pages of one chunk, counted from its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,23 +78,23 @@ impl Parts {
     }
 }
 
-/// The chunk that page `from` of a row lies in, and the pages `from..end` there.
+/// The chunk of `W` words that page `from` of a row lies in, and the pages `from..end` there.
 #[inline]
-pub fn first_span(from: u64, end: u64) -> (u64, Span) {
-    let number = from / CHUNK_PAGES;
-    let first = number * CHUNK_PAGES;
-    (number, Span { from: (from - first) as usize, end: (end - first).min(CHUNK_PAGES) as usize })
+pub fn first_span<const W: usize>(from: u64, end: u64) -> (u64, Span) {
+    let number = from / pages_of(W);
+    let first = number * pages_of(W);
+    (number, Span { from: (from - first) as usize, end: (end - first).min(pages_of(W)) as usize })
 }
 
-/// The pages `from..end` of a row by chunk: its number, and the pages in it.
-pub fn by_chunk(from: u64, end: u64) -> impl Iterator<Item = (u64, Span)> {
+/// The pages `from..end` of a row by chunk of `W` words: its number, and the pages in it.
+pub fn by_chunk<const W: usize>(from: u64, end: u64) -> impl Iterator<Item = (u64, Span)> {
     let mut next = from;
     std::iter::from_fn(move || {
         if next >= end {
             return None;
         }
-        let (number, span) = first_span(next, end);
-        next = (number + 1) * CHUNK_PAGES;
+        let (number, span) = first_span::<W>(next, end);
+        next = (number + 1) * pages_of(W);
         Some((number, span))
     })
 }

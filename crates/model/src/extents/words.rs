@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use self::few::Few;
 use self::row::Row;
-use super::span::CHUNK_WORDS;
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,13 +60,13 @@ impl Word {
 
 /// The words of a chunk.
 #[derive(Debug)]
-pub enum Words {
+pub enum Words<const W: usize> {
     /// Few runs of pages that are alike.
-    Few(Few),
+    Few(Few<W>),
     /// As many words as a row has room for.
-    Some(Box<Row>),
+    Some(Box<Row<W>>),
     /// All words.
-    All(Box<AllWords>),
+    All(Box<AllWords<W>>),
 }
 
 /// The words of which something counts, one bit each: flags, and cached pages that are neither all
@@ -81,17 +80,17 @@ pub struct Counted {
 /// Words one behind the other, each in a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct AllWords([Word; CHUNK_WORDS]);
+pub struct AllWords<const W: usize>([Word; W]);
 
-impl Words {
+impl<const W: usize> Words<W> {
     /// Words whose contents do not count yet.
-    pub const ANY: Words = Words::Few(Few::NONE);
+    pub const ANY: Words<W> = Words::Few(Few::NONE);
 
     /// The most memory that they take beside themselves, in bytes.
-    pub const MOST_BYTES: u64 = if size_of::<AllWords>() > size_of::<Row>() {
-        size_of::<AllWords>() as u64
+    pub const MOST_BYTES: u64 = if size_of::<AllWords<W>>() > size_of::<Row<W>>() {
+        size_of::<AllWords<W>>() as u64
     } else {
-        size_of::<Row>() as u64
+        size_of::<Row<W>>() as u64
     };
 
     /// Keeps words in a row from now on; they are anything.
@@ -139,7 +138,7 @@ impl Words {
     #[inline(never)]
     fn spread(&mut self) {
         if let Words::Some(row) = self {
-            let mut words = Box::new(AllWords([Word::default(); CHUNK_WORDS]));
+            let mut words = Box::new(AllWords([Word::default(); W]));
             row.spread(&mut words.0);
             *self = Words::All(words);
         }
@@ -148,7 +147,7 @@ impl Words {
     /// Keeps what is `used` in a row again where it has become little.
     #[inline(always)]
     pub fn gather(&mut self, used: Counted) {
-        let is_few = |words: u64| words.count_ones() <= Row::FEW;
+        let is_few = |words: u64| words.count_ones() <= Row::<W>::FEW;
         if let Words::All(words) = self
             && is_few(used.flagged)
             && is_few(used.partial)
@@ -247,8 +246,8 @@ impl Words {
     pub fn held_bytes(&self) -> u64 {
         match self {
             Words::Few(few) => few.held_bytes(),
-            Words::Some(_) => size_of::<Row>() as u64,
-            Words::All(_) => size_of::<AllWords>() as u64,
+            Words::Some(_) => size_of::<Row<W>>() as u64,
+            Words::All(_) => size_of::<AllWords<W>>() as u64,
         }
     }
 }
@@ -258,25 +257,31 @@ mod tests {
     use filemap_job::random::Rng;
 
     use super::super::lists::bits;
+    use super::super::span::{CHUNK_WORDS, FEW_WORDS};
     use super::*;
 
     #[test]
     fn words_are_the_same_in_every_form() {
+        same_in_every_form::<CHUNK_WORDS>();
+        same_in_every_form::<FEW_WORDS>();
+    }
+
+    fn same_in_every_form<const W: usize>() {
         for seed in 0..2000 {
             let mut rng = Rng(seed);
-            let (mut few, mut all) = (Words::ANY, Words::ANY);
+            let (mut few, mut all) = (Words::<W>::ANY, Words::<W>::ANY);
             all.keep_in_row();
-            let (mut words, mut flagged) = ([Word::default(); CHUNK_WORDS], 0);
+            let (mut words, mut flagged) = ([Word::default(); W], 0);
             let is_partial = |pages: u64| pages != 0 && pages != u64::MAX;
             for _ in 0..rng.below(40) {
-                let number = rng.below(CHUNK_WORDS as u64) as usize;
+                let number = rng.below(W as u64) as usize;
                 if rng.chance(30) {
-                    let number = rng.below(CHUNK_WORDS as u64) as usize;
+                    let number = rng.below(W as u64) as usize;
                     flagged &= !(1 << number);
                     words[number].flags = Flags::default();
                 }
                 if rng.chance(3) {
-                    (words, flagged) = ([Word::default(); CHUNK_WORDS], 0);
+                    (words, flagged) = ([Word::default(); W], 0);
                     few.forget();
                     all.forget();
                 }
@@ -285,9 +290,8 @@ mod tests {
                 let set = |bits: u64, sets: bool| if sets { bits | mask } else { bits & !mask };
                 let was = words[number].present;
                 words[number].present = set(was, rng.chance(70));
-                let partial = |words: &[Word; CHUNK_WORDS]| {
-                    let bits =
-                        (0..CHUNK_WORDS).map(|at| u64::from(is_partial(words[at].present)) << at);
+                let partial = |words: &[Word; W]| {
+                    let bits = (0..W).map(|at| u64::from(is_partial(words[at].present)) << at);
                     bits.sum::<u64>()
                 };
                 let used = Counted { flagged, partial: partial(&words) | 1 << number };
@@ -303,7 +307,7 @@ mod tests {
                 let (kind, sets) = (rng.below(7) as usize + 1, rng.chance(70));
                 let is_new = flagged >> number & 1 == 0;
                 if is_new && partial >> number & 1 == 0 && rng.chance(40) {
-                    let end = CHUNK_WORDS.min(number + 1 + rng.below(20) as usize);
+                    let end = W.min(number + 1 + rng.below(20) as usize);
                     let plain = ((flagged | partial) >> number).trailing_zeros() as usize;
                     let numbers = number..end.min(number + plain);
                     let mut word = Word::default();
@@ -332,7 +336,7 @@ mod tests {
                     all.change(number, used, change);
                 }
                 all.gather(Counted { flagged, partial });
-                for at in (0..CHUNK_WORDS).filter(|at| flagged >> at & 1 == 1) {
+                for at in (0..W).filter(|at| flagged >> at & 1 == 1) {
                     for alike in (at..at + few.alike(at)).filter(|at| flagged >> at & 1 == 1) {
                         assert_eq!(words[alike].flags, words[at].flags, "{alike}, seed {seed}");
                     }

@@ -6,7 +6,7 @@ use filemap_core::cache::{WORD_PAGES, word_mask, words};
 use filemap_core::lru::reclaim::Referenced;
 use filemap_core::units::PageIndex;
 
-use super::ExtentCache;
+use super::Extents;
 use super::aliases::Aliases;
 use super::file::locate;
 
@@ -55,7 +55,7 @@ impl Accessed {
     }
 }
 
-impl ExtentCache {
+impl<const W: usize> Extents<W> {
     /// Clears the accessed bits of a folio, where they are believed. Returns what they were, and
     /// whether the folio is referenced.
     pub(super) fn take_young<'a>(
@@ -80,7 +80,7 @@ impl ExtentCache {
         (young, referenced)
     }
 
-    /// [`ExtentCache::take_young`] in all layers but the first.
+    /// [`Extents::take_young`] in all layers but the first.
     fn take_young_aliases(
         &mut self,
         head: u64,

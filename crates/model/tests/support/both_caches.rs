@@ -1,10 +1,10 @@
-//! Programs on both stores of the page cache.
+//! Programs on all stores of the page cache.
 
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_job::Run;
 use filemap_job::program::{Job, ProgramSpec};
-use filemap_model::extents::ExtentCache;
+use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Error, Profile, Timing, trace_on};
 
 /// The decisions of a run, and what it counts.
@@ -16,7 +16,7 @@ pub fn valid(text: &str) -> Job {
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The decisions of the program and what it does on `profile`, which are the same on either
+/// The decisions of the program and what it does on `profile`, which are the same on every
 /// store.
 ///
 /// # Panics
@@ -27,6 +27,8 @@ pub fn agreed(program: &Job, profile: &Profile, case: &str) -> Found {
     let fast = run_on(program, profile, ExtentCache::new(limit));
     let plain = run_on(program, profile, PlainCache::new(limit));
     assert_eq!(fast, plain, "{case}");
+    let tiny = run_on(program, profile, TinyChunks::new(limit));
+    assert_eq!(tiny, plain, "in tiny chunks: {case}");
     fast
 }
 

@@ -4,7 +4,7 @@ use filemap_core::units::Order;
 
 use super::{Chunk, Span};
 
-impl Chunk {
+impl<const W: usize> Chunk<W> {
     /// Adds the pages of `span`, all of them absent, in folios of `order`. Returns how many words
     /// had no page.
     // Its callers are few, and add spans by the million.

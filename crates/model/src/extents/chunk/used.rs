@@ -15,7 +15,7 @@ pub struct Unused {
     pub is_plain: bool,
 }
 
-impl Chunk {
+impl<const W: usize> Chunk<W> {
     /// The pages that `span` begins with whose entries were not accessed, where that is `believed`:
     /// by word.
     // One call, in what evicts spans by the million.

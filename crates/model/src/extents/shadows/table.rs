@@ -1,31 +1,31 @@
 //! The last eviction of each page of a chunk.
 
 use super::{Piece, Shadow};
-use crate::extents::span::{CHUNK_PAGES, Span, WORD};
+use crate::extents::span::{Span, WORD};
 
 /// Clocks from a table's base on fit into so many bits.
 pub const CLOCK_BITS: u32 = 31;
 
 /// The last eviction of each page of a chunk.
 #[derive(Debug)]
-pub struct Table {
+pub struct Table<const W: usize> {
     /// The clocks count from here.
     base: u64,
     end: u64,
     /// The clock, from 1, doubled, and 1 more with the workingset flag; 0 where there is none.
-    clocks: Box<[u32; CHUNK_PAGES as usize]>,
+    clocks: Box<[[u32; WORD]; W]>,
 }
 
-impl Default for Table {
-    fn default() -> Table {
-        Table { base: 0, end: 0, clocks: Box::new([0; CHUNK_PAGES as usize]) }
+impl<const W: usize> Default for Table<W> {
+    fn default() -> Table<W> {
+        Table { base: 0, end: 0, clocks: Box::new([[0; WORD]; W]) }
     }
 }
 
-impl Table {
+impl<const W: usize> Table<W> {
     /// No page has one, and none to be noted left before the clock `base`.
     pub fn begin(&mut self, base: u64) {
-        self.clocks.fill(0);
+        self.clocks.as_flattened_mut().fill(0);
         (self.base, self.end) = (base, 0);
     }
 
@@ -45,7 +45,7 @@ impl Table {
         let first = usize::from(shadow.offset);
         let flag = u32::from(shadow.workingset);
         let clock = ((shadow.clock - self.base + 1) as u32) << 1 | flag;
-        let entries = &mut self.clocks[first..first + usize::from(shadow.pages)];
+        let entries = &mut self.clocks.as_flattened_mut()[first..first + usize::from(shadow.pages)];
         if shadow.forgets {
             return entries.fill(0);
         }
@@ -66,8 +66,9 @@ impl Table {
             left &= left - 1;
             let first = word as usize * WORD;
             let (from, end) = (span.from.max(first), span.end.min(first + WORD));
-            let is_any =
-                self.clocks[from..end].iter().fold(false, |any, &entry| any | (entry >= least));
+            let is_any = self.clocks.as_flattened()[from..end]
+                .iter()
+                .fold(false, |any, &entry| any | (entry >= least));
             words &= !(u64::from(!is_any) << word);
         }
         words
@@ -76,7 +77,7 @@ impl Table {
     /// Forgets evictions before the clock `base`, from which the others count.
     fn count_from(&mut self, base: u64) {
         let passed = (base - self.base) << 1;
-        for entry in self.clocks.iter_mut() {
+        for entry in self.clocks.as_flattened_mut() {
             *entry = if u64::from(*entry) > passed + 1 { *entry - passed as u32 } else { 0 };
         }
         self.base = base;
@@ -85,7 +86,7 @@ impl Table {
     /// [`super::Shadows::pieces`] of its chunk.
     pub fn pieces(&self, span: Span, since: u64, pieces: &mut Vec<Piece>) {
         let least = self.entry_since(since);
-        let entries = &self.clocks[..span.end];
+        let entries = &self.clocks.as_flattened()[..span.end];
         let mut next = span.from;
         while next < span.end {
             let entry = entries[next];
@@ -110,7 +111,7 @@ impl Table {
 
     /// Clock and workingset flag of the page at `offset`.
     pub fn last(&self, offset: usize) -> Option<(u64, bool)> {
-        let entry = self.clocks[offset];
+        let entry = self.clocks.as_flattened()[offset];
         (entry != 0).then(|| (self.base + u64::from(entry >> 1) - 1, entry & 1 == 1))
     }
 }

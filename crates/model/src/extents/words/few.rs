@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::lists::bits;
 use super::super::short_list::{ShortList, replace};
-use super::super::span::{CHUNK_WORDS, Span, WORD};
+use super::super::span::{Span, WORD, limit};
 use super::{Counted, Word};
 
 /// Pages of a chunk that lie one behind the other and are alike: the first, one less than their
@@ -40,16 +40,19 @@ impl Run {
     }
 }
 
-/// Where there would be more runs, the words are kept one by one.
-const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 20 };
+/// Room for so many runs.
+const ROOM: usize = 20;
 
 /// Pages that are anything at all, in order. Words of which nothing is kept are anything.
 #[derive(Debug, Default)]
-pub struct Few(ShortList<Run>);
+pub struct Few<const W: usize>(ShortList<Run>);
 
-impl Few {
+impl<const W: usize> Few<W> {
+    /// Where there would be more runs, the words are kept one by one.
+    const MOST_RUNS: usize = limit(W, ROOM as u64, 4) as usize;
+
     /// No page is anything.
-    pub const NONE: Few = Few(ShortList::new_const());
+    pub const NONE: Few<W> = Few(ShortList::new_const());
 
     /// Word `number`.
     #[inline(never)]
@@ -87,19 +90,14 @@ impl Few {
     /// Puts a word, or several whose pages are all alike. What is kept of words that are not `used`
     /// counts no more. Where there would be too many runs it returns all words instead.
     #[inline(never)]
-    pub fn put(
-        &mut self,
-        numbers: Range<usize>,
-        word: &Word,
-        used: Counted,
-    ) -> Option<[Word; CHUNK_WORDS]> {
+    pub fn put(&mut self, numbers: Range<usize>, word: &Word, used: Counted) -> Option<[Word; W]> {
         let runs = &mut self.0;
         let (from, end) = ((numbers.start * WORD) as u32, (numbers.end * WORD) as u32);
         // Those that lie in the words, or reach up to them.
         let first = runs.iter().take_while(|run| run.end() < from).count();
         let reach = runs[first..].iter().take_while(|run| run.first() <= end);
         let touched = first..first + reach.count();
-        let mut made = Made { runs: [Run(0); MOST_RUNS], count: 0 };
+        let mut made = Made { runs: [Run(0); ROOM], count: 0 };
         if let Some(run) = runs[touched.clone()].first().filter(|run| run.first() < from) {
             made.push(Run::new(run.first(), run.end().min(from), run.kinds()));
         }
@@ -108,7 +106,7 @@ impl Few {
             made.push(Run::new(run.first().max(end), run.end(), run.kinds()));
         }
         let count = runs.len() - touched.len() + made.count;
-        if count > MOST_RUNS.min(runs.capacity()) {
+        if count > Self::MOST_RUNS.min(runs.capacity()) {
             // There may be some that count no more.
             let before = runs.len();
             let counts = used.flagged | used.partial;
@@ -116,7 +114,7 @@ impl Few {
             if runs.len() < before {
                 return self.put(numbers, word, used);
             }
-            if count > MOST_RUNS {
+            if count > Self::MOST_RUNS {
                 let mut words = std::array::from_fn(|number| self.word(number));
                 words[numbers].fill(*word);
                 return Some(words);
@@ -129,7 +127,7 @@ impl Few {
 
 /// Runs in order.
 struct Made {
-    runs: [Run; MOST_RUNS],
+    runs: [Run; ROOM],
     /// How many there are, even if there is no room for all of them.
     count: usize,
 }

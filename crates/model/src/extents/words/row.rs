@@ -1,19 +1,15 @@
 //! The words of a busy chunk: what is to be said of them lies together, for as many as most chunks
 //! have.
 
-use super::super::span::CHUNK_WORDS;
+use super::super::span::limit;
 use super::{Counted, Flags, Word};
 
 /// Room for so many words lies together.
-const ROOM: usize = if cfg!(feature = "tiny-chunks") { 1 } else { 7 };
+const ROOM: usize = 7;
 
 /// Which words are in which place of so many: a byte each, with its highest bit, or 0.
 #[derive(Clone, Copy, Debug, Default)]
-struct Places(u64);
-
-/// The lowest bit of each of these bytes, and the highest.
-const LOWEST: u64 = 0x0101_0101_0101_0101 >> (64 - 8 * ROOM);
-const HIGHEST: u64 = LOWEST << 7;
+struct Places<const W: usize>(u64);
 
 /// The place that a bit of [`Places`] is of.
 #[inline(always)]
@@ -21,19 +17,26 @@ fn place(bits: u64) -> usize {
     bits.trailing_zeros() as usize / 8
 }
 
-impl Places {
+impl<const W: usize> Places<W> {
+    /// So many of them are used.
+    const USED: usize = limit(W, ROOM as u64, 1) as usize;
+
+    /// The lowest bit of each of their bytes, and the highest.
+    const LOWEST: u64 = 0x0101_0101_0101_0101 >> (64 - 8 * Self::USED);
+    const HIGHEST: u64 = Self::LOWEST << 7;
+
     /// The lowest bit that is set is that of the place of word `number`; none is if it has none.
     #[inline(always)]
     fn of(self, number: usize) -> u64 {
-        let unlike = self.0 ^ ((number as u64 * LOWEST) | HIGHEST);
+        let unlike = self.0 ^ ((number as u64 * Self::LOWEST) | Self::HIGHEST);
         // Borrowing sets bits above the lowest byte that is 0 only.
-        unlike.wrapping_sub(LOWEST) & !unlike & HIGHEST
+        unlike.wrapping_sub(Self::LOWEST) & !unlike & Self::HIGHEST
     }
 
     /// A bit for each place that is free.
     #[inline(always)]
     fn free(self) -> u64 {
-        !self.0 & HIGHEST
+        !self.0 & Self::HIGHEST
     }
 
     /// The word in a place from now on is `number`, or none.
@@ -46,7 +49,7 @@ impl Places {
     /// The words that have places, and these.
     fn words(self) -> impl Iterator<Item = (usize, usize)> {
         let byte = move |place| (self.0 >> (8 * place)) as usize & 0xff;
-        (0..ROOM)
+        (0..Self::USED)
             .map(move |place| (byte(place), place))
             .filter(|word| word.0 != 0)
             .map(|(byte, place)| (byte & 0x7f, place))
@@ -57,10 +60,10 @@ impl Places {
 /// have some.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct Row {
-    partial: Places,
+pub struct Row<const W: usize> {
+    partial: Places<W>,
     present: [u64; ROOM],
-    flagged: Places,
+    flagged: Places<W>,
     flags: [Line; ROOM],
 }
 
@@ -69,12 +72,12 @@ pub struct Row {
 #[repr(align(64))]
 struct Line(Flags);
 
-impl Row {
+impl<const W: usize> Row<W> {
     /// So many words of either kind leave room for some more.
-    pub const FEW: u32 = if cfg!(feature = "tiny-chunks") { 1 } else { 5 };
+    pub const FEW: u32 = limit(W, 5, 1) as u32;
 
     /// The words of these that are used, of which there are few.
-    pub fn of(words: &[Word; CHUNK_WORDS], Counted { mut flagged, mut partial }: Counted) -> Row {
+    pub fn of(words: &[Word; W], Counted { mut flagged, mut partial }: Counted) -> Row<W> {
         let mut row = Row::default();
         for place in 0..partial.count_ones() as usize {
             let number = partial.trailing_zeros() as usize;
@@ -92,7 +95,7 @@ impl Row {
     }
 
     /// Puts its words among those of the chunk.
-    pub fn spread(&self, words: &mut [Word; CHUNK_WORDS]) {
+    pub fn spread(&self, words: &mut [Word; W]) {
         for (number, place) in self.partial.words() {
             words[number].present = self.present[place];
         }
