@@ -40,8 +40,8 @@ struct Item {
 }
 
 /// Installs the command `binary` below `prefix` with the debug information that lies beside it, man
-/// pages, completions and licences. With `destdir`, that directory stands for `/`. Returns the paths
-/// of what is there now.
+/// pages, completions and licences. With `destdir`, that directory stands for `/`. Returns the
+/// paths of what is there now.
 ///
 /// # Errors
 /// When something cannot be made or written.

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Our crates, and those of them that each may use.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("filemap-policy", &[]),
     ("filemap-attach", &[]),
     ("filemap-core", &["filemap-policy"]),
@@ -15,7 +15,21 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("filemap-model", &["filemap-core", "filemap-job"]),
     ("filemap-kernel", &["filemap-core", "filemap-job"]),
     ("filemap-recording", &["filemap-job"]),
-    ("filemap-report", &["filemap-core", "filemap-job"]),
+    ("filemap-report", &[]),
+    (
+        "filemap-study",
+        &[
+            "filemap-attach",
+            "filemap-core",
+            "filemap-job",
+            "filemap-kernel",
+            "filemap-mapcount",
+            "filemap-model",
+            "filemap-policy",
+            "filemap-recording",
+            "filemap-report",
+        ],
+    ),
     ("filemap-cli", &["*"]),
     ("filemap-py", &["*"]),
     ("xtask", &["*"]),
@@ -45,7 +59,7 @@ const INSIDE: [(&str, &[&str]); 6] = [
         ],
     ),
     ("filemap-model", &["serde", "serde_json", "smallvec", "thiserror", "toml"]),
-    ("filemap-report", &["maud", "schemars", "serde", "serde_json", "shlex", "thiserror", "toml"]),
+    ("filemap-report", &["csv", "maud", "serde_json", "shlex"]),
 ];
 
 struct Package {

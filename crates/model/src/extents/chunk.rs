@@ -14,8 +14,8 @@ use super::words::{Counted, Words};
 
 pub use super::words::Flags;
 
-/// The pages of `W` words. Most words are empty, or full of pages without a flag, and become one from the
-/// other without a look at them: the bits that say so lie side by side, one for each word.
+/// The pages of `W` words. Most words are empty, or full of pages without a flag, and become one
+/// from the other without a look at them: the bits that say so lie side by side, one for each word.
 #[derive(Debug)]
 pub struct Chunk<const W: usize> {
     /// Words of which a page is cached.

@@ -45,10 +45,10 @@ pub type TinyChunks = Extents<FEW_WORDS>;
 
 /// A page cache in chunks of `W` words.
 ///
-/// Pages are bits in chunks of so many words; the reclaim lists are extents of folios of one order. Memory
-/// grows with what is cached and what was evicted lately. All files lie in one row of pages, each
-/// with room for the largest (`file::first_page`), so that one set of chunks, lists and shadows
-/// serves them all.
+/// Pages are bits in chunks of so many words; the reclaim lists are extents of folios of one order.
+/// Memory grows with what is cached and what was evicted lately. All files lie in one row of pages,
+/// each with room for the largest (`file::first_page`), so that one set of chunks, lists and
+/// shadows serves them all.
 #[derive(Debug)]
 pub struct Extents<const W: usize> {
     chunks: Chunks<W>,
