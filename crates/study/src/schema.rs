@@ -20,7 +20,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("job", filemap_job::schema::job()),
         ("run", written::<record::Json>()),
         ("compare", written::<compare::Json>()),
-        ("conform", written::<conform::Json>()),
+        ("conform", written::<conform::Conformance>()),
         ("search", written::<search::Json>()),
         ("explain", written::<explain::Json>()),
         ("explain-program", written::<explain::ProgramJson>()),

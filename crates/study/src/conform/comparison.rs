@@ -20,8 +20,6 @@ pub struct Comparison {
     pub excluded: u64,
     /// Lines that differ, from the first difference on.
     pub mismatches: u64,
-    /// Whether the kernel ran in a virtual machine.
-    pub is_of_guest: bool,
     /// The first difference.
     pub first: Option<Difference>,
 }

@@ -5,12 +5,12 @@
 mod comparison;
 mod doubt;
 mod in_flight;
+mod record;
 mod report;
 
 pub use comparison::{Comparison, Difference, compare, compare_seen};
-pub(crate) use report::Json;
-pub(crate) use report::unseen;
-pub use report::{Compared, Finding, Pattern, doubt, left_out, not_compared, report};
+pub use record::{Compared, Conformance, Finding, First, Pattern};
+pub use report::JOB;
 
 #[cfg(doc)]
 use filemap_job::Shown;

@@ -2,349 +2,200 @@
 
 use std::collections::BTreeMap;
 
-use filemap_job::record::SCHEMA;
-use filemap_job::{Seen, Shown, ShownKind};
-use serde::Serialize;
+use filemap_job::{JobSpec, ShownKind};
+use filemap_report::units::number;
+use filemap_report::{
+    Bar, Bars, Better, Card, Column, Part, Report, Table, Unit, Value, csv, folded, table,
+};
 
-use super::comparison::{Comparison, Difference};
-use crate::footer::Footer;
+use super::record::{Conformance, First, Pattern};
 use crate::json::to_json;
-use filemap_report::{Head, Table, folded};
-use filemap_report::{Part, Report};
-
-/// A pattern that was to be compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    /// Its name.
-    pub name: String,
-    /// What was found.
-    pub finding: Finding,
-    /// The job as a job file.
-    pub job: String,
-}
-
-/// What came of a pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// The logs were compared.
-    Compared(Comparison),
-    /// There was no log of the kernel to compare with.
-    NotCompared {
-        /// Why, in one line.
-        reason: String,
-    },
-    /// The machine lacks what the pattern needs.
-    LeftOut {
-        /// What, and the remedy, in one line.
-        reason: String,
-    },
-}
-
-impl Pattern {
-    /// What the comparison found, if there was one.
-    pub fn found(&self) -> Option<&Comparison> {
-        match &self.finding {
-            Finding::Compared(found) => Some(found),
-            Finding::NotCompared { .. } | Finding::LeftOut { .. } => None,
-        }
-    }
-
-    /// Whether the logs were compared, and differ or do not show that they agree.
-    pub fn differs(&self) -> bool {
-        self.found().is_some_and(Comparison::differs)
-    }
-
-    fn reason(&self) -> Option<&str> {
-        match &self.finding {
-            Finding::NotCompared { reason } => Some(reason),
-            _ => None,
-        }
-    }
-
-    fn left_out(&self) -> Option<&str> {
-        match &self.finding {
-            Finding::LeftOut { reason } => Some(reason),
-            _ => None,
-        }
-    }
-}
-
-/// How many of `patterns` were not compared although the machine has what they need.
-pub fn not_compared(patterns: &[Pattern]) -> usize {
-    patterns.iter().filter(|pattern| pattern.reason().is_some()).count()
-}
-
-/// How many of `patterns` were left out.
-pub fn left_out(patterns: &[Pattern]) -> usize {
-    patterns.iter().filter(|pattern| pattern.left_out().is_some()).count()
-}
-
-/// Why `patterns` together do not show that kernel and model agree, although each alone may.
-pub fn doubt(patterns: &[Pattern]) -> Option<String> {
-    let compared = patterns.iter().any(|pattern| pattern.found().is_some());
-    compared.then(|| total(patterns).doubt()).flatten()
-}
-
-/// The kernel that is compared with the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compared {
-    /// It was booted for the comparison; else it is the running one.
-    pub is_booted: bool,
-    /// What its tracepoints show.
-    pub seen: Seen,
-}
-
-impl Compared {
-    /// What it does not show.
-    fn unseen(&self) -> Option<String> {
-        let missing: Vec<&str> = self.seen.missing().map(ShownKind::tracepoint).collect();
-        unseen(&missing)
-    }
-}
-
-/// What a kernel without the tracepoints `missing` does not show.
-pub(crate) fn unseen(missing: &[&str]) -> Option<String> {
-    let kinds = ShownKind::ALL.into_iter();
-    let kinds = kinds.filter(|kind| missing.contains(&kind.tracepoint()));
-    let what: Vec<&str> = kinds.map(ShownKind::what).collect();
-    let note = match missing.contains(&ShownKind::Window.tracepoint()) {
-        true => " A window is told by the folios that it added.",
-        false => "",
-    };
-    (!what.is_empty()).then(|| {
-        let what = what.join("; ");
-        format!("Not compared, as this kernel has no tracepoint of it: {what}.{note}")
-    })
-}
-
-/// The report on `patterns`, whose kernel is `kernel`.
-pub fn report(patterns: &[Pattern], kernel: Compared, footer: Footer) -> Report {
-    let entry = |pattern| Entry::new(pattern, kernel.seen);
-    let json = to_json(&Json {
-        schema: SCHEMA,
-        booted: kernel.is_booted,
-        not_shown: kernel.seen.missing().map(ShownKind::tracepoint).collect(),
-        patterns: patterns.iter().map(entry).collect(),
-        footer: &footer,
-    });
-    let total = total(patterns);
-    let which = if kernel.is_booted { "booted" } else { "running" };
-    let heading = format!("Decisions of the {which} kernel and of the model");
-    let mut parts = vec![Part::Heading(heading)];
-    parts.push(Part::Table(table(listed(patterns), &total, kernel.seen)));
-    parts.push(Part::Paragraph(summary(patterns, &total, kernel.seen)));
-    parts.extend(kernel.unseen().map(Part::Paragraph));
-    parts.extend(patterns.iter().filter_map(why_not));
-    parts.extend(patterns.iter().filter_map(why_doubtful));
-    parts.extend(doubt(patterns).map(|doubt| Part::Paragraph(format!("All patterns: {doubt}."))));
-    parts.extend(why_left_out(patterns));
-    parts.extend(patterns.iter().filter_map(difference));
-    parts.extend(how_many_left_out(patterns));
-    Report { parts, rows: rows(patterns, kernel.seen), footer: footer.footer(), json }
-}
-
-#[derive(Serialize, schemars::JsonSchema)]
-pub(crate) struct Json<'a> {
-    schema: u32,
-    /// Whether the kernel was booted for it; else it is the running one.
-    booted: bool,
-    /// Tracepoints that the kernel does not have: what they show was not compared.
-    not_shown: Vec<&'static str>,
-    patterns: Vec<Entry<'a>>,
-    #[serde(flatten)]
-    footer: &'a Footer,
-}
-
-#[derive(Serialize, schemars::JsonSchema)]
-struct Entry<'a> {
-    name: &'a str,
-    decisions: u64,
-    /// Null where the kernel shows none.
-    readahead_calls: Option<u64>,
-    excluded: u64,
-    mismatches: u64,
-    first_mismatch: Option<First>,
-    not_compared: Option<&'a str>,
-    left_out: Option<&'a str>,
-    ok: Option<bool>,
-    job: &'a str,
-}
-
-#[derive(Serialize, schemars::JsonSchema)]
-struct First {
-    line: u64,
-    access: Option<u64>,
-    before: Vec<String>,
-    model: Vec<String>,
-    kernel: Vec<String>,
-}
-
-impl<'a> Entry<'a> {
-    fn new(pattern: &'a Pattern, seen: Seen) -> Self {
-        let none = Comparison::default();
-        let found = pattern.found().unwrap_or(&none);
-        Entry {
-            name: &pattern.name,
-            decisions: found.decisions,
-            readahead_calls: calls(found, seen),
-            excluded: found.excluded,
-            mismatches: found.mismatches,
-            first_mismatch: found.first.as_ref().map(|first| First {
-                line: first.line,
-                access: first.access,
-                before: texts(&first.before),
-                model: texts(&first.model),
-                kernel: texts(&first.kernel),
-            }),
-            not_compared: pattern.reason(),
-            left_out: pattern.left_out(),
-            ok: pattern.found().map(|found| !found.differs()),
-            job: &pattern.job,
-        }
-    }
-}
-
-/// Calls of readahead, where the kernel shows any.
-fn calls(found: &Comparison, seen: Seen) -> Option<u64> {
-    seen.has(ShownKind::Window).then_some(found.readahead_calls)
-}
-
-fn texts(lines: &[Shown]) -> Vec<String> {
-    lines.iter().map(Shown::to_string).collect()
-}
-
-fn total(patterns: &[Pattern]) -> Comparison {
-    let sum = |of: fn(&Comparison) -> u64| patterns.iter().filter_map(Pattern::found).map(of).sum();
-    Comparison {
-        decisions: sum(|found| found.decisions),
-        readahead_calls: sum(|found| found.readahead_calls),
-        excluded: sum(|found| found.excluded),
-        mismatches: sum(|found| found.mismatches),
-        is_of_guest: patterns.iter().filter_map(Pattern::found).any(|found| found.is_of_guest),
-        first: None,
-    }
-}
+use crate::setup;
 
 /// More patterns than these are not listed where they agree.
 const MAX_LISTED: usize = 100;
 
-fn listed(patterns: &[Pattern]) -> impl Iterator<Item = &Pattern> {
-    let all = patterns.len() <= MAX_LISTED;
-    patterns.iter().filter(move |pattern| all || pattern.differs() || pattern.found().is_none())
+/// The same of those that are drawn.
+const MAX_DRAWN: usize = 200;
+
+/// Most columns of a name: the table is to fit into [`filemap_report::TEXT_COLUMNS`].
+const NAME_COLUMNS: usize = 22;
+
+/// What the name of a pattern is that was given as a job.
+pub const JOB: &str = "job";
+
+/// What is said of a pattern. The first of them stand in a table, all of them in CSV.
+const COLUMNS: [Column<Pattern>; 8] = [
+    text("pattern", |own| own.name.as_str().into()),
+    count("decisions", "decisions", |own| own.ok.and(Some(own.decisions)).into()),
+    count("readahead_calls", "readahead\ncalls", |own| own.ok.and(own.readahead_calls).into()),
+    count("excluded", "excluded", |own| own.ok.and(Some(own.excluded)).into()),
+    count("mismatches", "mismatches", |own| own.ok.and(Some(own.mismatches)).into()),
+    text("ok", |own| own.ok.map(|ok| ok.to_string()).into()),
+    text("not_compared", |own| own.not_compared.clone().into()),
+    text("left_out", |own| own.left_out.clone().into()),
+];
+
+const fn text(key: &'static str, of: fn(&Pattern) -> Value) -> Column<Pattern> {
+    Column { key, heading: key, unit: Unit::Text, better: Better::Neither, of }
 }
 
-/// Most columns of a name: the table is to fit into [`TEXT_COLUMNS`](filemap_report::TEXT_COLUMNS).
-const NAME_COLUMNS: usize = 31;
-
-fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: &Comparison, seen: Seen) -> Table {
-    let row = |name: &str, found: Option<&Comparison>| {
-        let numbers = found.map_or([const { None }; 4], |found| {
-            let Comparison { decisions, excluded, mismatches, .. } = *found;
-            [Some(decisions), calls(found, seen), Some(excluded), Some(mismatches)]
-        });
-        let numbers = numbers.map(|number| number.map_or("-".to_string(), |n| n.to_string()));
-        [folded(name, NAME_COLUMNS)].into_iter().chain(numbers).collect()
-    };
-    let mut rows: Vec<Vec<String>> =
-        patterns.map(|pattern| row(&pattern.name, pattern.found())).collect();
-    rows.push(row("all", Some(total)));
-    let numbers = ["decisions", "readahead\ncalls", "excluded", "mismatches"];
-    Table {
-        title: String::new(),
-        columns: [Head::left("pattern")].into_iter().chain(numbers.map(Head::right)).collect(),
-        rows,
-    }
+const fn count(
+    key: &'static str,
+    heading: &'static str,
+    of: fn(&Pattern) -> Value,
+) -> Column<Pattern> {
+    Column { key, heading, unit: Unit::Count, better: Better::Neither, of }
 }
 
-/// One row for each pattern.
-fn rows(patterns: &[Pattern], seen: Seen) -> Table {
-    let names = [
-        "pattern",
-        "decisions",
-        "readahead_calls",
-        "excluded",
-        "mismatches",
-        "ok",
-        "not_compared",
-        "left_out",
-    ];
-    let row = |pattern: &Pattern| {
-        let entry = Entry::new(pattern, seen);
-        let Entry { decisions, readahead_calls, excluded, mismatches, .. } = entry;
-        let counts = [Some(decisions), readahead_calls, Some(excluded), Some(mismatches)];
-        let mut cells = vec![entry.name.to_string()];
-        let known = |count: Option<u64>| {
-            entry.ok.and(count).map_or(String::new(), |count| count.to_string())
-        };
-        cells.extend(counts.map(known));
-        cells.push(entry.ok.map_or(String::new(), |ok| ok.to_string()));
-        cells.push(entry.not_compared.unwrap_or_default().to_string());
-        cells.push(entry.left_out.unwrap_or_default().to_string());
-        cells
-    };
-    Table {
-        title: String::new(),
-        columns: names.into_iter().map(Head::left).collect(),
-        rows: patterns.iter().map(row).collect(),
-    }
-}
-
-fn summary(patterns: &[Pattern], total: &Comparison, seen: Seen) -> String {
-    let Comparison { decisions, excluded, mismatches, .. } = total;
-    let calls =
-        calls(total, seen).map_or(String::new(), |calls| format!("{calls} readahead calls, "));
-    let (number, missing) = (patterns.len(), not_compared(patterns));
-    let plural = if number == 1 { "" } else { "s" };
-    let left_out = match left_out(patterns) {
-        0 => String::new(),
-        some => format!("{some} left out, "),
-    };
-    format!(
-        "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, \
-         {calls}{mismatches} mismatches. Excluded: {excluded} lines of faults on pages that were \
-         still on their way when an earlier fault mapped what was around them."
-    )
-}
-
-/// Why a pattern was not compared.
-fn why_not(pattern: &Pattern) -> Option<Part> {
-    let reason = pattern.reason()?;
-    Some(Part::Paragraph(format!("{}: not compared: {reason}.", pattern.name)))
-}
-
-/// Why a pattern without a mismatch does not show that kernel and model agree.
-fn why_doubtful(pattern: &Pattern) -> Option<Part> {
-    let doubt = pattern.found()?.doubt()?;
-    Some(Part::Paragraph(format!("{}: {doubt}.", pattern.name)))
-}
-
-/// What the machine lacks, each with the patterns that need it.
-fn why_left_out(patterns: &[Pattern]) -> Vec<Part> {
-    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for pattern in patterns {
-        if let Some(reason) = pattern.left_out() {
-            by_reason.entry(reason).or_default().push(&pattern.name);
+impl Conformance {
+    /// The report.
+    pub fn report(&self) -> Report {
+        let which = if self.booted { "booted" } else { "running" };
+        let heading = format!("Decisions of the {which} kernel and of the model");
+        let total = self.total();
+        let mut parts = vec![Part::Heading(heading)];
+        parts.extend(self.setup());
+        parts.push(Part::Cards(self.cards(&total)));
+        parts.push(Part::Bars(self.bars()));
+        parts.push(Part::Table(self.table(&total)));
+        let mut say = |text: String| parts.push(Part::Paragraph(text));
+        say(self.summary(&total));
+        self.unseen().into_iter().for_each(&mut say);
+        for pattern in &self.patterns {
+            let why = |reason: &String| format!("{}: not compared: {reason}.", pattern.name);
+            pattern.not_compared.iter().map(why).for_each(&mut say);
+        }
+        for pattern in &self.patterns {
+            let doubt = pattern.doubt(self.booted);
+            doubt.map(|doubt| format!("{}: {doubt}.", pattern.name)).into_iter().for_each(&mut say);
+        }
+        self.doubt().map(|doubt| format!("All patterns: {doubt}.")).into_iter().for_each(&mut say);
+        self.why_left_out().into_iter().for_each(&mut say);
+        parts.extend(self.patterns.iter().filter_map(difference).map(Part::Preformatted));
+        let (all, left_out) = (self.patterns.len(), self.left_out());
+        if left_out > 0 {
+            parts.push(Part::Paragraph(format!(
+                "{left_out} of {all} patterns were left out, as they cannot run here."
+            )));
+        }
+        Report {
+            parts,
+            rows: csv(&COLUMNS, &self.patterns),
+            footer: self.footer.footer(),
+            json: to_json(self),
         }
     }
-    let text = |(reason, names): (&str, Vec<&str>)| {
-        Part::Paragraph(format!("Left out: {reason}. Patterns: {}.", names.join("; ")))
-    };
-    by_reason.into_iter().map(text).collect()
-}
 
-/// The last that is said where not all was compared.
-fn how_many_left_out(patterns: &[Pattern]) -> Option<Part> {
-    let (all, left_out) = (patterns.len(), left_out(patterns));
-    (left_out > 0).then(|| {
-        Part::Paragraph(format!(
-            "{left_out} of {all} patterns were left out, as they cannot run here."
-        ))
-    })
+    /// What is said of a job that was given.
+    fn setup(&self) -> Option<Part> {
+        let [Pattern { name, job, .. }] = self.patterns.as_slice() else { return None };
+        let mut spec = JobSpec::from_toml(job).ok().filter(|_| name == JOB)?;
+        if self.booted {
+            spec.image = Some(String::new());
+        }
+        Some(setup::of_job(&spec))
+    }
+
+    fn cards(&self, total: &Pattern) -> Vec<Card> {
+        let count = |ok| self.patterns.iter().filter(|own| own.ok == ok).count() as u64;
+        let card =
+            |name: &str, figure: u64, more: &str| Card::new(name, number(figure as f64), more);
+        let mut cards = vec![
+            card("patterns that agree", count(Some(true)), ""),
+            card("patterns that differ", count(Some(false)), "or do not show that they agree"),
+            card("not compared", count(None), ""),
+            card("decisions compared", total.decisions, ""),
+        ];
+        cards.extend(total.readahead_calls.map(|own| card("readahead calls", own, "among them")));
+        cards.push(card("mismatches", total.mismatches, ""));
+        cards
+    }
+
+    /// The first of the patterns, and of the others those that do not agree.
+    fn first(&self, most: usize) -> impl Iterator<Item = &Pattern> {
+        let all = self.patterns.iter().enumerate();
+        all.filter(move |(at, own)| *at < most || own.ok != Some(true)).map(|(_, own)| own)
+    }
+
+    fn bars(&self) -> Bars {
+        let bar = |pattern: &Pattern| {
+            let (verdict, class) = match pattern.ok {
+                Some(true) => ("same", "u4"),
+                Some(false) => ("differs", "u0"),
+                None => ("not compared", "none"),
+            };
+            Bar {
+                name: pattern.name.clone(),
+                value: Some(pattern.decisions as f64),
+                class,
+                texts: vec![number(pattern.decisions as f64), verdict.to_string()],
+            }
+        };
+        let heads = ["pattern", "decisions", "verdict"];
+        let bars = self.first(MAX_DRAWN).map(bar).collect();
+        Bars::new("Decisions compared, by pattern", &heads, bars)
+    }
+
+    fn table(&self, total: &Pattern) -> Table {
+        let all = self.patterns.len() <= MAX_LISTED;
+        let most = if all { MAX_LISTED } else { 0 };
+        let mut rows: Vec<Pattern> = self.first(most).cloned().collect();
+        rows.push(total.clone());
+        rows.iter_mut().for_each(|row| row.name = folded(&row.name, NAME_COLUMNS));
+        table("", &COLUMNS[..5], &rows)
+    }
+
+    fn summary(&self, total: &Pattern) -> String {
+        let Pattern { decisions, excluded, mismatches, .. } = total;
+        let calls = total.readahead_calls;
+        let calls = calls.map_or(String::new(), |calls| format!("{calls} readahead calls, "));
+        let (number, missing) = (self.patterns.len(), self.not_compared());
+        let plural = if number == 1 { "" } else { "s" };
+        let left_out = match self.left_out() {
+            0 => String::new(),
+            some => format!("{some} left out, "),
+        };
+        format!(
+            "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, \
+             {calls}{mismatches} mismatches. Excluded: {excluded} lines of faults on pages that \
+             were still on their way when an earlier fault mapped what was around them."
+        )
+    }
+
+    /// What the kernel does not show.
+    fn unseen(&self) -> Option<String> {
+        let is_missing =
+            |kind: &ShownKind| self.not_shown.iter().any(|own| own == kind.tracepoint());
+        let missing: Vec<ShownKind> = ShownKind::ALL.into_iter().filter(is_missing).collect();
+        let note = match missing.contains(&ShownKind::Window) {
+            true => " A window is told by the folios that it added.",
+            false => "",
+        };
+        (!missing.is_empty()).then(|| {
+            let what = missing.into_iter().map(ShownKind::what).collect::<Vec<_>>().join("; ");
+            format!("Not compared, as this kernel has no tracepoint of it: {what}.{note}")
+        })
+    }
+
+    /// What the machine lacks, each with the patterns that need it.
+    fn why_left_out(&self) -> Vec<String> {
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for pattern in &self.patterns {
+            if let Some(reason) = &pattern.left_out {
+                by_reason.entry(reason).or_default().push(&pattern.name);
+            }
+        }
+        let text = |(reason, names): (&str, Vec<&str>)| {
+            format!("Left out: {reason}. Patterns: {}.", names.join("; "))
+        };
+        by_reason.into_iter().map(text).collect()
+    }
 }
 
 /// The first difference of a pattern, and the job that repeats it.
-fn difference(pattern: &Pattern) -> Option<Part> {
-    let Difference { line, access, before, model, kernel, .. } = pattern.found()?.first.as_ref()?;
+fn difference(pattern: &Pattern) -> Option<String> {
+    let First { line, access, before, model, kernel } = pattern.first_mismatch.as_ref()?;
     let access = access.map_or(String::new(), |number| format!(", in access {number}"));
     let mut text = format!("{}: differs behind line {line}{access}\n\n", pattern.name);
     for (whose, lines) in [("both", before), ("model", model), ("kernel", kernel)] {
@@ -359,33 +210,45 @@ fn difference(pattern: &Pattern) -> Option<Part> {
     for line in pattern.job.lines() {
         text += &format!("  {line}\n");
     }
-    Some(Part::Preformatted(text))
+    Some(text)
 }
 
 #[cfg(test)]
 mod tests {
     use filemap_core::units::PageIndex;
+    use filemap_job::{Seen, Shown};
+    use filemap_report::Format;
     use serde_json::{Map, Value};
 
-    use super::super::compare;
+    use super::super::{Compared, Comparison, Finding, compare};
     use super::*;
-    use filemap_report::Format;
+    use crate::footer::Footer;
+
+    const RUNNING: Compared = Compared { is_booted: false, seen: Seen::ALL };
+
+    fn found(name: &str, finding: Finding) -> Pattern {
+        RUNNING.pattern(name.to_string(), finding, "seed = 1\n".to_string())
+    }
 
     fn pattern(name: &str, model: &[u64], kernel: &[u64]) -> Pattern {
         let log = |pages: &[u64]| -> Vec<Shown> {
             pages.iter().map(|&page| Shown::LookedUp { index: PageIndex(page) }).collect()
         };
-        let (name, job) = (name.to_string(), "seed = 1\n".to_string());
-        Pattern { name, finding: Finding::Compared(compare(&log(model), &log(kernel))), job }
+        found(name, Finding::Compared(compare(&log(model), &log(kernel))))
     }
 
     fn not_compared() -> Pattern {
-        let finding = Finding::NotCompared { reason: "somebody took pages".to_string() };
-        Pattern { finding, ..pattern("lost", &[], &[]) }
+        found("lost", Finding::NotCompared { reason: "somebody took pages".to_string() })
     }
 
-    fn report(patterns: &[Pattern], footer: Footer) -> Report {
-        super::report(patterns, Compared { is_booted: false, seen: Seen::ALL }, footer)
+    fn conformance(patterns: &[Pattern]) -> Conformance {
+        RUNNING.conformance(patterns.to_vec(), footer())
+    }
+
+    /// The report on what is read of what was written.
+    fn report(patterns: &[Pattern]) -> Report {
+        let json = to_json(&conformance(patterns));
+        serde_json::from_str::<Conformance>(&json).unwrap().report()
     }
 
     fn footer() -> Footer {
@@ -395,7 +258,7 @@ mod tests {
     #[test]
     fn a_difference_is_shown_with_both_logs() {
         let patterns = [pattern("same", &[1], &[1]), pattern("other", &[1, 2, 3], &[1, 4])];
-        let report = report(&patterns, footer());
+        let report = report(&patterns);
         let text = report.render(Format::Table);
         for words in [
             "other: differs behind line 1",
@@ -414,8 +277,8 @@ mod tests {
     #[test]
     fn what_was_not_compared_is_named_with_its_reason() {
         let patterns = [pattern("same", &[1], &[1]), not_compared()];
-        assert_eq!(super::not_compared(&patterns), 1);
-        let report = report(&patterns, footer());
+        assert_eq!(conformance(&patterns).not_compared(), 1);
+        let report = report(&patterns);
         let text = report.render(Format::Table);
         for words in
             ["2 patterns, 1 not compared, 1 decisions,", "lost: not compared: somebody took pages."]
@@ -432,9 +295,11 @@ mod tests {
 
     #[test]
     fn what_a_kernel_does_not_show_is_said() {
-        let patterns = [pattern("same", &[1], &[1])];
         let seen = Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"));
-        let report = super::report(&patterns, Compared { is_booted: true, seen }, footer());
+        let kernel = Compared { is_booted: true, seen };
+        let same = Finding::Compared(Comparison { decisions: 1, ..Comparison::default() });
+        let patterns = [kernel.pattern("same".to_string(), same, String::new())];
+        let report = kernel.conformance(patterns.to_vec(), footer()).report();
         let text = report.render(Format::Table);
         for words in [
             "Decisions of the booted kernel and of the model",
@@ -448,7 +313,7 @@ mod tests {
         assert_eq!(json["not_shown"].as_array().unwrap().len(), 4);
         assert_eq!(json["not_shown"][0], "readahead/page_cache_sync_ra");
         assert_eq!(report.rows.rows[0][2], "");
-        let all = self::report(&patterns, footer());
+        let all = self::report(&[pattern("same", &[1], &[1])]);
         assert!(!all.render(Format::Table).contains("Not compared, as"));
         let json: Value = serde_json::from_str(&all.json).unwrap();
         assert_eq!((&json["not_shown"], &json["booted"]), (&serde_json::json!([]), &false.into()));
@@ -457,10 +322,10 @@ mod tests {
     #[test]
     fn too_much_excluded_is_named_for_a_pattern_and_for_all() {
         let excluding = |name: &str, excluded| {
-            let found = Comparison { decisions: 100, excluded, ..Comparison::default() };
-            Pattern { finding: Finding::Compared(found), ..pattern(name, &[], &[]) }
+            let compared = Comparison { decisions: 100, excluded, ..Comparison::default() };
+            found(name, Finding::Compared(compared))
         };
-        let report = report(&[excluding("odd", 9), excluding("even", 0)], footer());
+        let report = report(&[excluding("odd", 9), excluding("even", 0)]);
         let text = report.render(Format::Table);
         for words in ["odd: 9 lines were excluded, more than 8 of 100", "All patterns: 9 lines"] {
             assert!(text.contains(words), "{text}");
@@ -470,18 +335,19 @@ mod tests {
         // Each alone may be right, and all of them are not.
         let patterns = ["a", "b", "c"].map(|name| excluding(name, 4));
         assert!(!patterns.iter().any(Pattern::differs));
-        assert!(doubt(&patterns).is_some());
-        assert_eq!(doubt(&[not_compared()]), None);
+        assert!(conformance(&patterns).doubt().is_some());
+        assert_eq!(conformance(&[not_compared()]).doubt(), None);
     }
 
     #[test]
     fn what_was_left_out_is_named_with_what_is_missing() {
         let reason = "mkfs.xfs is missing".to_string();
         let finding = Finding::LeftOut { reason };
-        let lacking = |name| Pattern { finding: finding.clone(), ..pattern(name, &[], &[]) };
+        let lacking = |name| found(name, finding.clone());
         let patterns = [pattern("same", &[1], &[1]), lacking("one"), lacking("two")];
-        assert_eq!((super::not_compared(&patterns), left_out(&patterns)), (0, 2));
-        let report = report(&patterns, footer());
+        let all = conformance(&patterns);
+        assert_eq!((all.not_compared(), all.left_out()), (0, 2));
+        let report = report(&patterns);
         let text = report.render(Format::Table);
         for words in [
             "3 patterns, 2 left out, 0 not compared,",
@@ -501,7 +367,7 @@ mod tests {
 
     #[test]
     fn tables_fit_into_75_columns() {
-        let found = Comparison {
+        let compared = Comparison {
             decisions: 123_456_789,
             readahead_calls: 123_456_789,
             excluded: 12_345_678,
@@ -509,10 +375,10 @@ mod tests {
             ..Comparison::default()
         };
         let name = "split into 100 pages, every second executable";
-        let patterns = [Pattern { finding: Finding::Compared(found), ..pattern(name, &[], &[]) }];
-        let text = report(&patterns, footer()).render(Format::Table);
-        let folded = "split into 100 pages, every  123456789  123456789  12345678  1234567890\n\
-                      second executable\n";
+        let patterns = [found(name, Finding::Compared(compared))];
+        let text = report(&patterns).render(Format::Table);
+        let folded = "split into 100 pages,  123 456 789  123 456 789  12 345 678  1 234 567 890\n\
+                      every second\nexecutable\n";
         assert!(text.contains(folded), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 75), "{text}");
     }
@@ -521,7 +387,7 @@ mod tests {
     fn of_many_patterns_only_those_that_differ_are_listed() {
         let mut patterns = vec![pattern("same", &[1], &[1]); MAX_LISTED];
         patterns.extend([pattern("other", &[1], &[]), not_compared()]);
-        let report = report(&patterns, footer());
+        let report = report(&patterns);
         let text = report.render(Format::Table);
         assert!(text.contains("\nother ") && text.contains("\nlost "), "{text}");
         assert!(!text.contains("\nsame"), "{text}");

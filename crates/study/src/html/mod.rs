@@ -6,7 +6,6 @@
 mod advise;
 mod by_file;
 mod compare;
-mod conform;
 mod course;
 mod explain;
 mod folio_ops;
@@ -21,6 +20,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::conform::Conformance;
 use crate::error::Error;
 use crate::explain::{History, ProgramHistory};
 use crate::footer::Footer as About;
@@ -36,16 +36,22 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 8] = [
+const KINDS: [(&str, Show); 7] = [
     ("tried", advise::page),
     ("causes", explain::page),
     ("through", explain::program),
-    ("patterns", conform::page),
     ("sources", published::page),
     ("regressions", compare::page),
     ("benchmark", folio_ops::page),
     ("runs", run::page),
 ];
+
+/// Makes the report on a record of one kind.
+type Reported = fn(&str) -> Result<Report, Error>;
+
+/// The kinds of records that have a report of their own, by a key that no other kind has.
+const REPORTED: [(&str, Reported); 1] =
+    [("patterns", |json| Ok(read::<Conformance>(json)?.report()))];
 
 /// The page of the record that `json` is.
 ///
@@ -55,6 +61,10 @@ pub fn page(json: &str) -> Result<String, Error> {
     let record: Map<String, Value> = read(json)?;
     let schema = record.get("schema").and_then(Value::as_u64);
     let show = KINDS.iter().find(|(key, _)| record.contains_key(*key)).map(|(_, show)| show);
+    let reported = REPORTED.iter().find(|(key, _)| record.contains_key(*key));
+    if let (Some(SCHEMA_READ), Some((_, report))) = (schema, reported) {
+        return Ok(report(json)?.html());
+    }
     let (Some(SCHEMA_READ), Some(show)) = (schema, show) else {
         return Err(Error::NoPage { schema, known: SCHEMA });
     };

@@ -201,9 +201,7 @@ fn judge(
     let model = decided(program, io_bytes, seen)?.into_iter();
     let of_file = |(model, kernel): (ShownLog, Vec<Shown>)| {
         let accesses = model.accesses().to_vec();
-        let found = conform::compare_seen(&model.into_lines(), &kernel, seen);
-        let found = found.with_accesses(&accesses);
-        Comparison { is_of_guest: program.image.is_some(), ..found }
+        conform::compare_seen(&model.into_lines(), &kernel, seen).with_accesses(&accesses)
     };
     let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
     // What the rules decide is decided alike again. What memory there is, is not.

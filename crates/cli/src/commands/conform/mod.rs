@@ -8,8 +8,7 @@ mod program;
 mod verdict;
 
 use filemap_job::{EngineKind, Job, JobSpec, Written};
-use filemap_study::conform::{self, Comparison, Finding, Pattern};
-use filemap_study::setup;
+use filemap_study::conform::{self, Comparison, Finding};
 
 use asked::{Asked, without_image};
 use bench::Bench;
@@ -55,7 +54,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     }
     let named = match args.fuzz {
         Some(jobs) => fuzz::named(jobs, spec)?,
-        None if is_job => vec![("job".to_string(), spec)],
+        None if is_job => vec![(conform::JOB.to_string(), spec)],
         None => patterns::built_in(),
     };
     let validate = |spec: &JobSpec| on.on_kernel(spec).validate(Some(&on.release));
@@ -79,9 +78,9 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
             (job, finding) = (smallest.0, Finding::Compared(smallest.1));
             shrunk += 1;
         }
-        patterns.push(Pattern { name: name.clone(), finding, job: without_image(&job).to_toml() });
+        let job = without_image(&job).to_toml();
+        patterns.push(bench.compared().pattern(name.clone(), finding, job));
     }
-    check_left_out(&patterns)?;
     let flags = on.flags();
     let command = match args.fuzz {
         Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{flags}"),
@@ -89,12 +88,10 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None => format!("filemap conform{flags}"),
     };
     let footer = footer(jobs.first().map(|job| &job.rules), &on, &bench, command);
-    let mut report = conform::report(&patterns, bench.compared(), footer);
-    if let ([job], true, None) = (jobs.as_slice(), is_job, args.fuzz) {
-        report = report.of(setup::of_job(job.of_flags.as_deref().expect("flags say it")));
-    }
-    output.write(&report)?;
-    outcome(&patterns)
+    let found = bench.compared().conformance(patterns, footer);
+    check_left_out(&found)?;
+    output.write(&found.report())?;
+    outcome(&found)
 }
 
 /// A job in which kernel and model differ, and how.

@@ -1,7 +1,7 @@
 //! `filemap conform` of a program: its decisions, file by file.
 
 use filemap_job::{EngineKind, ProgramSpec, Written};
-use filemap_study::conform::{self, Pattern};
+use filemap_study::conform::Pattern;
 
 use super::asked::Asked;
 use super::verdict::{footer, outcome};
@@ -49,13 +49,11 @@ pub fn run(asked: &Given, tables: &ProgramSpec, args: ConformArgs) -> Result<Out
     let findings = bench.compare(&program)?;
     let job = asked.text();
     let named = program.files.iter().zip(findings);
-    let patterns = named.map(|(file, finding)| Pattern {
-        name: format!("file {}", file.name),
-        finding,
-        job: job.clone(),
-    });
+    let kernel = bench.compared();
+    let patterns = named
+        .map(|(file, finding)| kernel.pattern(format!("file {}", file.name), finding, job.clone()));
     // Nothing is decided about a file that is not accessed.
-    let untouched = |pattern: &Pattern| pattern.found().is_some_and(|found| found.decisions == 0);
+    let untouched = |pattern: &Pattern| pattern.ok.is_some() && pattern.decisions == 0;
     let (untouched, mut patterns): (Vec<Pattern>, Vec<Pattern>) = patterns.partition(untouched);
     if patterns.is_empty() {
         patterns = untouched;
@@ -65,6 +63,7 @@ pub fn run(asked: &Given, tables: &ProgramSpec, args: ConformArgs) -> Result<Out
     if !said.is_empty() {
         footer.scope = format!("{}; {}", said.join("; "), footer.scope);
     }
-    output.write(&conform::report(&patterns, bench.compared(), footer))?;
-    outcome(&patterns)
+    let found = kernel.conformance(patterns, footer);
+    output.write(&found.report())?;
+    outcome(&found)
 }

@@ -4,7 +4,7 @@ use filemap_core::rules::Rules;
 use filemap_core::series::Series;
 use filemap_kernel::engine::host_environment;
 use filemap_study::Footer;
-use filemap_study::conform::{self, Finding, Pattern};
+use filemap_study::conform::{Conformance, Pattern};
 
 use super::asked::Asked;
 use super::bench::Bench;
@@ -18,11 +18,11 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 /// Refuses a comparison of which this machine can run no pattern, with what it lacks for how many.
 ///
 /// # Errors
-/// When all `patterns` were left out.
-pub fn check_left_out(patterns: &[Pattern]) -> Result<(), Error> {
+/// When all patterns of `found` were left out.
+pub fn check_left_out(found: &Conformance) -> Result<(), Error> {
     let mut reasons: Vec<(&str, usize)> = Vec::new();
-    for pattern in patterns {
-        let Finding::LeftOut { reason } = &pattern.finding else { return Ok(()) };
+    for pattern in &found.patterns {
+        let Some(reason) = &pattern.left_out else { return Ok(()) };
         match reasons.iter_mut().find(|(other, _)| other == reason) {
             Some((_, patterns)) => *patterns += 1,
             None => reasons.push((reason, 1)),
@@ -36,17 +36,18 @@ pub fn check_left_out(patterns: &[Pattern]) -> Result<(), Error> {
             texts.collect::<Vec<_>>().join("; ")
         }
     };
-    Err(Error::CannotRun(format!("none of {} patterns can run here: {reasons}", patterns.len())))
+    let all = found.patterns.len();
+    Err(Error::CannotRun(format!("none of {all} patterns can run here: {reasons}")))
 }
 
 /// A difference fails the check, and so does what does not show that both agree; too few
 /// comparisons are none.
-pub fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
-    if patterns.iter().any(Pattern::differs) || conform::doubt(patterns).is_some() {
+pub fn outcome(found: &Conformance) -> Result<Outcome, Error> {
+    if found.patterns.iter().any(Pattern::differs) || found.doubt().is_some() {
         return Ok(Outcome::CheckFailed);
     }
-    let all = patterns.len() - conform::left_out(patterns);
-    let missing = conform::not_compared(patterns);
+    let all = found.patterns.len() - found.left_out();
+    let missing = found.not_compared();
     if missing * NOT_COMPARED_ONE_IN > all {
         return Err(Error::CannotRun(format!(
             "{missing} of {all} patterns were not compared: end what takes pages out of the page \
@@ -91,21 +92,28 @@ pub fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: String)
 
 #[cfg(test)]
 mod tests {
-    use filemap_study::conform::Comparison;
+    use filemap_job::Seen;
+    use filemap_study::conform::{Compared, Comparison, Finding};
 
     use super::*;
 
-    fn patterns(compared: usize, missing: usize, differing: usize) -> Vec<Pattern> {
-        let pattern = |finding: &Finding| Pattern {
-            name: String::new(),
-            finding: finding.clone(),
-            job: String::new(),
-        };
-        let same = Finding::Compared(Comparison { decisions: 1, ..Comparison::default() });
+    const KERNEL: Compared = Compared { is_booted: false, seen: Seen::ALL };
+
+    fn found(findings: &[Finding]) -> Conformance {
+        let pattern = |own: &Finding| KERNEL.pattern(String::new(), own.clone(), String::new());
+        KERNEL.conformance(findings.iter().map(pattern).collect(), Footer::default())
+    }
+
+    fn compared(mismatches: u64) -> Finding {
+        Finding::Compared(Comparison { decisions: 1, mismatches, ..Comparison::default() })
+    }
+
+    fn patterns(compared: usize, missing: usize, differing: usize) -> Conformance {
         let none = Finding::NotCompared { reason: String::new() };
-        let other = Finding::Compared(Comparison { mismatches: 1, ..Comparison::default() });
-        let kinds = [(compared, same), (missing, none), (differing, other)];
-        kinds.iter().flat_map(|(number, kind)| vec![pattern(kind); *number]).collect()
+        let kinds =
+            [(compared, self::compared(0)), (missing, none), (differing, self::compared(1))];
+        let all = kinds.iter().flat_map(|(number, kind)| vec![kind.clone(); *number]);
+        found(&all.collect::<Vec<_>>())
     }
 
     #[test]
@@ -121,32 +129,26 @@ mod tests {
 
     #[test]
     fn patterns_that_exclude_too_much_together_fail() {
-        let found = Comparison { decisions: 100, excluded: 3, ..Comparison::default() };
-        let mut patterns = patterns(3, 0, 0);
-        patterns.iter_mut().for_each(|one| one.finding = Finding::Compared(found.clone()));
-        assert!(matches!(outcome(&patterns), Ok(Outcome::CheckFailed)));
-        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::Done)));
-        patterns[0].finding = Finding::Compared(Comparison::default());
-        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::CheckFailed)));
+        let own = Comparison { decisions: 100, excluded: 3, ..Comparison::default() };
+        let excluding = Finding::Compared(own);
+        let all = vec![excluding.clone(); 3];
+        assert!(matches!(outcome(&found(&all)), Ok(Outcome::CheckFailed)));
+        assert!(matches!(outcome(&found(&all[..2])), Ok(Outcome::Done)));
+        let with_nothing = [Finding::Compared(Comparison::default()), excluding];
+        assert!(matches!(outcome(&found(&with_nothing)), Ok(Outcome::CheckFailed)));
     }
 
     #[test]
     fn what_the_machine_lacks_is_no_failure_unless_nothing_is_left() {
-        let left_out = || {
-            let mut pattern = patterns(1, 0, 0).remove(0);
-            pattern.finding = Finding::LeftOut { reason: "no tool".to_string() };
-            pattern
-        };
-        let mut some = patterns(1, 0, 0);
-        some.extend([left_out(), left_out()]);
+        let left_out = |reason: &str| Finding::LeftOut { reason: reason.to_string() };
+        let some = found(&[compared(0), left_out("no tool"), left_out("no tool")]);
         assert!(matches!(outcome(&some), Ok(Outcome::Done)));
         assert!(check_left_out(&some).is_ok());
-        let mut none = vec![left_out(), left_out(), left_out()];
-        let error = check_left_out(&none).unwrap_err();
+        let error = check_left_out(&found(&vec![left_out("no tool"); 3])).unwrap_err();
         assert_eq!(error.exit_code(), 4);
         assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool");
-        none[1].finding = Finding::LeftOut { reason: "no room".to_string() };
-        let error = check_left_out(&none).unwrap_err();
+        let none = ["no tool", "no room", "no tool"].map(left_out);
+        let error = check_left_out(&found(&none)).unwrap_err();
         assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool (2); no room (1)");
     }
 }

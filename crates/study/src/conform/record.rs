@@ -1,0 +1,164 @@
+//! What a comparison of decisions found, as it is written and read.
+
+use filemap_job::record::SCHEMA;
+use filemap_job::{Seen, Shown, ShownKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::comparison::Comparison;
+use super::doubt::doubt;
+use crate::footer::Footer;
+
+/// What a kernel decided beside what the model decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Conformance {
+    schema: u32,
+    /// Whether the kernel was booted for it; else it is the running one.
+    #[serde(default)]
+    pub booted: bool,
+    /// Tracepoints that the kernel does not have: what they show was not compared.
+    #[serde(default)]
+    pub not_shown: Vec<String>,
+    pub patterns: Vec<Pattern>,
+    #[serde(flatten)]
+    pub footer: Footer,
+}
+
+/// A pattern that was to be compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pattern {
+    pub name: String,
+    pub decisions: u64,
+    /// Null where the kernel shows none.
+    pub readahead_calls: Option<u64>,
+    #[serde(default)]
+    pub excluded: u64,
+    pub mismatches: u64,
+    pub first_mismatch: Option<First>,
+    pub not_compared: Option<String>,
+    pub left_out: Option<String>,
+    pub ok: Option<bool>,
+    /// The job as a job file.
+    #[serde(default)]
+    pub job: String,
+}
+
+/// The first difference of a pattern, as lines of both logs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct First {
+    pub line: u64,
+    pub access: Option<u64>,
+    pub before: Vec<String>,
+    pub model: Vec<String>,
+    pub kernel: Vec<String>,
+}
+
+/// What came of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The logs were compared.
+    Compared(Comparison),
+    /// There was no log of the kernel to compare with, for a reason in one line.
+    NotCompared { reason: String },
+    /// The machine lacks what the pattern needs: what, and the remedy, in one line.
+    LeftOut { reason: String },
+}
+
+/// The kernel that is compared with the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// It was booted for the comparison; else it is the running one.
+    pub is_booted: bool,
+    /// What its tracepoints show.
+    pub seen: Seen,
+}
+
+impl Compared {
+    /// The record of `patterns` that were compared with this kernel.
+    pub fn conformance(self, patterns: Vec<Pattern>, footer: Footer) -> Conformance {
+        let missing = self.seen.missing().map(|kind| kind.tracepoint().to_string());
+        Conformance {
+            schema: SCHEMA,
+            booted: self.is_booted,
+            not_shown: missing.collect(),
+            patterns,
+            footer,
+        }
+    }
+
+    /// What was found of the pattern `name`, whose job file is `job`.
+    pub fn pattern(self, name: String, finding: Finding, job: String) -> Pattern {
+        let calls = |calls| self.seen.has(ShownKind::Window).then_some(calls);
+        let none = Pattern { name, job, readahead_calls: calls(0), ..Pattern::default() };
+        let found = match finding {
+            Finding::NotCompared { reason } => {
+                return Pattern { not_compared: Some(reason), ..none };
+            }
+            Finding::LeftOut { reason } => return Pattern { left_out: Some(reason), ..none },
+            Finding::Compared(found) => found,
+        };
+        let is_doubtful = doubt(found.decisions, found.excluded, self.is_booted).is_some();
+        let texts = |lines: &[Shown]| lines.iter().map(Shown::to_string).collect();
+        Pattern {
+            decisions: found.decisions,
+            readahead_calls: calls(found.readahead_calls),
+            excluded: found.excluded,
+            mismatches: found.mismatches,
+            first_mismatch: found.first.map(|first| First {
+                line: first.line,
+                access: first.access,
+                before: texts(&first.before),
+                model: texts(&first.model),
+                kernel: texts(&first.kernel),
+            }),
+            ok: Some(found.mismatches == 0 && !is_doubtful),
+            ..none
+        }
+    }
+}
+
+impl Pattern {
+    /// Whether the logs were compared, and differ or do not show that they agree.
+    pub fn differs(&self) -> bool {
+        self.ok == Some(false)
+    }
+
+    /// Why it does not show that kernel and model agree, although no line may differ.
+    pub(super) fn doubt(&self, is_booted: bool) -> Option<String> {
+        self.ok.and_then(|_| doubt(self.decisions, self.excluded, is_booted))
+    }
+}
+
+impl Conformance {
+    /// All patterns that were compared, as one.
+    pub(super) fn total(&self) -> Pattern {
+        let sum =
+            |of: fn(&Pattern) -> u64| self.patterns.iter().map(of).fold(0, u64::saturating_add);
+        let calls = self.patterns.iter().filter_map(|own| own.readahead_calls);
+        Pattern {
+            name: "all".to_string(),
+            decisions: sum(|own| own.decisions),
+            readahead_calls: calls.reduce(u64::saturating_add),
+            excluded: sum(|own| own.excluded),
+            mismatches: sum(|own| own.mismatches),
+            ok: Some(true),
+            ..Pattern::default()
+        }
+    }
+
+    /// How many patterns were not compared although the machine has what they need.
+    pub fn not_compared(&self) -> usize {
+        self.patterns.iter().filter(|pattern| pattern.not_compared.is_some()).count()
+    }
+
+    /// How many patterns were left out.
+    pub fn left_out(&self) -> usize {
+        self.patterns.iter().filter(|pattern| pattern.left_out.is_some()).count()
+    }
+
+    /// Why the patterns together do not show that kernel and model agree, although each alone may.
+    pub fn doubt(&self) -> Option<String> {
+        let is_compared = self.patterns.iter().any(|pattern| pattern.ok.is_some());
+        is_compared.then(|| self.total().doubt(self.booted)).flatten()
+    }
+}
