@@ -17,6 +17,7 @@ mod mapped_range;
 mod page_out;
 mod perf;
 pub mod process;
+pub mod program;
 pub mod trace_points;
 
 pub use error::Error;

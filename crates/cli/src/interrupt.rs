@@ -5,16 +5,17 @@ use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, park};
+use std::thread::Builder;
 
+use filemap_attach::program::signal_set;
 use filemap_kernel::ending;
 use filemap_kernel::journal::Journal;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 use signal_hook::iterator::Signals;
 
 use crate::error::Error;
+use crate::output;
 use crate::progress::CLEAR_LINE;
-use crate::{govern, output, signal_set};
 
 /// Shells and terminals take a command that ended with this much more than a signal for one that
 /// the signal ended.
@@ -170,7 +171,7 @@ fn end(signal: i32) -> ! {
     if let Some(word) = last_word().take() {
         let _ = writeln!(stderr(), "filemap: {word}");
     }
-    govern::abandon();
+    filemap_study::govern::abandon();
     output::abandon();
     std::process::exit(SIGNALLED + signal)
 }
@@ -182,12 +183,7 @@ fn tell_left(journal: &Journal) {
     }
 }
 
-/// Does not return once a signal is ending the command: what it ends with is the signal's.
-pub fn wait_if_ending() {
-    while ending::has_begun() {
-        park();
-    }
-}
+pub use ending::wait_if_begun as wait_if_ending;
 
 /// As long as it lives, signals undo what the journal lists.
 pub struct Undoing(());

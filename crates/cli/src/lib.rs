@@ -4,6 +4,7 @@ mod advise;
 mod args;
 mod argv;
 mod commands;
+mod ended;
 mod error;
 pub mod examples;
 mod folio_maps;
@@ -21,7 +22,6 @@ mod random_jobs;
 mod record;
 mod recording;
 mod search;
-mod signal_set;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -19,8 +19,10 @@ mod memory;
 mod process;
 mod range;
 mod reader;
+pub mod ready;
 mod release;
 mod request;
+pub mod run_directory;
 mod settings;
 mod statistics;
 

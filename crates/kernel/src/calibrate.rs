@@ -1,7 +1,10 @@
 //! Measures what this machine's device and faults cost.
 
+mod calls;
 mod direct;
+mod reclaim;
 mod shuffle;
+mod wakes;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,9 +15,12 @@ use filemap_core::units::PageCount;
 use filemap_job::program::ProgramStep;
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
+pub use self::calls::{CallSample, Calls};
 use self::direct::Direct;
 pub use self::direct::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
+pub use self::reclaim::{HOLE_BYTES, LIMIT_BYTES, Reclaim, ReclaimSample};
 use self::shuffle::shuffled;
+pub use self::wakes::{WakeSample, Wakes};
 use crate::cold::drop_open_file;
 use crate::contents::Contents;
 use crate::probe::{PhaseCost, Probe, Process};

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
+use std::thread::{park, sleep};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,6 +45,13 @@ pub fn begin() {
     match foreign {
         Some(foreign) => end_descendants(&foreign),
         None => kill_all(),
+    }
+}
+
+/// Does not return once it has begun: what this process ends with is then not up to its caller.
+pub fn wait_if_begun() {
+    while has_begun() {
+        park();
     }
 }
 

@@ -50,6 +50,18 @@ pub enum Value {
     Number(f64),
 }
 
+impl<R> Column<R> {
+    /// A column of which no value is better than another.
+    pub const fn of(
+        key: &'static str,
+        heading: &'static str,
+        unit: Unit,
+        of: fn(&R) -> Value,
+    ) -> Self {
+        Column { key, heading, unit, better: Better::Neither, of }
+    }
+}
+
 impl Unit {
     /// `value` for people.
     pub fn text(self, value: f64) -> String {

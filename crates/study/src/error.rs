@@ -84,9 +84,9 @@ pub enum Error {
     /// What the small mm of anonymous memory could not run.
     #[error(transparent)]
     Mapcount(#[from] filemap_mapcount::Error),
-    /// A program that cannot be run, with the exit code that shells have for it.
-    #[error("{message}")]
-    Program { code: u8, message: String },
+    /// A program that cannot be run.
+    #[error(transparent)]
+    Program(#[from] filemap_attach::program::Refused),
     /// What this machine or this build cannot do.
     #[error("{0}")]
     CannotRun(String),
@@ -113,7 +113,7 @@ impl Error {
                 error if error.cannot_run_here() => 4,
                 _ => 1,
             },
-            Error::Program { code, .. } => *code,
+            Error::Program(refused) => refused.code,
             Error::InFile { error, .. } | Error::InVariant { error, .. } => error.exit_code(),
             _ => 2,
         }

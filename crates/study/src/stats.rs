@@ -1,13 +1,13 @@
 //! Statistics of samples.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a MAD is, for reports that show one.
 pub(crate) const MAD: &str =
     "The MAD is the median of the distances of all figures from their median.";
 
 /// A number of figures and what describes them.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sample {
     /// Arithmetic mean.
     pub mean: f64,
@@ -26,7 +26,7 @@ pub struct Sample {
 }
 
 /// Figures that lie together.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mode {
     /// How many.
     pub count: usize,

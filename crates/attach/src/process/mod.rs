@@ -4,12 +4,14 @@ mod advice;
 mod map_query;
 mod maps;
 mod mounts;
+mod smaps;
 mod state;
 
 pub use advice::{KeptAdvice, Readahead, advised_maps, advised_maps_before};
 pub use map_query::is_mapped;
 pub use maps::maps;
 pub use mounts::filesystem_type;
+pub use smaps::Smaps;
 pub use state::{
     ThreadState, check_is_process, children, is_32_bit, seccomp_mode, thread_state, threads, user,
 };

@@ -7,21 +7,22 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use filemap_attach::Way;
-use filemap_govern::{Costs, Governing, Left, Settings, Target};
+use filemap_govern::{Costs, Governing, Left, Settings, Target, run_directory};
 use filemap_job::size::format_duration;
 use filemap_job::{EngineKind, format_size, shell_word};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::page_size;
 use filemap_report::Format;
 use filemap_study::Footer;
-use filemap_study::govern::{Process, Run};
+use filemap_study::govern::{self as study, Process, Run};
 use rustix::process::geteuid;
 
 use crate::Outcome;
 use crate::args::GovernArgs;
+use crate::ended;
 use crate::error::Error;
 use crate::govern::parent::{self, Waited};
-use crate::govern::{self, Program, run_directory, told};
+use crate::govern::{self, Program};
 use crate::output::{Form, Inputs, Output, OutputFlags, check_only, open_one};
 use filemap_study::{machine_profile, provenance};
 
@@ -68,7 +69,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let governing = begun.ok();
     if governing.is_none() && target.is_none() && !args.observe {
         drop(waited);
-        return Err(govern::exec(&program));
+        return Err(govern::exec(&program).into());
     }
     let ended = parent::run(&program, &waited, || ());
     let way = governing.as_ref().map_or(Way::PerfEvents, Governing::way);
@@ -78,20 +79,16 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
         outcome.map_or_else(Default::default, |outcome| (outcome.statistics, outcome.left));
     tell_left(&left);
     drop(waited);
-    let processes = told::processes(&statistics, way);
+    let processes = study::processes(&statistics, way);
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
-    let run = Run {
-        program: in_words(&args.program),
-        ungoverned: ungoverned.or_else(|| has_none.then(|| why_nothing(args, &processes))),
-        ended: Some(ended),
-        only_observed: args.observe,
-        processes,
-        lost_records: statistics.lost_records,
-    };
     if !args.observe && target.is_none() {
-        return Ok(parent::outcome(ended, Ok(())));
+        return Ok(ended::outcome(ended, Ok(())));
     }
-    let report = run.report(footer(SCOPE, command(args)));
+    let ungoverned = ungoverned.or_else(|| has_none.then(|| why_nothing(args, &processes)));
+    let mut run = Run::of(processes, statistics.lost_records, footer(SCOPE, command(args)));
+    (run.ungoverned, run.only_observed) = (ungoverned, args.observe);
+    let run = run.with_end(in_words(&args.program), ended);
+    let report = run.report();
     if args.observe {
         // Nobody is left to be told if stderr is closed.
         let _ = io::stderr().write_all(report.render(Format::Table).as_bytes());
@@ -101,7 +98,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
             .and_then(|()| target.write(format!("{}\n", report.json).as_bytes())),
         _ => Ok(()),
     };
-    Ok(parent::outcome(ended, written))
+    Ok(ended::outcome(ended, written))
 }
 
 /// Begins to govern what this thread starts, or says why it cannot.

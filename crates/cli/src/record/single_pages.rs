@@ -19,7 +19,7 @@ use super::advised::{Advised, is_private_writable};
 use super::held::Held;
 use super::page_cache::{BETWEEN_ROUNDS, drop_pages};
 use super::source::{Source, now_ns};
-use crate::govern::run_directory::run_directory;
+use filemap_govern::run_directory::run_directory;
 
 /// What is done to processes so that pages come one at a time.
 pub struct SinglePages {

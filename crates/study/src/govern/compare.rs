@@ -1,7 +1,10 @@
 //! A program that was run plain and governed in turn.
 
 use filemap_job::record::SCHEMA;
-use serde::Serialize;
+use filemap_report::units::bytes;
+use filemap_report::{Part, Report};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::endings::{self, Ending, endings};
 use super::measure::{Cell, Measure};
@@ -9,21 +12,22 @@ use super::shown::shown;
 use super::tables::{medians, rows, spreads};
 use crate::footer::Footer;
 use crate::json::to_json;
-use filemap_report::units::bytes;
-use filemap_report::{Part, Report};
 
 /// How a program was run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
     /// As it is.
+    #[default]
     Plain,
     /// With its file mappings governed.
     Governed,
 }
 
 /// One run of a program, and of all that it started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// How it was run.
     pub variant: Variant,
@@ -48,56 +52,82 @@ pub struct Measured {
 }
 
 /// A program that was run plain and governed in turn.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
-    /// The program and its arguments.
-    pub program: Vec<String>,
-    /// Files of which mappings were governed, with their bytes.
-    pub files: Vec<(String, u64)>,
-    /// Why there is none, where that is known: the end of a sentence.
-    pub ungoverned: Option<String>,
-    /// What else a reader should know, in sentences.
-    pub notes: Vec<String>,
-    /// A governed run before all others, which told the files, where there was one.
-    pub first: Option<Measured>,
-    /// The runs in the order in which they were made.
-    pub runs: Vec<Measured>,
-}
-
-/// A governed file.
-#[derive(Serialize, schemars::JsonSchema)]
-struct File<'a> {
-    path: &'a str,
-    bytes: u64,
-}
-
-/// The report as JSON.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GovernCompare")]
-pub(crate) struct Json<'a> {
+pub struct Comparison {
     schema: u32,
     #[serde(flatten)]
-    footer: &'a Footer,
+    footer: Footer,
     /// The program and its arguments.
-    program: &'a [String],
-    files: Vec<File<'a>>,
-    /// Why no file was governed, where that is known.
-    ungoverned: Option<&'a str>,
-    notes: &'a [String],
+    program: Vec<String>,
+    /// Files of which mappings were governed.
+    files: Vec<File>,
+    /// Why no file was governed, where that is known: the end of a sentence.
+    ungoverned: Option<String>,
+    /// What else a reader should know, in sentences.
+    notes: Vec<String>,
     /// What the governed runs did otherwise than the plain ones. There should be nothing.
-    differences: Vec<String>,
+    pub differences: Vec<String>,
     /// How often the runs of each kind ended how.
     endings: Vec<Ending>,
     cells: Vec<Cell>,
-    runs: &'a [Measured],
+    /// The runs in the order in which they were made.
+    runs: Vec<Measured>,
+    /// A governed run before all others, which told the files, where there was one.
+    #[serde(default)]
+    first: Option<Measured>,
 }
 
-impl Comparison {
+/// A governed file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct File {
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Runs {
+    pub program: Vec<String>,
+    pub files: Vec<File>,
+    pub ungoverned: Option<String>,
+    pub notes: Vec<String>,
+    pub first: Option<Measured>,
+    /// The runs in the order in which they were made.
+    pub all: Vec<Measured>,
+}
+
+impl Runs {
+    /// What they show.
+    ///
+    /// # Panics
+    /// Without a run of each kind.
+    pub fn compared(self, footer: Footer) -> Comparison {
+        let cell = |measure| Cell::of(measure, self.of(Variant::Plain), self.of(Variant::Governed));
+        Comparison {
+            schema: SCHEMA,
+            footer,
+            differences: self.differences(),
+            endings: endings(&self.all),
+            cells: Measure::ALL.into_iter().map(cell).collect(),
+            program: self.program,
+            files: self.files,
+            ungoverned: self.ungoverned,
+            notes: self.notes,
+            runs: self.all,
+            first: self.first,
+        }
+    }
+
+    fn of(&self, variant: Variant) -> impl Iterator<Item = &Measured> {
+        self.all.iter().filter(move |run| run.variant == variant)
+    }
+
     /// What governed runs did otherwise than the plain ones. What they print is compared only where
     /// the plain ones agree among themselves.
-    pub fn differences(&self) -> Vec<String> {
+    fn differences(&self) -> Vec<String> {
         let mut differences = Vec::new();
-        let endings = endings(&self.runs);
+        let endings = endings(&self.all);
         if endings::differ(&endings) {
             differences.push(format!(
                 "the exit code of governed runs differs from that of plain runs: {}",
@@ -105,7 +135,7 @@ impl Comparison {
             ));
         }
         for (name, value) in OUTPUTS {
-            let [plain, governed] = self.outputs(value);
+            let [plain, governed] = outputs(&self.all, value);
             if plain.len() == 1 && governed.iter().any(|own| !plain.contains(own)) {
                 differences
                     .push(format!("{name} of governed runs differs from that of plain runs"));
@@ -113,58 +143,42 @@ impl Comparison {
         }
         differences
     }
+}
 
-    /// The distinct outputs of plain and of governed runs.
-    fn outputs(&self, value: Output) -> [Vec<String>; 2] {
-        [Variant::Plain, Variant::Governed].map(|variant| {
-            let mut all: Vec<_> = self.of(variant).map(value).collect();
-            all.sort_unstable();
-            all.dedup();
-            all
-        })
-    }
+/// The distinct outputs of the plain ones of `runs` and of the governed ones.
+fn outputs(runs: &[Measured], value: Output) -> [Vec<&str>; 2] {
+    [Variant::Plain, Variant::Governed].map(|variant| {
+        let own = runs.iter().filter(|run| run.variant == variant);
+        let mut all: Vec<_> = own.map(value).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    })
+}
 
+impl Comparison {
     /// What cannot be compared, since plain runs differ among themselves.
     fn unsteady(&self) -> impl Iterator<Item = String> {
-        let unsteady = OUTPUTS.into_iter().filter(|(_, value)| self.outputs(*value)[0].len() > 1);
-        unsteady.map(|(name, _)| {
+        let is_unsteady = |(_, value): &(_, Output)| outputs(&self.runs, *value)[0].len() > 1;
+        OUTPUTS.into_iter().filter(is_unsteady).map(|(name, _)| {
             format!("{name} differs among the plain runs already, and is not compared.")
         })
     }
 
-    fn of(&self, variant: Variant) -> impl Iterator<Item = &Measured> {
-        self.runs.iter().filter(move |run| run.variant == variant)
-    }
-
-    fn cells(&self) -> Vec<Cell> {
-        let of =
-            |variant, measure: Measure| self.of(variant).map(measure.value).collect::<Vec<_>>();
-        let cell = |measure: Measure| {
-            Cell::of(measure, of(Variant::Plain, measure), of(Variant::Governed, measure))
-        };
-        Measure::ALL.into_iter().map(cell).collect()
-    }
-
     /// The report.
-    ///
-    /// # Panics
-    /// Without a run of each kind.
-    pub fn report(&self, footer: Footer) -> Report {
-        let cells = self.cells();
-        let differences = self.differences();
-        let endings = endings(&self.runs);
+    pub fn report(&self) -> Report {
         let heading = format!("Plain and governed: {}", shown(&self.program.join(" ")));
         let mut parts = vec![Part::Heading(heading)];
-        let failed = differences.iter().map(|what| format!("Check failed: {what}."));
+        let failed = self.differences.iter().map(|what| format!("Check failed: {what}."));
         parts.extend(failed.map(Part::Paragraph));
         // Where it ended otherwise this is said already.
-        let failure = endings::failure(&endings, self.first.as_ref());
-        parts.extend(failure.filter(|_| !endings::differ(&endings)).map(Part::Paragraph));
+        let failure = endings::failure(&self.endings, self.first.as_ref());
+        parts.extend(failure.filter(|_| !endings::differ(&self.endings)).map(Part::Paragraph));
         parts.extend([
             Part::Facts(self.facts()),
-            Part::Table(medians(&cells)),
+            Part::Table(medians(&self.cells)),
             Part::Paragraph(TESTED.to_string()),
-            Part::Table(spreads(&cells)),
+            Part::Table(spreads(&self.cells)),
         ]);
         if let Some(reason) = &self.ungoverned {
             parts.push(Part::Paragraph(format!(
@@ -174,39 +188,22 @@ impl Comparison {
         }
         parts.extend(self.unsteady().map(Part::Paragraph));
         parts.extend(self.notes.iter().map(|note| Part::Paragraph(shown(note))));
-        let rows = rows(&cells);
-        let files = self.files.iter().map(|(path, bytes)| File { path, bytes: *bytes });
-        let json = to_json(&Json {
-            schema: SCHEMA,
-            footer: &footer,
-            program: &self.program,
-            files: files.collect(),
-            ungoverned: self.ungoverned.as_deref(),
-            notes: &self.notes,
-            differences,
-            endings,
-            cells,
-            runs: &self.runs,
-        });
-        Report { parts, rows, footer: footer.footer(), json }
+        let rows = rows(&self.cells);
+        Report { parts, rows, footer: self.footer.footer(), json: to_json(self) }
     }
 
     fn facts(&self) -> Vec<(String, String)> {
-        let total: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
-        let [plain, governed] =
-            [Variant::Plain, Variant::Governed].map(|variant| self.of(variant).count());
+        let total: u64 = self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+        let total = bytes(total as f64);
+        let count = |variant| self.runs.iter().filter(|run| run.variant == variant).count();
+        let [plain, governed] = [Variant::Plain, Variant::Governed].map(count);
         let cached = self.runs.iter().map(|run| run.cached_bytes).max().unwrap_or(0);
         let mut facts = vec![("Runs", format!("{plain} plain and {governed} governed, in turn"))];
-        match self.files.as_slice() {
-            [] => facts.push(("Files", "none that was governed".to_string())),
-            [(path, _)] => {
-                facts.push(("File", format!("{}, {}", shown(path), bytes(total as f64))))
-            }
-            files => {
-                let size = bytes(total as f64);
-                facts.push(("Files", format!("{} that were governed, {size}", files.len())));
-            }
-        }
+        facts.push(match self.files.as_slice() {
+            [] => ("Files", "none that was governed".to_string()),
+            [file] => ("File", format!("{}, {total}", shown(&file.path))),
+            files => ("Files", format!("{} that were governed, {total}", files.len())),
+        });
         if !self.files.is_empty() {
             let left = match cached {
                 0 => "nothing of them was in the page cache before a run".to_string(),
@@ -221,11 +218,11 @@ impl Comparison {
 }
 
 /// What a run printed, as text that is the same where that is.
-type Output = fn(&Measured) -> String;
+type Output = fn(&Measured) -> &str;
 
 /// What a program prints.
 const OUTPUTS: [(&str, Output); 2] =
-    [("what stdout has", |run| run.stdout.clone()), ("what stderr has", |run| run.stderr.clone())];
+    [("what stdout has", |run| &run.stdout), ("what stderr has", |run| &run.stderr)];
 
 /// How differences are told from chance.
 const TESTED: &str = "Medians. p is how often chance alone sets runs apart as much (unpaired \
@@ -254,29 +251,31 @@ mod tests {
         }
     }
 
-    fn comparison() -> Comparison {
+    fn runs() -> Runs {
         let pair = |at: u64| [run(Variant::Plain, 1000 + at), run(Variant::Governed, 20 + at)];
-        Comparison {
+        Runs {
             program: vec!["rg".to_string(), "x".to_string()],
-            files: vec![("/data/a".to_string(), 1 << 30)],
+            files: vec![File { path: "/data/a".to_string(), bytes: 1 << 30 }],
             ungoverned: None,
             notes: Vec::new(),
             first: None,
-            runs: (0..5).flat_map(pair).collect(),
+            all: (0..5).flat_map(pair).collect(),
         }
     }
 
-    fn report(comparison: &Comparison) -> Report {
-        comparison.report(Footer {
+    /// The report on what is read of what was written.
+    fn report(runs: &Runs) -> Report {
+        let json = to_json(&runs.clone().compared(Footer {
             scope: "one program".to_string(),
             command: "filemap govern --compare -- rg x".to_string(),
             environment: Map::new(),
-        })
+        }));
+        serde_json::from_str::<Comparison>(&json).unwrap().report()
     }
 
     #[test]
     fn what_differs_is_told_from_chance() {
-        let report = report(&comparison());
+        let report = report(&runs());
         let text = report.render(Format::Table);
         assert!(text.contains("1002 MiB") && text.contains("45.55  0.008  less"), "{text}");
         assert!(text.contains("12 345") && text.contains("1.000  no difference shown"), "{text}");
@@ -291,23 +290,23 @@ mod tests {
 
     #[test]
     fn other_outputs_fail_unless_they_are_never_the_same() {
-        let mut comparison = comparison();
-        comparison.runs[3].stdout = "b".to_string();
-        comparison.runs[3].exit_code = Some(1);
-        assert_eq!(comparison.differences().len(), 2);
-        assert!(report(&comparison).render(Format::Table).contains("Check failed: the exit code"));
-        comparison.runs[0].stdout = "c".to_string();
-        assert_eq!(comparison.differences().len(), 1);
-        let text = report(&comparison).render(Format::Table);
+        let mut runs = runs();
+        runs.all[3].stdout = "b".to_string();
+        runs.all[3].exit_code = Some(1);
+        assert_eq!(runs.differences().len(), 2);
+        assert!(report(&runs).render(Format::Table).contains("Check failed: the exit code"));
+        runs.all[0].stdout = "c".to_string();
+        assert_eq!(runs.differences().len(), 1);
+        let text = report(&runs).render(Format::Table);
         assert!(text.contains("what stdout has differs among the plain runs already"), "{text}");
     }
 
     #[test]
     fn without_a_governed_file_the_reason_is_said() {
-        let mut comparison = comparison();
-        comparison.files.clear();
-        comparison.ungoverned = Some("it maps nothing".to_string());
-        let text = report(&comparison).render(Format::Table);
+        let mut runs = runs();
+        runs.files.clear();
+        runs.ungoverned = Some("it maps nothing".to_string());
+        let text = report(&runs).render(Format::Table);
         assert!(text.contains("apart: it maps nothing."), "{text}");
         assert!(text.contains("none that was governed"), "{text}");
     }

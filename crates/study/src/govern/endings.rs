@@ -1,11 +1,12 @@
 //! How runs of a program ended.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::compare::{Measured, Variant};
 
 /// Runs of one kind that ended alike.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     /// How they were run.
     pub variant: Variant,

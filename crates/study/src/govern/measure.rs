@@ -1,67 +1,65 @@
 //! What is measured of a program, and how it differs between plain and governed runs.
 
 use filemap_job::Spread;
-use serde::Serialize;
+use filemap_report::Unit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::compare::Measured;
 use crate::verdict::{Margin, OF_AMOUNT, OF_TIME, Tested, samples};
-use filemap_report::units::{bytes, number, time};
 
 /// Something that is measured.
-#[derive(Clone, Copy, Debug)]
-pub struct Measure {
-    /// Its name in a table, and in JSON.
-    name: &'static str,
-    key: &'static str,
-    /// What a governed run is that has less of it, and what one is that has more.
-    words: [&'static str; 2],
-    pub value: fn(&Measured) -> u64,
-    text: fn(f64) -> String,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    BytesRead,
+    MajorFaults,
+    ElapsedNs,
+    CpuNs,
 }
 
 impl Measure {
-    /// Everything that is measured.
-    pub const ALL: [Measure; 4] = [
-        Measure {
-            name: "read",
-            key: "bytes_read",
-            words: OF_AMOUNT,
-            value: |run| run.bytes_read,
-            text: bytes,
-        },
-        Measure {
-            name: "major faults",
-            key: "major_faults",
-            words: ["fewer", "more"],
-            value: |run| run.major_faults,
-            text: number,
-        },
-        Measure {
-            name: "elapsed",
-            key: "elapsed_ns",
-            words: OF_TIME,
-            value: |run| run.elapsed_ns,
-            text: time,
-        },
-        Measure {
-            name: "CPU time",
-            key: "cpu_ns",
-            words: OF_AMOUNT,
-            value: |run| run.cpu_ns,
-            text: time,
-        },
-    ];
+    pub const ALL: [Measure; 4] =
+        [Measure::BytesRead, Measure::MajorFaults, Measure::ElapsedNs, Measure::CpuNs];
+
+    /// Its key, what it is called, its unit, and what a governed run is that has less of it or more.
+    const fn told(self) -> (&'static str, &'static str, Unit, [&'static str; 2]) {
+        match self {
+            Measure::BytesRead => ("bytes_read", "read", Unit::Bytes, OF_AMOUNT),
+            Measure::MajorFaults => {
+                ("major_faults", "major faults", Unit::Count, ["fewer", "more"])
+            }
+            Measure::ElapsedNs => ("elapsed_ns", "elapsed", Unit::Nanoseconds, OF_TIME),
+            Measure::CpuNs => ("cpu_ns", "CPU time", Unit::Nanoseconds, OF_AMOUNT),
+        }
+    }
+
+    pub const fn key(self) -> &'static str {
+        self.told().0
+    }
+
+    pub const fn name(self) -> &'static str {
+        self.told().1
+    }
+
+    pub const fn unit(self) -> Unit {
+        self.told().2
+    }
+
+    fn value(self, run: &Measured) -> u64 {
+        match self {
+            Measure::BytesRead => run.bytes_read,
+            Measure::MajorFaults => run.major_faults,
+            Measure::ElapsedNs => run.elapsed_ns,
+            Measure::CpuNs => run.cpu_ns,
+        }
+    }
 }
 
 /// One measure of plain and governed runs.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// Its name in a table.
-    #[serde(skip)]
-    pub measure: &'static str,
-    /// What is measured: `bytes_read`, `major_faults`, `elapsed_ns` or `cpu_ns`.
-    #[serde(rename = "measure")]
-    pub key: &'static str,
+    pub measure: Measure,
     /// Over the plain runs.
     pub plain: Spread,
     /// Over the governed runs.
@@ -73,13 +71,11 @@ pub struct Cell {
     /// How often chance alone sets the runs apart as much.
     pub p_value: f64,
     /// What governed runs are, where the runs can tell.
-    pub verdict: &'static str,
+    pub verdict: String,
     /// Nothing is published of it.
-    pub error: Option<f64>,
+    error: Option<f64>,
     /// Nothing is published of it.
-    pub ok: Option<bool>,
-    #[serde(skip)]
-    pub text: fn(f64) -> String,
+    ok: Option<bool>,
 }
 
 impl Cell {
@@ -87,22 +83,26 @@ impl Cell {
     ///
     /// # Panics
     /// Where there is none of one kind.
-    pub fn of(measure: Measure, plain: Vec<u64>, governed: Vec<u64>) -> Cell {
+    pub fn of<'a>(
+        measure: Measure,
+        plain: impl Iterator<Item = &'a Measured>,
+        governed: impl Iterator<Item = &'a Measured>,
+    ) -> Cell {
+        let plain: Vec<u64> = plain.map(|run| measure.value(run)).collect();
+        let governed: Vec<u64> = governed.map(|run| measure.value(run)).collect();
         let spread = |samples: &[u64]| Spread::of(samples.iter().copied()).expect("it was run");
         let (before, after) = (spread(&plain), spread(&governed));
         let tested = Tested::unpaired(&samples(plain), &samples(governed), Margin::NONE);
         Cell {
-            measure: measure.name,
-            key: measure.key,
+            measure,
             plain: before,
             governed: after,
             ratio: (after.median > 0.0).then(|| before.median / after.median),
             change_percent: tested.change_percent(),
             p_value: tested.p_value,
-            verdict: tested.verdict.said(measure.words),
+            verdict: tested.verdict.said(measure.told().3).to_string(),
             error: None,
             ok: None,
-            text: measure.text,
         }
     }
 }
@@ -113,15 +113,18 @@ mod tests {
 
     #[test]
     fn few_runs_are_not_tested() {
+        let runs = |times: &[u64]| -> Vec<Measured> {
+            times.iter().map(|&elapsed_ns| Measured { elapsed_ns, ..Measured::default() }).collect()
+        };
         let of = |plain: &[u64], governed: &[u64]| {
-            Cell::of(Measure::ALL[2], plain.to_vec(), governed.to_vec())
+            Cell::of(Measure::ElapsedNs, runs(plain).iter(), runs(governed).iter())
         };
         assert_eq!(of(&[9, 9, 9], &[1, 1, 1]).verdict, "not tested");
         assert_eq!(of(&[9, 9, 9, 9, 9], &[1, 1, 1, 1, 1]).verdict, "faster");
         assert_eq!(of(&[1, 1, 1, 1, 1], &[9, 9, 9, 9, 9]).verdict, "slower");
         let same = of(&[0; 5], &[0; 5]);
         assert_eq!(
-            (same.verdict, same.ratio, same.change_percent),
+            (same.verdict.as_str(), same.ratio, same.change_percent),
             ("no difference shown", None, None)
         );
     }

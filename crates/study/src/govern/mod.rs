@@ -1,5 +1,7 @@
-//! Reports on programs that were run governed.
+//! Programs that are run governed: what was done for them, and what it changes.
 
+mod asked;
+mod collecting;
 mod compare;
 mod endings;
 mod measure;
@@ -7,10 +9,12 @@ mod process;
 mod run;
 mod shown;
 mod tables;
+mod told;
+pub mod trial;
 
+pub use asked::{Asked, compare};
+pub use collecting::{Collecting, abandon};
 pub use compare::{Comparison, Measured, Variant};
-pub use process::{Mapping, Process, Totals};
-pub use run::{Ended, Run};
-
-pub(crate) use compare::Json as CompareJson;
-pub(crate) use run::Json as RunJson;
+pub use process::{Mapping, Observer, Process, State, Totals};
+pub use run::Run;
+pub use told::processes;

@@ -1,9 +1,32 @@
 //! What was done for one process, and for several.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What tells of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observer {
+    PerfEvent,
+    /// Looks at the page tables.
+    Pagemap,
+}
+
+/// What became of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Governed,
+    /// The program has advised it RANDOM itself.
+    OwnAdvice,
+    /// It ended, or its process.
+    Ended,
+    /// Its advice was restored.
+    GivenBack,
+}
 
 /// What was done for one image of a process: each exec begins another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// Its number.
     pub pid: u64,
@@ -11,8 +34,7 @@ pub struct Process {
     pub image: u32,
     /// Whether it still ran this image when it was looked at.
     pub running: bool,
-    /// What tells of faults: `perf-event`, or `pagemap` for looks at the page tables.
-    pub observer: &'static str,
+    pub observer: Observer,
     /// Why a mapping of it is not governed; the last reason.
     pub reason: Option<String>,
     /// Major faults that were told, in whatever mapping.
@@ -26,15 +48,13 @@ pub struct Process {
 }
 
 /// What was done for one mapping.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mapping {
     /// Its file; null where this stands for several mappings that have ended.
     pub path: Option<String>,
     /// How many mappings it stands for.
     pub mappings: u64,
-    /// What became of it: `governed`; `own-advice` where the program has advised it RANDOM itself;
-    /// `ended` with its process or mapping; `given-back` where its advice was restored.
-    pub state: &'static str,
+    pub state: State,
     /// Its address.
     pub start: u64,
     /// Its length in bytes.
@@ -56,7 +76,7 @@ pub struct Mapping {
 }
 
 /// What was done for several processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Mappings that were governed, for some time at least.
     pub mappings: u64,
@@ -70,6 +90,18 @@ pub struct Totals {
     pub wasted_bytes: u64,
     /// Major faults in them before they were governed.
     pub faults_missed: u64,
+}
+
+impl State {
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Governed => "governed",
+            State::OwnAdvice => "own-advice",
+            State::Ended => "ended",
+            State::GivenBack => "given-back",
+        }
+    }
 }
 
 impl Mapping {
@@ -87,7 +119,7 @@ impl Process {
     /// Puts the governed mappings first, and the larger before the smaller.
     pub fn sort(&mut self) {
         self.mappings.sort_by_key(|mapping| {
-            let ended = mapping.state != "governed";
+            let ended = mapping.state != State::Governed;
             (mapping.path.is_none(), ended, u64::MAX - mapping.bytes, mapping.start)
         });
     }
@@ -115,7 +147,7 @@ impl Totals {
 pub(super) mod tests {
     use super::*;
 
-    pub fn mapping(path: &str, state: &'static str, bytes: u64) -> Mapping {
+    pub fn mapping(path: &str, state: State, bytes: u64) -> Mapping {
         Mapping {
             path: Some(path.to_string()),
             mappings: 1,
@@ -137,7 +169,7 @@ pub(super) mod tests {
             pid: 7,
             image: 0,
             running: true,
-            observer: "perf-event",
+            observer: Observer::PerfEvent,
             reason: None,
             faults_reported: 9,
             faults_missed: 1,
@@ -148,7 +180,8 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_not_mapped_was_asked_for_in_vain() {
-        let wasted = |mapped| mapping("a", "ended", 1 << 24).with_mapped(mapped, 4096).wasted_bytes;
+        let wasted =
+            |mapped| mapping("a", State::Ended, 1 << 24).with_mapped(mapped, 4096).wasted_bytes;
         assert_eq!(wasted(None), None);
         assert_eq!(wasted(Some(0)), Some(13 * 4096));
         assert_eq!(wasted(Some(12 * 4096)), Some(4096));
@@ -158,13 +191,13 @@ pub(super) mod tests {
     #[test]
     fn large_governed_mappings_come_first() {
         let of = |path, state, bytes| mapping(path, state, bytes).with_mapped(Some(4096), 4096);
-        let mut others = of("", "ended", 0);
+        let mut others = of("", State::Ended, 0);
         others.path = None;
         let mut process = process(vec![
             others,
-            of("ended", "ended", 9 << 20),
-            of("small", "governed", 1 << 20),
-            of("large", "governed", 2 << 20),
+            of("ended", State::Ended, 9 << 20),
+            of("small", State::Governed, 1 << 20),
+            of("large", State::Governed, 2 << 20),
         ]);
         process.sort();
         let paths: Vec<_> = process.mappings.iter().map(|of| of.path.as_deref()).collect();

@@ -1,96 +1,135 @@
 //! What was done for the processes of a program, or for some that ran already.
 
+use filemap_attach::program::parent;
 use filemap_job::record::SCHEMA;
-use serde::Serialize;
+use filemap_report::units::{bytes, number, time};
+use filemap_report::{Column, Part, Report, Unit, csv, table};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::process::{Mapping, Process, Totals};
 use super::shown::shown;
 use crate::footer::Footer;
 use crate::json::to_json;
-use filemap_report::units::{bytes, number, time};
-use filemap_report::{Head, Table};
-use filemap_report::{Part, Report};
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Ended {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+struct Ended {
     /// Its exit code; null where a signal ended it.
-    pub exit_code: Option<i32>,
+    exit_code: Option<i32>,
     /// The signal that ended it.
-    pub signal: Option<i32>,
+    signal: Option<i32>,
     /// From its start to its end.
-    pub elapsed_ns: u64,
+    elapsed_ns: u64,
 }
 
 /// What was done.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Run {
-    /// The program and its arguments; nothing of processes that ran already.
-    pub program: Vec<String>,
-    /// Why nothing was governed, where that is known: the end of a sentence.
-    pub ungoverned: Option<String>,
-    /// How the program ended.
-    pub ended: Option<Ended>,
-    /// Nothing was advised and nothing read.
-    pub only_observed: bool,
-    /// What was done for each of its processes.
-    pub processes: Vec<Process>,
-    /// Records of the kernel that were lost.
-    pub lost_records: u64,
-}
-
-/// The report as JSON.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GovernRun")]
-pub(crate) struct Json<'a> {
+pub struct Run {
     schema: u32,
     #[serde(flatten)]
-    footer: &'a Footer,
+    footer: Footer,
     /// The program and its arguments; nothing of processes that ran already.
-    program: &'a [String],
-    /// Why nothing of it was governed, where that is known.
-    ungoverned: Option<&'a str>,
+    pub program: Vec<String>,
+    /// Why nothing of it was governed, where that is known: the end of a sentence.
+    pub ungoverned: Option<String>,
     /// How the program ended; null of processes that ran already.
     ended: Option<Ended>,
     /// Whether nothing was advised and nothing read: the figures are of what would have been.
-    only_observed: bool,
+    pub only_observed: bool,
     /// Of all `processes`.
     totals: Totals,
-    processes: &'a [Process],
+    pub processes: Vec<Process>,
     /// Records of faults and mappings that the kernel had no room for.
     lost_records: u64,
 }
 
+/// A mapping in a table, with its number there.
+struct Row<'a> {
+    number: usize,
+    process: &'a Process,
+    of: &'a Mapping,
+}
+
+/// What text has of each mapping.
+const fn shown_columns<'a>() -> [Column<Row<'a>>; 8] {
+    [
+        Column::of("", "", Unit::Text, |row| row.number.to_string().into()),
+        Column::of("", "process", Unit::Text, |row| row.process.pid.to_string().into()),
+        Column::of("", "state", Unit::Text, |row| row.of.state.name().replace('-', " ").into()),
+        Column::of("", "size", Unit::Bytes, |row| row.of.bytes.into()),
+        Column::of("", "faults", Unit::Count, |row| row.of.faults.into()),
+        Column::of("", "asked for", Unit::Bytes, |row| row.of.advised_bytes.into()),
+        Column::of("", "mapped", Unit::Bytes, |row| row.of.mapped_bytes.into()),
+        Column::of("", "stopped", Unit::Nanoseconds, |row| {
+            Some(row.of.stopped_ns).filter(|ns| *ns > 0).into()
+        }),
+    ]
+}
+
+/// What CSV has.
+const fn columns<'a>() -> [Column<Row<'a>>; 14] {
+    [
+        Column::of("pid", "", Unit::Count, |row| row.process.pid.into()),
+        Column::of("image", "", Unit::Count, |row| u64::from(row.process.image).into()),
+        Column::of("path", "", Unit::Text, |row| row.of.path.clone().into()),
+        Column::of("mappings", "", Unit::Count, |row| row.of.mappings.into()),
+        Column::of("state", "", Unit::Text, |row| row.of.state.name().into()),
+        Column::of("start", "", Unit::Count, |row| row.of.start.into()),
+        Column::of("bytes", "", Unit::Bytes, |row| row.of.bytes.into()),
+        Column::of("offset_bytes", "", Unit::Bytes, |row| row.of.offset_bytes.into()),
+        Column::of("faults", "", Unit::Count, |row| row.of.faults.into()),
+        Column::of("advised_bytes", "", Unit::Bytes, |row| row.of.advised_bytes.into()),
+        Column::of("calls", "", Unit::Count, |row| row.of.calls.into()),
+        Column::of("stopped_ns", "", Unit::Nanoseconds, |row| row.of.stopped_ns.into()),
+        Column::of("mapped_bytes", "", Unit::Bytes, |row| row.of.mapped_bytes.into()),
+        Column::of("wasted_bytes", "", Unit::Bytes, |row| row.of.wasted_bytes.into()),
+    ]
+}
+
 impl Run {
-    /// The report.
-    pub fn report(&self, footer: Footer) -> Report {
-        let Run { program, ended, only_observed, processes, lost_records, .. } = self;
-        let totals = Totals::of(processes);
-        let json = to_json(&Json {
+    /// What was done for `processes`, of which so many records of the kernel were lost.
+    pub fn of(processes: Vec<Process>, lost_records: u64, footer: Footer) -> Run {
+        Run {
             schema: SCHEMA,
-            footer: &footer,
-            program,
-            ungoverned: self.ungoverned.as_deref(),
-            ended: *ended,
-            only_observed: *only_observed,
-            totals,
+            footer,
+            program: Vec::new(),
+            ungoverned: None,
+            ended: None,
+            only_observed: false,
+            totals: Totals::of(&processes),
             processes,
-            lost_records: *lost_records,
-        });
-        let mut parts = vec![Part::Heading(self.heading()), Part::Facts(self.facts(totals))];
+            lost_records,
+        }
+    }
+
+    /// The same of a program that was run, with its arguments.
+    pub fn with_end(self, program: Vec<String>, ended: parent::Ended) -> Run {
+        let parent::Ended { exit_code, signal, elapsed } = ended;
+        let elapsed_ns = elapsed.as_nanos() as u64;
+        Run { program, ended: Some(Ended { exit_code, signal, elapsed_ns }), ..self }
+    }
+
+    /// The report.
+    pub fn report(&self) -> Report {
+        let mut parts = vec![Part::Heading(self.heading()), Part::Facts(self.facts())];
         if let Some(reason) = &self.ungoverned {
             parts.push(Part::Paragraph(format!("Nothing was governed: {}.", shown(reason))));
         }
-        let all: Vec<(&Process, &Mapping)> = mappings(processes).collect();
-        if !all.is_empty() {
-            parts.push(Part::Table(table(&all)));
-            let files = all.iter().enumerate();
-            let line =
-                |(at, (_, of)): (usize, &(&Process, &Mapping))| format!("{}: {}", at + 1, file(of));
-            parts.push(Part::List(files.map(line).collect()));
+        let mappings = self.processes.iter();
+        let mappings =
+            mappings.flat_map(|process| process.mappings.iter().map(move |of| (process, of)));
+        let rows = (1..).zip(mappings).map(|(number, (process, of))| Row { number, process, of });
+        let rows: Vec<Row> = rows.collect();
+        if !rows.is_empty() {
+            parts.push(Part::Table(table("", &shown_columns(), &rows)));
+            let line = |row: &Row| format!("{}: {}", row.number, file(row.of));
+            parts.push(Part::List(rows.iter().map(line).collect()));
             parts.push(Part::Paragraph(NOTE.to_string()));
         }
-        Report { parts, rows: rows(&all), footer: footer.footer(), json }
+        let rows = csv(&columns(), &rows);
+        Report { parts, rows, footer: self.footer.footer(), json: to_json(self) }
     }
 
     fn heading(&self) -> String {
@@ -102,17 +141,15 @@ impl Run {
         format!("{how}: {what}")
     }
 
-    fn facts(&self, totals: Totals) -> Vec<(String, String)> {
-        let count = |count: u64| number(count as f64);
+    fn facts(&self) -> Vec<(String, String)> {
+        let (count, totals) = (|count: u64| number(count as f64), self.totals);
         let mut facts = vec![
             ("Mappings", count(totals.mappings)),
             ("Faults", format!("{} major ones in them", count(totals.faults))),
         ];
         let asked = bytes(totals.advised_bytes as f64);
-        facts.push(match self.only_observed {
-            true => ("Asked for", format!("{asked}, if it were governed")),
-            false => ("Asked for", asked),
-        });
+        let if_governed = if self.only_observed { ", if it were governed" } else { "" };
+        facts.push(("Asked for", format!("{asked}{if_governed}")));
         if totals.stopped_ns > 0 {
             facts.push(("Stopped", format!("{} in all", time(totals.stopped_ns as f64))));
         }
@@ -133,33 +170,6 @@ const NOTE: &str = "Faults: the major ones. Asked for: what the governor had the
                     fault-around. Stopped: how long a thread of the program was held to advise \
                     the mapping.";
 
-fn mappings(processes: &[Process]) -> impl Iterator<Item = (&Process, &Mapping)> {
-    processes.iter().flat_map(|process| process.mappings.iter().map(move |own| (process, own)))
-}
-
-fn table(all: &[(&Process, &Mapping)]) -> Table {
-    let size = |bytes_of: Option<u64>| bytes_of.map_or("-".to_string(), |b| bytes(b as f64));
-    let row = |(at, (process, of)): (usize, &(&Process, &Mapping))| {
-        vec![
-            (at + 1).to_string(),
-            process.pid.to_string(),
-            of.state.replace('-', " "),
-            size(Some(of.bytes)),
-            number(of.faults as f64),
-            size(Some(of.advised_bytes)),
-            size(of.mapped_bytes),
-            if of.stopped_ns > 0 { time(of.stopped_ns as f64) } else { "-".to_string() },
-        ]
-    };
-    let right = ["size", "faults", "asked for", "mapped", "stopped"].map(Head::right);
-    let left = [Head::left(""), Head::right("process"), Head::left("state")];
-    Table {
-        title: String::new(),
-        columns: left.into_iter().chain(right).collect(),
-        rows: all.iter().enumerate().map(row).collect(),
-    }
-}
-
 fn file(mapping: &Mapping) -> String {
     match (&mapping.path, mapping.offset_bytes) {
         (None, _) => format!("{} mappings that have ended", number(mapping.mappings as f64)),
@@ -168,76 +178,39 @@ fn file(mapping: &Mapping) -> String {
     }
 }
 
-/// One row for each mapping.
-fn rows(all: &[(&Process, &Mapping)]) -> Table {
-    let names = [
-        "pid",
-        "image",
-        "path",
-        "mappings",
-        "state",
-        "start",
-        "bytes",
-        "offset_bytes",
-        "faults",
-        "advised_bytes",
-        "calls",
-        "stopped_ns",
-        "mapped_bytes",
-        "wasted_bytes",
-    ];
-    let optional = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    let row = |(process, of): &(&Process, &Mapping)| {
-        vec![
-            process.pid.to_string(),
-            process.image.to_string(),
-            of.path.clone().unwrap_or_default(),
-            of.mappings.to_string(),
-            of.state.to_string(),
-            of.start.to_string(),
-            of.bytes.to_string(),
-            of.offset_bytes.to_string(),
-            of.faults.to_string(),
-            of.advised_bytes.to_string(),
-            of.calls.to_string(),
-            of.stopped_ns.to_string(),
-            optional(of.mapped_bytes),
-            optional(of.wasted_bytes),
-        ]
-    };
-    Table {
-        title: String::new(),
-        columns: names.into_iter().map(Head::left).collect(),
-        rows: all.iter().map(row).collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, Value};
 
+    use super::super::State;
     use super::super::process::tests::{mapping, process};
     use super::*;
     use filemap_report::{Format, TEXT_COLUMNS};
 
-    fn report(processes: Vec<Process>) -> Report {
+    fn run(processes: Vec<Process>) -> Run {
         let footer = Footer {
             scope: "one process".to_string(),
             command: "filemap govern --pid 7".to_string(),
             environment: Map::new(),
         };
-        Run { processes, ..Run::default() }.report(footer)
+        Run::of(processes, 0, footer)
+    }
+
+    /// The report on what is read of what was written.
+    fn report(processes: Vec<Process>) -> Report {
+        let json = to_json(&run(processes));
+        serde_json::from_str::<Run>(&json).unwrap().report()
     }
 
     #[test]
     fn each_mapping_has_a_row_and_its_file() {
-        let mut large = mapping("/data/a", "governed", 1023 << 30);
+        let mut large = mapping("/data/a", State::Governed, 1023 << 30);
         large.faults = 123_456;
         large = large.with_mapped(Some(8192), 4096);
         large.offset_bytes = 1 << 20;
-        let mut others = mapping("", "ended", 0).with_mapped(Some(0), 4096);
+        let mut others = mapping("", State::Ended, 0).with_mapped(Some(0), 4096);
         (others.path, others.mappings) = (None, 12_000);
-        let of = process(vec![large, mapping("/data/b", "given-back", 1 << 24), others]);
+        let of = process(vec![large, mapping("/data/b", State::GivenBack, 1 << 24), others]);
         let report = report(vec![of]);
         let text = report.render(Format::Table);
         for line in ["1: /data/a, from 1 MiB on", "2: /data/b\n", "3: 12 000 mappings that have"] {
@@ -258,7 +231,7 @@ mod tests {
 
     #[test]
     fn names_do_nothing_to_a_terminal() {
-        let report = report(vec![process(vec![mapping("/a\x1b[2J\nb", "governed", 1 << 24)])]);
+        let report = report(vec![process(vec![mapping("/a\x1b[2J\nb", State::Governed, 1 << 24)])]);
         let text = report.render(Format::Table);
         assert!(text.contains("1: /a\\u{1b}[2J\\nb\n"), "{text}");
         let json: Value = serde_json::from_str(&report.json).unwrap();
@@ -269,14 +242,10 @@ mod tests {
     fn what_was_only_observed_is_said() {
         let mut of = process(Vec::new());
         of.mappings_left_alone = 3;
-        let footer = Footer {
-            scope: "one process".to_string(),
-            command: "filemap govern --observe --pid 7".to_string(),
-            environment: Map::new(),
-        };
-        let ungoverned = Some("it maps nothing".to_string());
-        let run = Run { processes: vec![of], only_observed: true, ungoverned, ..Run::default() };
-        let text = run.report(footer).render(Format::Table);
+        let mut run = run(vec![of]);
+        run.ungoverned = Some("it maps nothing".to_string());
+        run.only_observed = true;
+        let text = run.report().render(Format::Table);
         for words in
             ["Observed: processes", "if it were governed", "3 mappings, for want", "maps nothing."]
         {

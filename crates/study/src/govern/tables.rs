@@ -1,64 +1,75 @@
 //! Tables of what plain and governed runs cost.
 
 use filemap_job::Spread;
+use filemap_report::{Column, Table, Unit, Value, csv, table};
 
 use super::measure::Cell;
-use filemap_report::{Head, Table};
+
+/// What the medians show.
+const MEDIANS: [Column<Cell>; 6] = [
+    Column::of("", "", Unit::Text, |cell| cell.measure.name().into()),
+    Column::of("", "plain", Unit::Count, |cell| shown(cell, cell.plain.median)),
+    Column::of("", "governed", Unit::Count, |cell| shown(cell, cell.governed.median)),
+    Column::of("", "plain /\ngoverned", Unit::Ratio, |cell| cell.ratio.into()),
+    Column::of("", "p", Unit::Count, |cell| format!("{:.3}", cell.p_value).into()),
+    Column::of("", "governed is", Unit::Text, |cell| cell.verdict.as_str().into()),
+];
+
+/// A cell, and one of its two kinds of runs.
+type Row<'a> = (&'a Cell, &'static str, Spread);
+
+/// How far runs lie apart.
+const fn spread_columns<'a>() -> [Column<Row<'a>>; 5] {
+    [
+        Column::of("", "", Unit::Text, |(cell, variant, _)| {
+            if *variant == PLAIN { cell.measure.name().into() } else { "".into() }
+        }),
+        Column::of("", "run", Unit::Text, |(_, variant, _)| (*variant).into()),
+        Column::of("", "MAD", Unit::Count, |(cell, _, of)| shown(cell, of.mad)),
+        Column::of("", "least", Unit::Count, |(cell, _, of)| shown(cell, of.min as f64)),
+        Column::of("", "most", Unit::Count, |(cell, _, of)| shown(cell, of.max as f64)),
+    ]
+}
+
+/// What CSV has.
+const fn columns<'a>() -> [Column<Row<'a>>; 8] {
+    [
+        Column::of("measure", "", Unit::Text, |(cell, ..)| cell.measure.key().into()),
+        Column::of("variant", "", Unit::Text, |(_, variant, _)| (*variant).into()),
+        Column::of("median", "", Unit::Count, |(_, _, of)| of.median.into()),
+        Column::of("mad", "", Unit::Count, |(_, _, of)| of.mad.into()),
+        Column::of("min", "", Unit::Count, |(_, _, of)| of.min.into()),
+        Column::of("max", "", Unit::Count, |(_, _, of)| of.max.into()),
+        Column::of("p_value", "", Unit::Count, |(cell, ..)| cell.p_value.into()),
+        Column::of("verdict", "", Unit::Text, |(cell, ..)| cell.verdict.as_str().into()),
+    ]
+}
+
+const PLAIN: &str = "plain";
+
+fn shown(cell: &Cell, value: f64) -> Value {
+    cell.measure.unit().text(value).into()
+}
+
+fn by_variant(cells: &[Cell]) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for cell in cells {
+        rows.extend([(cell, PLAIN, cell.plain), (cell, "governed", cell.governed)]);
+    }
+    rows
+}
 
 /// The medians of `cells`, and what they show.
 pub fn medians(cells: &[Cell]) -> Table {
-    let row = |cell: &Cell| {
-        vec![
-            cell.measure.to_string(),
-            (cell.text)(cell.plain.median),
-            (cell.text)(cell.governed.median),
-            cell.ratio.map_or("-".to_string(), |ratio| format!("{ratio:.2}")),
-            format!("{:.3}", cell.p_value),
-            cell.verdict.to_string(),
-        ]
-    };
-    let right = ["plain", "governed", "plain /\ngoverned", "p"].map(Head::right);
-    let columns = [Head::left("")].into_iter().chain(right).chain([Head::left("governed is")]);
-    Table {
-        title: String::new(),
-        columns: columns.collect(),
-        rows: cells.iter().map(row).collect(),
-    }
+    table("", &MEDIANS, cells)
 }
 
 /// How far the runs of `cells` lie apart.
 pub fn spreads(cells: &[Cell]) -> Table {
-    let rows = |cell: &Cell| {
-        let of = |name: &str, variant: &str, spread: &Spread| {
-            let least = (cell.text)(spread.min as f64);
-            let most = (cell.text)(spread.max as f64);
-            vec![name.to_string(), variant.to_string(), (cell.text)(spread.mad), least, most]
-        };
-        [of(cell.measure, "plain", &cell.plain), of("", "governed", &cell.governed)]
-    };
-    let right = ["MAD", "least", "most"].map(Head::right);
-    Table {
-        title: "Spread over the runs".to_string(),
-        columns: ["", "run"].map(Head::left).into_iter().chain(right).collect(),
-        rows: cells.iter().flat_map(rows).collect(),
-    }
+    table("Spread over the runs", &spread_columns(), &by_variant(cells))
 }
 
 /// One row for each measure and variant.
 pub fn rows(cells: &[Cell]) -> Table {
-    let names = ["measure", "variant", "median", "mad", "min", "max", "p_value", "verdict"];
-    let of = |cell: &Cell| {
-        [("plain", cell.plain), ("governed", cell.governed)].map(|(variant, spread)| {
-            let Spread { median, mad, min, max } = spread;
-            let mut row = vec![cell.key.to_string(), variant.to_string()];
-            row.extend([median.to_string(), mad.to_string(), min.to_string(), max.to_string()]);
-            row.extend([cell.p_value.to_string(), cell.verdict.to_string()]);
-            row
-        })
-    };
-    Table {
-        title: String::new(),
-        columns: names.into_iter().map(Head::left).collect(),
-        rows: cells.iter().flat_map(of).collect(),
-    }
+    csv(&columns(), &by_variant(cells))
 }

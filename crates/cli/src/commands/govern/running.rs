@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::process::{check_is_process, children};
 use filemap_attach::{Error as Refused, cgroup};
-use filemap_govern::{Governing, Target};
-use filemap_study::govern::Run;
+use filemap_govern::{Governing, Target, ready, run_directory};
+use filemap_study::govern::{self, Run};
 
 use crate::Outcome;
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::parent::{STOPPING, Waited};
-use crate::govern::{ready, run_directory, told};
 use crate::output::{Inputs, check_only};
 
 /// How often it is looked whether all is over.
@@ -51,19 +50,16 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let outcome = Governing::end(governing);
     super::tell_left(&outcome.left);
     drop(waited);
-    let processes = told::processes(&outcome.statistics, way);
+    let processes = govern::processes(&outcome.statistics, way);
     if let Some(path) = &args.json {
         check_only("--json", path, &super::mapped(&processes))?;
     }
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
-    let run = Run {
-        ungoverned: has_none.then(|| super::why_nothing(args, &processes)),
-        only_observed: args.observe,
-        processes,
-        lost_records: outcome.statistics.lost_records,
-        ..Run::default()
-    };
-    output.write(&run.report(super::footer(super::SCOPE, super::command(args))))?;
+    let ungoverned = has_none.then(|| super::why_nothing(args, &processes));
+    let footer = super::footer(super::SCOPE, super::command(args));
+    let mut run = Run::of(processes, outcome.statistics.lost_records, footer);
+    (run.ungoverned, run.only_observed) = (ungoverned, args.observe);
+    output.write(&run.report())?;
     Ok(Outcome::Done)
 }
 

@@ -12,13 +12,13 @@ use filemap_attach::trace_points::switch_on;
 use filemap_kernel::engine::FaultAround;
 
 use filemap_kernel::journal::Journal;
-use filemap_study::govern::Ended;
 
 use super::{told, wanted};
 use crate::Outcome;
 use crate::args::RecordArgs;
+use crate::ended;
 use crate::error::Error;
-use crate::govern::parent::{self, Waited};
+use crate::govern::parent::{self, Ended, Waited};
 use crate::govern::{self, Program};
 use crate::output::{self, Inputs, Target};
 use crate::record::{self, Followed, Recorded, SinglePages, Source};
@@ -45,7 +45,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     let (ended, recorded) = record(&program, &waited, journal.as_ref(), target, &name, args)?;
     let is_whole = single_pages.as_ref().is_none_or(FaultAround::holds);
     drop((single_pages, journal, waited));
-    Ok(parent::outcome(ended, told::kept(recorded, is_whole, &name, args)))
+    Ok(ended::outcome(ended, told::kept(recorded, is_whole, &name, args)))
 }
 
 /// Refuses a program of which the kernel would tell nothing.
@@ -105,7 +105,7 @@ fn record(
             super::check_changes(args, &source)?;
             // It is heard, as the other side waits for nothing else.
             let _ = sender.send(source);
-            parent::run(program, waited, move || switch_on(&events))
+            Ok(parent::run(program, waited, move || switch_on(&events))?)
         });
         drop(sender);
         has_ended.store(true, Ordering::Release);

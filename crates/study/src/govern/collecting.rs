@@ -6,9 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use filemap_govern::run_directory::{collecting, run_directory};
 use filemap_govern::start_ticks;
 
-use super::run_directory::{collecting, run_directory};
 use crate::error::{Error, reason};
 
 /// The directory that there is, for a process that ends without dropping anything.

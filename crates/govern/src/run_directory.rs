@@ -5,8 +5,9 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use filemap_govern::start_ticks;
 use rustix::process::geteuid;
+
+use crate::start_ticks;
 
 /// Its name in `XDG_RUNTIME_DIR`.
 const NAME: &str = "filemap-govern";

@@ -1,11 +1,11 @@
 //! What the governor did, as reports have it.
 
 use filemap_attach::Way;
+use filemap_attach::process::Smaps;
 use filemap_govern::{MappingState, MappingStatistics, ProcessStatistics, Statistics};
 use filemap_kernel::page_size;
-use filemap_study::govern::{Mapping, Process};
 
-use super::smaps::Smaps;
+use super::process::{Mapping, Observer, Process, State};
 
 /// What `statistics` say of each process that was followed in this `way`.
 pub fn processes(statistics: &Statistics, way: Way) -> Vec<Process> {
@@ -19,8 +19,8 @@ fn process(own: &ProcessStatistics, way: Way) -> Process {
         image: own.image,
         running: own.is_running,
         observer: match way {
-            Way::PerfEvents => "perf-event",
-            Way::PageTables => "pagemap",
+            Way::PerfEvents => Observer::PerfEvent,
+            Way::PageTables => Observer::Pagemap,
         },
         reason: own.reason.clone(),
         faults_reported: own.major_faults,
@@ -34,10 +34,10 @@ fn process(own: &ProcessStatistics, way: Way) -> Process {
 
 fn mapping(own: &MappingStatistics, smaps: Option<&Smaps>) -> Mapping {
     let state = match own.state {
-        MappingState::Governed => "governed",
-        MappingState::OwnAdvice => "own-advice",
-        MappingState::Ended => "ended",
-        MappingState::GivenBack => "given-back",
+        MappingState::Governed => State::Governed,
+        MappingState::OwnAdvice => State::OwnAdvice,
+        MappingState::Ended => State::Ended,
+        MappingState::GivenBack => State::GivenBack,
     };
     let mapped = smaps.filter(|_| own.state != MappingState::Ended);
     let mapped =

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::signal_set;
+use super::signal_set;
 
 /// Signals, of which the first is 1.
 const SIGNALS: i32 = 64;

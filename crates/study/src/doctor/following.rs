@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::{Advice, Error, Follower, Refusal, Way, advise_any, process};
 use filemap_kernel::doctor::Check;
+use rustix::mm::ProtFlags;
 
 /// The commands that follow a process.
 const FOLLOWS: &str = "govern, record, advise --check";
@@ -88,7 +89,7 @@ impl Busy {
             let maps = process::maps(pid).ok()?;
             // The loader is mapped last before the program runs.
             let of_file = maps.iter().filter(|range| range.file.is_some());
-            let mut read_only = of_file.filter(|range| range.protection == libc::PROT_READ as u32);
+            let mut read_only = of_file.filter(|range| range.protection == ProtFlags::READ.bits());
             if let Some(range) = read_only.next_back() {
                 match advise_any(pid, pid, range, Advice::Normal) {
                     Ok(_) => return Some(Ok(())),

@@ -1,25 +1,9 @@
-//! Running a program as if nothing stood between it and whoever called: what is looked at before,
-//! how it is waited for, and what was done for it.
-
-mod collecting;
-mod gain;
-pub mod inherited;
-mod interpreter;
-mod lookup;
-pub mod parent;
-pub mod ready;
-pub mod run_directory;
-mod smaps;
-pub mod start;
-pub mod told;
-pub mod trial;
-
-pub use collecting::{Collecting, abandon};
-pub use gain::gain;
-pub use lookup::{Program, find};
-pub use start::exec;
+//! Commands that run a program as if nothing stood between it and whoever called.
 
 use std::ffi::OsString;
+
+pub use filemap_attach::program::{Program, exec, find, gain, parent};
+pub use filemap_study::govern::{Collecting, trial};
 
 /// The names of the commands that run a program.
 const COMMANDS: [&str; 2] = ["govern", "record"];

@@ -3,19 +3,14 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use filemap_attach::program::{Program, refused};
 use filemap_kernel::metered::Metered;
-use filemap_kernel::{Error as KernelError, cold, metered, page_size};
+use filemap_kernel::{Error as KernelError, cold, ending, metered, page_size};
 
-use serde_json::Value;
-
-use super::lookup::Program;
-use super::{inherited, start};
+use super::run::Run;
 use crate::error::{Error, reason};
-use crate::interrupt;
 
 /// How the lines begin that filemap writes to the stderr of a program.
 const OWN_LINES: &[u8] = b"filemap: ";
@@ -25,25 +20,16 @@ const OWN_LINES: &[u8] = b"filemap: ";
 /// # Errors
 /// When it cannot be run, or stops and nobody lets it go on.
 pub fn run(program: &Program) -> Result<Metered, Error> {
-    let mut command = Command::new(&program.path);
-    command.arg0(&program.words[0]).args(&program.words[1..]);
-    // SAFETY: between fork and exec only system calls are made; nothing is allocated.
-    unsafe {
-        command.pre_exec(|| {
-            inherited::restore_signals();
-            Ok(())
-        });
-    }
-    let metered = metered::run(&mut command, OWN_LINES).map_err(|error| match error.kind() {
+    let metered = metered::run(&mut program.command(), OWN_LINES).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => Error::CannotRun(format!(
             "'{}' has stopped itself and was ended; give a program that needs nobody to let it go \
              on",
             program.path.display()
         )),
-        _ => start::refused(program, &error),
+        _ => refused(program, &error).into(),
     });
     // A program that was ended with this command has not come to an end of its own.
-    interrupt::wait_if_ending();
+    ending::wait_if_begun();
     metered
 }
 
@@ -93,18 +79,15 @@ impl Governed {
     /// What was done in the last run.
     pub fn told(&self) -> Told {
         let text = fs::read(&self.json).unwrap_or_default();
-        let Ok(report) = serde_json::from_slice::<Value>(&text) else {
+        let Ok(Run { processes, ungoverned, .. }) = serde_json::from_slice(&text) else {
             let ungoverned = Some("it could not be told what was done".to_string());
             return Told { paths: Vec::new(), ungoverned };
         };
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let processes = list(&report["processes"]);
-        let mappings = processes.iter().flat_map(|process| list(&process["mappings"]));
-        let mut paths: Vec<String> =
-            mappings.filter_map(|mapping| Some(mapping["path"].as_str()?.to_string())).collect();
+        let mappings = processes.into_iter().flat_map(|process| process.mappings);
+        let mut paths: Vec<String> = mappings.filter_map(|mapping| mapping.path).collect();
         paths.sort();
         paths.dedup();
-        Told { paths, ungoverned: report["ungoverned"].as_str().map(str::to_string) }
+        Told { paths, ungoverned }
     }
 }
 

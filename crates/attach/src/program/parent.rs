@@ -3,20 +3,13 @@
 //! it does.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-use filemap_attach::without_injections;
-use filemap_study::govern::Ended;
-
-use super::inherited;
-use super::lookup::Program;
+use super::lookup::{Program, Refused};
 use super::start::refused;
-use crate::Outcome;
-use crate::error::Error;
-use crate::signal_set;
+use super::{inherited, signal_set};
+use crate::without_injections;
 
 /// Signals of timers. A timer that was set before this process began is its own, and its child
 /// does not have it.
@@ -28,6 +21,16 @@ pub const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, lib
 /// How much shells add to a signal for the exit code of what it ended.
 const SIGNALLED: i32 = 128;
 
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code; `None` where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    pub elapsed: Duration,
+}
+
 /// Runs `program` to its end. The environment and the files of this process are its own too, and
 /// so is what is `waited` for. `before` runs in it just before it becomes the program, and makes
 /// system calls only.
@@ -38,17 +41,11 @@ pub fn run(
     program: &Program,
     waited: &Waited,
     before: impl Fn() + Send + Sync + 'static,
-) -> Result<Ended, Error> {
-    let mut command = Command::new(&program.path);
-    command.arg0(&program.words[0]).args(&program.words[1..]);
-    // SAFETY: between fork and exec only system calls are made; nothing is allocated.
-    unsafe {
-        command.pre_exec(move || {
-            inherited::restore();
-            before();
-            Ok(())
-        });
-    }
+) -> Result<Ended, Refused> {
+    let mut command = program.command_after(move || {
+        inherited::restore();
+        before();
+    });
     let start = Instant::now();
     let child = command.spawn().map_err(|error| refused(program, &error))?;
     let pid = child.id().cast_signed();
@@ -64,8 +61,7 @@ pub fn run(
             match change {
                 Change::Stopped(signal) => stop(signal),
                 Change::Ended { exit_code, signal } => {
-                    let elapsed_ns = start.elapsed().as_nanos() as u64;
-                    return Ok(Ended { exit_code, signal, elapsed_ns });
+                    return Ok(Ended { exit_code, signal, elapsed: start.elapsed() });
                 }
             }
         }
@@ -95,7 +91,7 @@ fn stop(signal: i32) {
 
 /// Ends this process by `signal`, without a core of its own. It returns the code to exit with only
 /// where it is not ended by that.
-fn die_by(signal: i32) -> u8 {
+pub fn die_by(signal: i32) -> u8 {
     // SAFETY: none of the calls touches memory; a default disposition runs no code of ours.
     unsafe {
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -104,20 +100,6 @@ fn die_by(signal: i32) -> u8 {
     }
     signal_set::change_mask(libc::SIG_UNBLOCK, &signal_set::of([signal]));
     u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX)
-}
-
-/// Ends as the program has `ended`, after what had to be `written` about it. An error of that is
-/// told, and is the exit code where the program has done well.
-pub fn outcome(ended: Ended, written: Result<(), Error>) -> Outcome {
-    if let Err(error) = &written {
-        crate::tell(error);
-    }
-    match (ended.signal, ended.exit_code, written) {
-        (Some(signal), ..) => Outcome::Ended(die_by(signal)),
-        (None, Some(0), Err(error)) => Outcome::Ended(error.exit_code()),
-        // An exit code has eight bits.
-        (None, code, _) => Outcome::Ended(code.unwrap_or(0) as u8),
-    }
 }
 
 /// What became of a child.

@@ -3,16 +3,17 @@
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use super::inherited;
 use super::interpreter::interpreter;
-use super::lookup::{Program, not_executable, not_found};
-use crate::error::{Error, reason};
+use super::lookup::{Program, Refused, not_executable, not_found};
 
 /// Turns this process into `program`. Its files, environment and signals are those that this
 /// process has, or inherited. It returns only where that fails.
-pub fn exec(program: &Program) -> Error {
+pub fn exec(program: &Program) -> Refused {
     let word = |bytes: &[u8]| CString::new(bytes).expect("words of a command line have no NUL");
     let path = word(program.path.as_os_str().as_bytes());
     let words: Vec<CString> = program.words.iter().map(|own| word(own.as_bytes())).collect();
@@ -25,6 +26,29 @@ pub fn exec(program: &Program) -> Error {
     refused(program, &io::Error::last_os_error())
 }
 
+impl Program {
+    /// Starts it as a child with the signals that this process inherited, and with files of the
+    /// caller's choice.
+    pub fn command(&self) -> Command {
+        self.command_after(inherited::restore_signals)
+    }
+
+    /// The command that starts it after `before`, which runs between fork and exec: it makes system
+    /// calls only and allocates nothing.
+    pub(super) fn command_after(&self, before: impl Fn() + Send + Sync + 'static) -> Command {
+        let mut command = Command::new(&self.path);
+        command.arg0(&self.words[0]).args(&self.words[1..]);
+        // SAFETY: between fork and exec only system calls are made; nothing is allocated.
+        unsafe {
+            command.pre_exec(move || {
+                before();
+                Ok(())
+            });
+        }
+        command
+    }
+}
+
 /// Why the program at `path` is there and yet not found.
 fn without_interpreter(path: &Path) -> String {
     match interpreter(path) {
@@ -34,13 +58,17 @@ fn without_interpreter(path: &Path) -> String {
 }
 
 /// What `error` says, with which the kernel refused to run `program`.
-pub fn refused(program: &Program, error: &io::Error) -> Error {
+pub fn refused(program: &Program, error: &io::Error) -> Refused {
     match error.kind() {
         // Its interpreter may be what is missing.
         io::ErrorKind::NotFound if program.path.exists() => {
             not_executable(&program.path, &without_interpreter(&program.path))
         }
         io::ErrorKind::NotFound => not_found(&program.words[0]),
-        _ => not_executable(&program.path, &reason(error)),
+        _ => {
+            let text = error.to_string();
+            let reason = text.split(" (os error").next().unwrap_or_default().to_lowercase();
+            not_executable(&program.path, &reason)
+        }
     }
 }

@@ -1,0 +1,17 @@
+//! `filemap doctor`.
+
+use filemap_study::doctor::Doctor;
+
+use crate::Outcome;
+use crate::args::DoctorArgs;
+use crate::error::Error;
+use crate::interrupt;
+use crate::output::{Inputs, Output};
+
+/// Prints what this machine allows.
+pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
+    let output = Output::open(&args.output, &Inputs::default(), &[])?;
+    let (journal, _undoing) = interrupt::journal()?;
+    output.write(&Doctor::examine(&journal).report())?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,81 @@
+//! What it costs to fill holes, and to evict pages of a memory cgroup.
+
+use filemap_job::Run;
+use filemap_job::program::Job;
+
+use crate::engine::{Kernel, Prepared};
+use crate::{Error, page_size};
+
+/// The file, all of which is a hole, and the limit that it is read under.
+pub const HOLE_BYTES: u64 = 256 << 20;
+pub const LIMIT_BYTES: u64 = 64 << 20;
+
+/// A file that is read from its beginning to its end, with memory for all of it and for a part.
+#[derive(Debug)]
+pub struct Reclaim {
+    free: Prepared,
+    /// Nobody may limit the memory of a process here, or why.
+    limited: Result<Prepared, String>,
+}
+
+/// Nanoseconds for each page, and faults for each.
+#[derive(Clone, Copy, Debug)]
+pub struct ReclaimSample {
+    pub free: f64,
+    pub faults: f64,
+    pub limited: Option<f64>,
+}
+
+impl ReclaimSample {
+    /// What a page costs more where another one is evicted for it: for none of the first, which
+    /// fit.
+    pub fn evict(&self) -> f64 {
+        let evicting = (HOLE_BYTES - LIMIT_BYTES) as f64 / HOLE_BYTES as f64;
+        self.limited.map_or(0.0, |limited| (limited - self.free).max(0.0) / evicting)
+    }
+}
+
+impl Reclaim {
+    /// Of jobs that read a hole of [`HOLE_BYTES`] with memory for it, and with [`LIMIT_BYTES`].
+    ///
+    /// # Errors
+    /// Jobs that cannot be run, unless it is the limit that cannot be set here.
+    pub fn prepare(kernel: &Kernel, free: &Job, limited: &Job) -> Result<Reclaim, Error> {
+        let free = kernel.prepare(free)?;
+        let limited = match kernel.prepare(limited) {
+            Ok(limited) => Ok(limited),
+            Err(error) if error.cannot_run_here() => Err(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        Ok(Reclaim { free, limited })
+    }
+
+    /// Reads it once more in both ways.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub fn sample(&mut self) -> Result<ReclaimSample, Error> {
+        let free = self.free.run()?;
+        let limited = self.limited.as_mut().ok().map(Prepared::run).transpose()?;
+        let faults =
+            free.counters.minor_faults.unwrap_or(0) + free.counters.major_faults.unwrap_or(0);
+        Ok(ReclaimSample {
+            free: page_ns(&free),
+            faults: faults as f64 / pages(),
+            limited: limited.as_ref().map(page_ns),
+        })
+    }
+
+    /// Why nothing is measured under a limit, where that is so.
+    pub fn unlimited(&self) -> Option<&str> {
+        self.limited.as_ref().err().map(String::as_str)
+    }
+}
+
+fn page_ns(run: &Run) -> f64 {
+    run.phases[0].elapsed_ns.unwrap_or(0) as f64 / pages()
+}
+
+fn pages() -> f64 {
+    (HOLE_BYTES / page_size()) as f64
+}

@@ -1,0 +1,49 @@
+//! What it costs to wake a thread, on the CPU of the one that wakes it and on another one.
+
+use filemap_job::program::Job;
+
+use crate::Error;
+use crate::engine::{Kernel, Prepared};
+
+/// A program on one CPU and on all of them, ready to run.
+#[derive(Debug)]
+pub struct Wakes {
+    on_one: Prepared,
+    on_all: Prepared,
+    rounds: f64,
+}
+
+/// Nanoseconds from a wake-up to the next, the mean of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct WakeSample {
+    pub on_one: f64,
+    pub on_all: f64,
+}
+
+impl Wakes {
+    /// Of a program whose threads do their phases so often.
+    ///
+    /// # Errors
+    /// A program that cannot be run here.
+    pub fn prepare(
+        kernel: &Kernel,
+        on_one: &Job,
+        on_all: &Job,
+        rounds: f64,
+    ) -> Result<Wakes, Error> {
+        let (on_one, on_all) = (kernel.prepare(on_one)?, kernel.prepare(on_all)?);
+        Ok(Wakes { on_one, on_all, rounds })
+    }
+
+    /// Runs both once more.
+    ///
+    /// # Errors
+    /// When one cannot be run.
+    pub fn sample(&mut self) -> Result<WakeSample, Error> {
+        let rounds = self.rounds;
+        let wake_ns = |prepared: &mut Prepared| -> Result<f64, Error> {
+            Ok(prepared.run()?.elapsed_ns.unwrap_or(0) as f64 / rounds)
+        };
+        Ok(WakeSample { on_one: wake_ns(&mut self.on_one)?, on_all: wake_ns(&mut self.on_all)? })
+    }
+}

@@ -1,0 +1,220 @@
+//! The profile that measured costs give.
+
+use filemap_kernel::calibrate::{
+    CallSample, DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS, ReclaimSample, Sample, WakeSample,
+};
+use filemap_kernel::page_size;
+use filemap_model::{Profile, profile};
+
+use super::report::{Cost, Direct};
+use crate::error::Error;
+use crate::stats;
+
+/// All that was measured, round by round.
+#[derive(Default)]
+pub struct Samples {
+    pub file: Vec<Sample>,
+    pub calls: Vec<CallSample>,
+    pub reclaim: Vec<ReclaimSample>,
+    pub wakes: Vec<WakeSample>,
+}
+
+pub fn sample(figures: impl Iterator<Item = f64>) -> stats::Sample {
+    stats::Sample::of(figures.collect()).expect("there is at least one round")
+}
+
+fn median<S>(samples: &[S], of: impl Fn(&S) -> f64) -> f64 {
+    sample(samples.iter().map(of)).median
+}
+
+fn whole<S>(samples: &[S], of: fn(&S) -> f64) -> u64 {
+    median(samples, of).round() as u64
+}
+
+/// Whether reads that overlap, and are so much of the time of one `apart`, are complete together.
+/// They are half of it apart where they share the device, and the whole where they are served one
+/// after the other.
+fn is_complete_together(apart: f64) -> bool {
+    apart < 0.25
+}
+
+/// What to warn of where the profile leaves out the ring of the device, if it has one: others who
+/// use the processor or the device take reads apart that would be complete together.
+fn no_ring(entries: Option<u32>, apart: f64) -> Option<String> {
+    let entries = entries.filter(|_| !is_complete_together(apart))?;
+    Some(format!(
+        "the device takes requests through a ring of {entries} entries, but reads that overlap were \
+         not complete together ({apart:.2} of the time of one apart), so the profile has no \
+         ring_entries; if the machine was busy, run filemap calibrate again when it is quiet"
+    ))
+}
+
+impl Samples {
+    /// The profile of a device of such requests and such a ring, if it has one, and what to warn of.
+    /// Each kind of access costs in it what was measured.
+    ///
+    /// # Errors
+    /// Figures of which the latency and the bandwidth cannot be told.
+    pub fn profile(
+        &self,
+        io_bytes: u64,
+        ring_entries: Option<u32>,
+    ) -> Result<(Profile, Option<String>), Error> {
+        let apart = median(&self.file, |s| s.apart);
+        let device = profile::Device {
+            io_bytes,
+            ring_entries: ring_entries.filter(|_| is_complete_together(apart)),
+            ..Profile::DEFAULT.device
+        };
+        let mut profile = of_file(&self.file, device)?;
+        self.add_calls(&mut profile.cost);
+        self.add_reclaim(&mut profile.cost);
+        self.add_wakes(&mut profile.cost);
+        Ok((profile, no_ring(ring_entries, apart)))
+    }
+
+    /// A fork takes the lock for half of the time that it and the end of its child take together.
+    fn add_calls(&self, cost: &mut profile::Cost) {
+        cost.call_ns = whole(&self.calls, |s| s.call);
+        cost.entry_ns = whole(&self.calls, |s| s.entry);
+        cost.protect_page_ns = Some(whole(&self.calls, |s| s.protect));
+        cost.fork_ns = whole(&self.calls, |s| s.fork / 2.0);
+    }
+
+    fn add_reclaim(&self, cost: &mut profile::Cost) {
+        let known_ns = cost.touch_ns + cost.map_page_ns + cost.add_page_ns + cost.add_folio_ns;
+        let free = median(&self.reclaim, |s| s.free);
+        let faults_ns = median(&self.reclaim, |s| s.faults) * cost.fault_ns as f64;
+        cost.zero_page_ns = (free - known_ns as f64 - faults_ns).max(0.0).round() as u64;
+        cost.evict_page_ns = whole(&self.reclaim, ReclaimSample::evict);
+    }
+
+    /// What the one that wakes does for it is part of both.
+    fn add_wakes(&self, cost: &mut profile::Cost) {
+        cost.wake_ns = 0;
+        cost.switch_ns = whole(&self.wakes, |s| s.on_one);
+        cost.wake_latency_ns = whole(&self.wakes, |s| s.on_all);
+    }
+
+    /// What the report shows of them. Pages that are evicted are not in it where `unlimited`.
+    pub fn costs(&self, is_unlimited: bool) -> Vec<Cost> {
+        let (file, calls, wakes) = (self.file.as_slice(), &self.calls, &self.wakes);
+        let mut costs = vec![
+            cost(file, "access to a mapped page", |s| s.touch_ns),
+            cost(file, "minor fault, one page mapped", |s| s.minor_ns),
+            cost(file, "each page more that fault-around maps", map_page_ns),
+            cost(file, "major fault, a single cold page", |s| s.single_ns),
+            cost(file, "of it beyond a direct read of the page", |s| s.single_ns - s.direct_ns[0]),
+            cost(file, "page added to the cache, without the device", |s| s.add_page_ns),
+            cost(file, "major fault, a window of the readahead size", |s| s.window_ns),
+            cost(calls, "mprotect of a mapping without entries", |s| s.call),
+            cost(calls, "each entry that munmap takes away", |s| s.entry),
+            cost(calls, "each entry that mprotect changes", |s| s.protect),
+            cost(calls, "fork, and the end of the child", |s| s.fork),
+            cost(&self.reclaim, "page of a hole, read in order", |s| s.free),
+        ];
+        let evict = "of it more where a page is evicted for it";
+        costs.extend((!is_unlimited).then(|| cost(&self.reclaim, evict, ReclaimSample::evict)));
+        costs.push(cost(wakes, "thread woken on the same CPU", |s| s.on_one));
+        costs.push(cost(wakes, "thread woken on any CPU", |s| s.on_all));
+        costs
+    }
+
+    /// What the device alone gives.
+    pub fn direct(&self) -> Vec<Direct> {
+        let of = |(number, bytes)| {
+            let ns = sample(self.file.iter().map(|sample| sample.direct_ns[number]));
+            Direct { bytes, ns }
+        };
+        DIRECT_BYTES.into_iter().enumerate().map(of).collect()
+    }
+}
+
+fn cost<S>(samples: &[S], name: &str, of: fn(&S) -> f64) -> Cost {
+    Cost { name: name.to_string(), ns: sample(samples.iter().map(of)) }
+}
+
+/// The profile that the medians give for `device`, of which its numbers are known.
+fn of_file(samples: &[Sample], device: profile::Device) -> Result<Profile, Error> {
+    let touch = median(samples, |s| s.touch_ns);
+    let map_page = median(samples, map_page_ns);
+    let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
+    let add_page = median(samples, |s| s.add_page_ns);
+    // A fault that misses begins twice.
+    let own = touch + 2.0 * fault;
+    let Sample { window_pages, around_pages, .. } = samples[0];
+    let pages = window_pages as f64;
+    let single = median(samples, |s| s.single_ns) - own - map_page - add_page;
+    let window =
+        median(samples, |s| s.window_ns) - own - around_pages as f64 * map_page - pages * add_page;
+    let page_ns = (window - single) / (pages - 1.0);
+    let page_bytes = page_size() as f64;
+    if page_ns <= 0.0 || single <= page_ns {
+        return Err(Error::CannotRun(
+            "this device is too fast, or this machine too busy, to tell latency from bandwidth; \
+             give more --runs on a quiet machine"
+                .to_string(),
+        ));
+    }
+    let latency = single - page_ns;
+    let transfer = transfer_ns(samples, page_bytes).min(page_ns);
+    let waited = device.ring_entries.map_or(0.0, |entries| latency / pages_together(entries));
+    let whole = |ns: f64| ns.round() as u64;
+    Ok(Profile {
+        device: profile::Device {
+            latency_ns: whole(latency),
+            bandwidth_bytes: whole(page_bytes * 1e9 / transfer),
+            segment_ns: whole((page_ns - transfer - waited).max(0.0)),
+            ..device
+        },
+        cost: profile::Cost {
+            touch_ns: whole(touch),
+            fault_ns: whole(fault),
+            map_page_ns: whole(map_page),
+            add_page_ns: 0,
+            add_folio_ns: whole(add_page),
+            ..Profile::DEFAULT.cost
+        },
+        ..Profile::DEFAULT
+    })
+}
+
+/// Base pages that are complete together in a ring of so many entries, before the next ones of a
+/// window are begun: those of as many full requests as it holds. One is taken whatever it needs.
+fn pages_together(entries: u32) -> f64 {
+    f64::from((entries / REQUEST_ENTRIES).max(1) * REQUEST_SEGMENTS)
+}
+
+/// A page of a read that has few segments: the longest of the reads past the page cache, against
+/// the shortest.
+fn transfer_ns(samples: &[Sample], page_bytes: f64) -> f64 {
+    let last = DIRECT_BYTES.len() - 1;
+    let more_ns = median(samples, |s| s.direct_ns[last] - s.direct_ns[0]);
+    more_ns.max(1.0) * page_bytes / (DIRECT_BYTES[last] - DIRECT_BYTES[0]) as f64
+}
+
+/// A page more that fault-around maps.
+fn map_page_ns(sample: &Sample) -> f64 {
+    let more = sample.around_pages.saturating_sub(1).max(1) as f64;
+    ((sample.around_ns - sample.minor_ns) / more).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_is_left_out_is_told() {
+        assert_eq!(no_ring(Some(128), 0.01), None, "the profile has it");
+        assert_eq!(no_ring(None, 0.5), None, "there is none");
+        let told = no_ring(Some(128), 0.5).unwrap();
+        assert!(told.contains("128 entries") && told.contains("0.50"), "{told}");
+        assert!(!told.contains('\n'), "{told}");
+    }
+
+    #[test]
+    fn as_many_full_requests_are_complete_together_as_the_ring_holds() {
+        assert_eq!([2, 256, 515].map(pages_together), [256.0; 3]);
+        assert_eq!([516, 32 * 258].map(pages_together), [512.0, 32.0 * 256.0]);
+    }
+}

@@ -1,0 +1,211 @@
+//! What this machine's device and faults cost, and how well that predicts.
+
+mod fit;
+mod report;
+
+use filemap_job::program::Rounds;
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Run, SizeText};
+use filemap_kernel::calibrate::{Bench, Calls, HOLE_BYTES, LIMIT_BYTES, Reclaim, Wakes};
+use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
+use filemap_kernel::storage::io_bytes;
+use filemap_model::{Profile, trace};
+use serde_json::{Value, json};
+
+use crate::engine::Engines;
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::{host, input, provenance};
+use fit::{Samples, sample};
+use report::{Measured, Row};
+
+pub use report::Calibration;
+
+/// The published workloads, each with either advice.
+const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];
+const ADVICE: [&str; 2] = ["normal", "random"];
+
+/// What is measured of calls and of threads that wake each other.
+const CALLS: &str = include_str!("calls.toml");
+const WAKES: &str = include_str!("wakes.toml");
+
+/// A calibration that is asked for.
+pub struct Asked {
+    /// Bytes of the file that it is made on.
+    pub bytes: u64,
+    pub rounds: u64,
+    /// Where the profile goes, and what is said of that.
+    pub path: String,
+    pub kept: String,
+    /// What repeats it.
+    pub command: String,
+}
+
+/// Measures this machine. `keep` gets the profile as a file as soon as it is known.
+///
+/// # Errors
+/// What cannot be measured here; those of `keep`.
+pub fn calibrate(
+    asked: Asked,
+    engines: &impl Engines,
+    keep: impl FnOnce(&str) -> Result<(), Error>,
+) -> Result<Calibration, Error> {
+    let (journal, _undoing) = engines.journal()?;
+    let directory = temporary_directory()?;
+    let bench = Bench::create(&directory, asked.bytes)?;
+    let kernel = Kernel::in_directory(journal, directory);
+    let mut rows = Vec::new();
+    for workload in WORKLOADS {
+        for advice in ADVICE {
+            rows.push(Timed::prepare(&kernel, &bench, workload, advice)?);
+        }
+    }
+    let mut beside = Beside::prepare(&kernel)?;
+    let progress = engines.progress(Some(asked.rounds));
+    let mut samples = Samples::default();
+    for _ in 0..asked.rounds {
+        // In turn, so that what else runs here meets costs and rows alike.
+        for pair in rows.chunks_mut(ADVICE.len()) {
+            samples.file.push(bench.sample()?);
+            for row in pair {
+                row.runs.push(Run::of(&row.job, row.prepared.run()?));
+            }
+        }
+        beside.measure(&mut samples)?;
+        progress.advance();
+    }
+    let (profile, no_ring) = samples.profile(io_bytes(bench.path())?, bench.ring_entries())?;
+    let text = profile_text(&profile);
+    keep(&text)?;
+    let unlimited = beside.reclaim.unlimited().map(|reason| {
+        format!("what it costs to evict a page was not measured, so it is 0: {reason}")
+    });
+    let measured = Measured {
+        costs: samples.costs(unlimited.is_some()),
+        direct: samples.direct(),
+        rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
+        warnings: no_ring.into_iter().chain(unlimited).collect(),
+    };
+    let footer = footer(&bench, &profile, &asked);
+    Ok(measured.calibration((text, json!(profile)), asked.kept, footer))
+}
+
+/// What is measured beside reads of the file.
+struct Beside {
+    calls: Calls,
+    reclaim: Reclaim,
+    wakes: Wakes,
+}
+
+impl Beside {
+    fn prepare(kernel: &Kernel) -> Result<Beside, Error> {
+        let (program, rounds) = repeated(CALLS, None)?;
+        let calls = Calls::prepare(kernel, &program, rounds)?;
+        let reclaim = Reclaim::prepare(kernel, &hole(None)?, &hole(Some(LIMIT_BYTES))?)?;
+        let (on_one, rounds) = repeated(WAKES, Some(1))?;
+        let wakes = Wakes::prepare(kernel, &on_one, &repeated(WAKES, None)?.0, rounds)?;
+        Ok(Beside { calls, reclaim, wakes })
+    }
+
+    fn measure(&mut self, samples: &mut Samples) -> Result<(), Error> {
+        samples.calls.push(self.calls.sample()?);
+        samples.reclaim.push(self.reclaim.sample()?);
+        samples.wakes.push(self.wakes.sample()?);
+        Ok(())
+    }
+}
+
+/// The program that the job file `text` says, on so many CPUs of this machine, and how often its
+/// threads do their phases.
+fn repeated(text: &str, cpus: Option<u64>) -> Result<(Job, f64), Error> {
+    let mut spec = ProgramSpec::from_toml(text)?;
+    spec.on = Some(EngineKind::Kernel.to_string());
+    spec.cpus = cpus;
+    let program = spec.validate(input::host_release().as_deref())?;
+    let Rounds::Times(rounds) = program.threads[0].rounds else {
+        unreachable!("it says how often")
+    };
+    Ok((program, rounds as f64))
+}
+
+/// A job that reads a hole in order, with as much memory as it likes or with a limit.
+fn hole(limit_bytes: Option<u64>) -> Result<Job, Error> {
+    resolved(JobSpec {
+        workload: Some("sequential".to_string()),
+        file_size: Some(SizeText::of(HOLE_BYTES)),
+        fraction: Some(1.0),
+        sparse: Some(true),
+        memory_max: limit_bytes.map(SizeText::of),
+        ..JobSpec::default()
+    })
+}
+
+/// A job on this machine.
+fn resolved(mut spec: JobSpec) -> Result<Job, Error> {
+    spec.on = Some(EngineKind::Kernel.to_string());
+    host::resolve(&mut spec)?;
+    Ok(spec.validate(input::host_release().as_deref())?)
+}
+
+/// A row as it is measured.
+struct Timed {
+    workload: &'static str,
+    advice: &'static str,
+    job: Job,
+    prepared: Prepared,
+    runs: Vec<Run>,
+}
+
+impl Timed {
+    fn prepare(
+        kernel: &Kernel,
+        bench: &Bench,
+        workload: &'static str,
+        advice: &'static str,
+    ) -> Result<Self, Error> {
+        let job = resolved(JobSpec {
+            workload: Some(workload.to_string()),
+            advice: Some(advice.to_string()),
+            file: Some(bench.path().display().to_string()),
+            cold: Some(true),
+            ..JobSpec::default()
+        })?;
+        let prepared = kernel.prepare(&job)?;
+        Ok(Timed { workload, advice, job, prepared, runs: Vec::new() })
+    }
+
+    fn predicted(&self, profile: &Profile) -> Result<Row, Error> {
+        let run = trace(&self.job, profile, &mut ())?;
+        let seconds = |run: &Run| run.elapsed_ns.unwrap_or(0) as f64 / 1e9;
+        let measured_s = sample(self.runs.iter().map(seconds));
+        Ok(Row::of(self.workload, self.advice, measured_s, seconds(&run)))
+    }
+}
+
+/// The profile as a file for `--machine`.
+fn profile_text(profile: &Profile) -> String {
+    let text = toml::to_string(profile).expect("a profile has numbers only");
+    format!(
+        "# Measured by filemap calibrate; queue_depth and itlb are assumed. What is added to the cache\n\
+         # takes its time by the folio (add_folio_ns), and none by the page (add_page_ns).\n{text}"
+    )
+}
+
+fn footer(bench: &Bench, profile: &Profile, asked: &Asked) -> Footer {
+    let storage = bench.storage();
+    let mut environment = host_environment();
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
+    let mut add = |key: &str, value: Value| environment.insert(key.to_string(), value);
+    add("device", storage.device.clone().into());
+    add("filesystem", storage.filesystem.clone().into());
+    add("read_ahead_kb", storage.read_ahead_kb.into());
+    add("file_bytes", asked.bytes.into());
+    add("profile", json!(profile));
+    add("profile_path", asked.path.as_str().into());
+    Footer {
+        scope: "one thread, a written file that fits in memory, cold before each measurement; \
+                medians of the rounds"
+            .to_string(),
+        command: asked.command.clone(),
+        environment,
+    }
+}
