@@ -25,6 +25,7 @@ pub mod machine_profile;
 pub mod parallel;
 pub mod provenance;
 pub mod published;
+pub mod random_jobs;
 pub mod record;
 pub mod regression;
 pub mod schema;

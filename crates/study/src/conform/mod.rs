@@ -1,14 +1,24 @@
 //! Conformance: what a kernel decided beside what the model decided, line by line.
 //!
-//! Both logs are in the form of [`Shown`]; where they come from is nobody's business here.
+//! Both logs are in the form of [`Shown`].
 
+mod asked;
+mod bench;
 mod comparison;
 mod doubt;
 mod in_flight;
+mod jobs;
+mod outcome;
+mod patterns;
+mod program;
 mod record;
 mod report;
 
+pub use asked::{Asked, without_image};
 pub use comparison::{Comparison, Difference, compare, compare_seen};
+pub use jobs::of_jobs;
+pub use patterns::{built_in, random, seed};
+pub use program::of_program;
 pub use record::{Compared, Conformance, Finding, First, Pattern};
 pub use report::JOB;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use filemap_job::{JobSpec, ShownKind};
 use filemap_report::units::number;
 use filemap_report::{
-    Bar, Bars, Better, Card, Column, Part, Report, Table, Unit, Value, csv, folded, table,
+    Bar, Bars, Card, Column, Part, Report, Table, Unit, Value, csv, folded, table,
 };
 
 use super::record::{Conformance, First, Pattern};
@@ -26,26 +26,21 @@ pub const JOB: &str = "job";
 
 /// What is said of a pattern. The first of them stand in a table, all of them in CSV.
 const COLUMNS: [Column<Pattern>; 8] = [
-    text("pattern", |own| own.name.as_str().into()),
-    count("decisions", "decisions", |own| own.ok.and(Some(own.decisions)).into()),
-    count("readahead_calls", "readahead\ncalls", |own| own.ok.and(own.readahead_calls).into()),
-    count("excluded", "excluded", |own| own.ok.and(Some(own.excluded)).into()),
-    count("mismatches", "mismatches", |own| own.ok.and(Some(own.mismatches)).into()),
-    text("ok", |own| own.ok.map(|ok| ok.to_string()).into()),
-    text("not_compared", |own| own.not_compared.clone().into()),
-    text("left_out", |own| own.left_out.clone().into()),
+    Column::of("pattern", "pattern", Unit::Text, |own| own.name.as_str().into()),
+    Column::of("decisions", "decisions", Unit::Count, |own| of_compared(own, own.decisions)),
+    Column::of("readahead_calls", "readahead\ncalls", Unit::Count, |own| {
+        of_compared(own, own.readahead_calls)
+    }),
+    Column::of("excluded", "excluded", Unit::Count, |own| of_compared(own, own.excluded)),
+    Column::of("mismatches", "mismatches", Unit::Count, |own| of_compared(own, own.mismatches)),
+    Column::of("ok", "ok", Unit::Text, |own| own.ok.map(|ok| ok.to_string()).into()),
+    Column::of("not_compared", "not compared", Unit::Text, |own| own.not_compared.clone().into()),
+    Column::of("left_out", "left out", Unit::Text, |own| own.left_out.clone().into()),
 ];
 
-const fn text(key: &'static str, of: fn(&Pattern) -> Value) -> Column<Pattern> {
-    Column { key, heading: key, unit: Unit::Text, better: Better::Neither, of }
-}
-
-const fn count(
-    key: &'static str,
-    heading: &'static str,
-    of: fn(&Pattern) -> Value,
-) -> Column<Pattern> {
-    Column { key, heading, unit: Unit::Count, better: Better::Neither, of }
+/// A figure of a pattern, where that was compared.
+fn of_compared(pattern: &Pattern, figure: impl Into<Value>) -> Value {
+    pattern.ok.map_or(Value::Unknown, |_| figure.into())
 }
 
 impl Conformance {

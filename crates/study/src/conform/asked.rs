@@ -1,0 +1,127 @@
+//! What may be asked of a comparison, and of which kernel it is.
+
+use filemap_job::{EngineKind, Job, JobSpec};
+use filemap_kernel::journal::Journal;
+
+use super::bench::Bench;
+use crate::engine::Engines;
+use crate::error::Error;
+use crate::{host, input, kernel_match};
+
+/// The kernel that is compared with the model.
+pub struct Asked {
+    /// Its release.
+    pub release: String,
+    /// The image that it is booted from, and the directory of its modules; `None` for the running
+    /// kernel.
+    pub image: Option<(String, Option<String>)>,
+    /// The rules that it is compared by, where they are not the nearest to its release.
+    pub rules: Option<String>,
+    /// The series that the model switches on, which the kernel was built with.
+    pub with: Option<String>,
+}
+
+impl Asked {
+    /// What `spec` asks, of which `flags` said a part on the command line; takes it out of `spec`,
+    /// which the patterns are made of.
+    ///
+    /// # Errors
+    /// What a comparison, once, leaves no choice of; a kernel that is none of the modelled ones,
+    /// unless it is said by whose rules to go; an image that cannot be booted.
+    pub fn take(flags: &JobSpec, spec: &mut JobSpec) -> Result<Self, Error> {
+        check(flags, spec)?;
+        let image = spec.image.take().map(|path| (path, spec.modules.take()));
+        let release = match &image {
+            Some((path, _)) => host::image_release(path)?,
+            None => input::host_release().unwrap_or_default(),
+        };
+        let (rules, with) = (spec.kernel.take(), spec.with.take());
+        let is_of_host = image.is_some() && rules.as_deref() == Some("host");
+        let rules = rules.filter(|_| !is_of_host);
+        kernel_match::check_conform(rules.as_deref(), &release, image.is_some())?;
+        Ok(Asked { release, image, rules, with })
+    }
+
+    /// A pattern `spec` on this kernel.
+    pub fn on_kernel(&self, spec: &JobSpec) -> JobSpec {
+        let mut spec = JobSpec { with: self.with.clone(), ..spec.clone() };
+        match &self.image {
+            Some((path, modules)) => {
+                spec.kernel = Some(self.rules.clone().unwrap_or_else(|| "host".to_string()));
+                (spec.image, spec.modules) = (Some(path.clone()), modules.clone());
+                spec.on = Some(EngineKind::Kernel.to_string());
+            }
+            None => spec.kernel = Some(self.rules.clone().unwrap_or("host".to_string())),
+        }
+        spec
+    }
+
+    /// What runs jobs on it.
+    ///
+    /// # Errors
+    /// A running kernel that cannot be watched.
+    pub(super) fn bench(&self, journal: &Journal, engines: &impl Engines) -> Result<Bench, Error> {
+        match self.image {
+            Some(_) => Ok(Bench::booting(engines.tell())),
+            None => Bench::open(journal),
+        }
+    }
+
+    /// How many jobs that differ are made smaller: each try of one takes a while where the kernel
+    /// is booted.
+    pub(super) fn most_shrunk(&self) -> usize {
+        if self.image.is_some() { 1 } else { usize::MAX }
+    }
+
+    /// The flags that say it again, each behind a blank.
+    pub fn flags(&self) -> String {
+        let (image, modules) = self.image.clone().unzip();
+        let spec = JobSpec {
+            kernel: self.rules.clone(),
+            with: self.with.clone(),
+            image,
+            modules: modules.flatten(),
+            ..JobSpec::default()
+        };
+        spec.flags().iter().map(|word| format!(" {word}")).collect()
+    }
+}
+
+/// `job` without the kernel that was booted for it.
+pub fn without_image(job: &Job) -> Job {
+    let mut job = job.clone();
+    if let Some(flags) = job.of_flags.as_mut().filter(|_| job.image.is_some()) {
+        (flags.image, flags.modules) = (None, None);
+        flags.on = Some(EngineKind::Model.to_string());
+    }
+    job
+}
+
+/// Refuses what leaves no choice.
+fn check(flags: &JobSpec, spec: &JobSpec) -> Result<(), Error> {
+    // A job file says which engine it was written for.
+    if flags.on.is_some() {
+        let message = "--on does not go with conform, which is of both engines; remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    if spec.runs.is_some_and(|runs| runs != 1) {
+        let message = "--runs does not go with conform, which reads one log; remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    if spec.seed == Some(0) {
+        let message = format!("--seed: 0 is out of range; give 1 to {}", u64::MAX);
+        return Err(Error::Usage(message));
+    }
+    if spec.modules.is_some() && spec.image.is_none() {
+        let message = "--modules is of a kernel to boot; give that with --image, or remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    match spec.with.as_deref() {
+        None | Some("baseline") => Ok(()),
+        Some(_) if spec.image.is_some() => Ok(()),
+        Some(series) => Err(Error::CannotRun(format!(
+            "--with {series}: no series is in the running kernel; leave it out, or give the kernel \
+             that was built with it to --image"
+        ))),
+    }
+}

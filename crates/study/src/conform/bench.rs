@@ -1,0 +1,232 @@
+//! Programs in the model and under a trace of a kernel: the running one, or one that is booted for
+//! them.
+
+use filemap_core::decision::Log;
+use filemap_job::program::Job;
+use filemap_job::{Seen, Shown, ShownLog};
+use filemap_kernel::Error as KernelError;
+use filemap_kernel::engine::{Asked, Boot};
+use filemap_kernel::image::IO_BYTES;
+use filemap_kernel::journal::Journal;
+use filemap_kernel::trace::{Observed, Observer};
+
+use super::comparison::{Comparison, Difference, compare_seen};
+use super::record::{Compared, Finding};
+use crate::error::Error;
+use crate::traced_job::{decided, expected_events, shown};
+
+/// How often a job is run again where the kernel found no memory for a large folio.
+const REPEATS_WITHOUT_FOLIO: u64 = 3;
+
+/// Who runs jobs on a kernel and says what that decides.
+enum Kernel {
+    /// The running kernel.
+    Running(Observer),
+    /// Those that jobs name.
+    Booted(Boot),
+}
+
+/// What observes, and how often it was disturbed.
+pub struct Bench {
+    kernel: Kernel,
+    /// What the kernel shows; of one that is booted known behind its first job.
+    pub seen: Seen,
+    /// Runs that others disturbed.
+    pub disturbed: u64,
+    /// Runs that were repeated since the kernel found no memory for a large folio.
+    pub without_folio: u64,
+}
+
+/// The first difference of each file of a program.
+type Firsts = Vec<Option<Difference>>;
+
+/// What came of one run on the kernel.
+enum Outcome {
+    /// What was found of each file.
+    Found(Vec<Finding>),
+    /// It found no memory for a large folio: nobody knows what it would have decided.
+    WithoutFolio(Firsts),
+}
+
+impl Bench {
+    /// A bench for the running kernel, that writes down in `journal` what it changes.
+    ///
+    /// # Errors
+    /// A kernel that cannot be watched.
+    pub fn open(journal: &Journal) -> Result<Self, Error> {
+        let observer = Observer::open(journal)?;
+        let seen = observer.seen();
+        Ok(Bench { kernel: Kernel::Running(observer), seen, disturbed: 0, without_folio: 0 })
+    }
+
+    /// A bench for kernels that are booted, each for the jobs that name it.
+    pub fn booting(tell: fn(&str)) -> Self {
+        Bench {
+            kernel: Kernel::Booted(Boot::telling(tell)),
+            seen: Seen::ALL,
+            disturbed: 0,
+            without_folio: 0,
+        }
+    }
+
+    /// The kernel, as a report says it.
+    pub fn compared(&self) -> Compared {
+        let is_booted = matches!(self.kernel, Kernel::Booted(_));
+        Compared { is_booted, seen: self.seen }
+    }
+
+    /// Runs `programs` in the model and on the kernel. Gives `each`, with its number, what was
+    /// found of each file of a program, or why it cannot be run, until that returns false.
+    ///
+    /// # Errors
+    /// Those of the model, of what is needed for all of them, and of `each`.
+    pub fn compare_all(
+        &mut self,
+        programs: &[&Job],
+        mut each: impl FnMut(usize, Result<Vec<Finding>, KernelError>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let mut left: Vec<usize> = (0..programs.len()).collect();
+        let mut firsts: Vec<Option<Firsts>> = vec![None; programs.len()];
+        for round in 0..=REPEATS_WITHOUT_FOLIO {
+            let (mut again, mut goes_on) = (Vec::new(), true);
+            let (mut seen, mut disturbed) = (self.seen, 0);
+            let of_round: Vec<&Job> = left.iter().map(|number| programs[*number]).collect();
+            self.observe_each(&of_round, |at, io_bytes, observed| {
+                let number = left[at];
+                if let Ok(observed) = &observed {
+                    seen = observed.seen;
+                    disturbed += u64::from(observed.repeated);
+                }
+                let found = match observed {
+                    Ok(observed) => judge(programs[number], io_bytes, &observed, &firsts[number])?,
+                    Err(error) => match *error.cause() {
+                        KernelError::Disturbed { runs, .. } => {
+                            disturbed += u64::from(runs);
+                            not_compared(programs[number], disturbed_in(runs))
+                        }
+                        _ => {
+                            goes_on = each(number, Err(error))?;
+                            return Ok(goes_on);
+                        }
+                    },
+                };
+                match found {
+                    Outcome::WithoutFolio(first) if round < REPEATS_WITHOUT_FOLIO => {
+                        firsts[number].get_or_insert(first);
+                        again.push(number);
+                    }
+                    Outcome::WithoutFolio(_) => {
+                        let found = not_compared(programs[number], without_folio());
+                        let Outcome::Found(found) = found else { unreachable!("it is found") };
+                        goes_on = each(number, Ok(found))?;
+                    }
+                    Outcome::Found(found) => goes_on = each(number, Ok(found))?,
+                }
+                Ok(goes_on)
+            })?;
+            (self.seen, self.disturbed) = (seen, self.disturbed + disturbed);
+            self.without_folio += again.len() as u64;
+            left = again;
+            if left.is_empty() || !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Bench::compare_all`] of one program.
+    ///
+    /// # Errors
+    /// As there, and when the program cannot be run.
+    pub fn compare(&mut self, program: &Job) -> Result<Vec<Finding>, Error> {
+        let mut found = None;
+        self.compare_all(&[program], |_, finding| {
+            found = Some(finding);
+            Ok(true)
+        })?;
+        Ok(found.expect("each program is told of")?)
+    }
+
+    /// Gives `each` the number of each of `programs`, the largest request of the device that it ran
+    /// on, and what the kernel decided, until that returns false.
+    fn observe_each(
+        &mut self,
+        programs: &[&Job],
+        mut each: impl FnMut(usize, u64, Result<Observed, KernelError>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let observer = match &mut self.kernel {
+            Kernel::Running(observer) => observer,
+            Kernel::Booted(boot) => {
+                let asked = programs.iter().map(|program| {
+                    let expected = expected_events(program, IO_BYTES)?;
+                    Ok((*program, Asked { settled: true, expected, may_lack_switches: true }))
+                });
+                let asked: Vec<(&Job, Asked)> = asked.collect::<Result<_, Error>>()?;
+                return boot.observe_each(&asked, |number, recording| {
+                    let observed = recording.and_then(|it| it.of_program(programs[number]));
+                    each(number, IO_BYTES, observed)
+                });
+            }
+        };
+        for (number, program) in programs.iter().enumerate() {
+            let mut io_bytes = 0;
+            let observed = match observer.subject(program) {
+                Ok(subject) => {
+                    io_bytes = subject.io_bytes();
+                    let expected = expected_events(program, io_bytes)?;
+                    observer.observe_settled(program, &subject, expected)
+                }
+                Err(error) => Err(error),
+            };
+            if !each(number, io_bytes, observed)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compares what the kernel decided of `program`, whose run before had the differences `before`,
+/// with what the model does.
+fn judge(
+    program: &Job,
+    io_bytes: u64,
+    observed: &Observed,
+    before: &Option<Firsts>,
+) -> Result<Outcome, Error> {
+    let seen = observed.seen;
+    let mut log = shown(program, seen);
+    observed.decisions.iter().for_each(|decision| log.record(*decision));
+    let kernel = log.into_logs().into_iter().map(ShownLog::into_lines);
+    let model = decided(program, io_bytes, seen)?.into_iter();
+    let of_file = |(model, kernel): (ShownLog, Vec<Shown>)| {
+        let accesses = model.accesses().to_vec();
+        compare_seen(&model.into_lines(), &kernel, seen).with_accesses(&accesses)
+    };
+    let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
+    // What the rules decide is decided alike again. What memory there is, is not.
+    let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
+    let lacks_folio = |first: &Difference| first.is_for_want_of_a_large_folio(seen);
+    let is_decided = !firsts.iter().flatten().any(lacks_folio) || before.as_ref() == Some(&firsts);
+    Ok(match is_decided {
+        true => Outcome::Found(found.into_iter().map(Finding::Compared).collect()),
+        false => Outcome::WithoutFolio(firsts),
+    })
+}
+
+/// No file of `program` was compared.
+fn not_compared(program: &Job, reason: String) -> Outcome {
+    Outcome::Found(vec![Finding::NotCompared { reason }; program.files.len()])
+}
+
+fn disturbed_in(runs: u32) -> String {
+    format!("somebody else added or took pages of its files in {runs} runs")
+}
+
+fn without_folio() -> String {
+    let runs = REPEATS_WITHOUT_FOLIO + 1;
+    format!(
+        "the kernel found no memory for a large folio in {runs} runs, each time elsewhere; end \
+         other programs, or write 1 to /proc/sys/vm/compact_memory"
+    )
+}

@@ -1,0 +1,156 @@
+//! What comparisons come to, and where they took place.
+
+use super::asked::Asked;
+use super::bench::Bench;
+use super::record::{Conformance, Pattern};
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::provenance;
+use filemap_core::rules::Rules;
+use filemap_core::series::Series;
+use filemap_kernel::engine::host_environment;
+
+/// One pattern in so many may go without comparison before the whole tells nothing.
+const NOT_COMPARED_ONE_IN: usize = 10;
+
+/// Refuses a comparison of which this machine can run no pattern, with what it lacks for how many.
+///
+/// # Errors
+/// When all patterns of `found` were left out.
+pub(super) fn check_left_out(found: &Conformance) -> Result<(), Error> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for pattern in &found.patterns {
+        let Some(reason) = &pattern.left_out else { return Ok(()) };
+        match reasons.iter_mut().find(|(other, _)| other == reason) {
+            Some((_, patterns)) => *patterns += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    let reasons = match reasons.as_slice() {
+        [] => return Ok(()),
+        [(reason, _)] => reason.to_string(),
+        several => {
+            let texts = several.iter().map(|(reason, number)| format!("{reason} ({number})"));
+            texts.collect::<Vec<_>>().join("; ")
+        }
+    };
+    let all = found.patterns.len();
+    Err(Error::CannotRun(format!("none of {all} patterns can run here: {reasons}")))
+}
+
+impl Conformance {
+    /// Whether kernel and model agree. They do not where nothing shows that they do.
+    ///
+    /// # Errors
+    /// Too few comparisons, which are none.
+    pub fn agrees(&self) -> Result<bool, Error> {
+        if self.patterns.iter().any(Pattern::differs) || self.doubt().is_some() {
+            return Ok(false);
+        }
+        let all = self.patterns.len() - self.left_out();
+        let missing = self.not_compared();
+        if missing * NOT_COMPARED_ONE_IN > all {
+            return Err(Error::CannotRun(format!(
+                "{missing} of {all} patterns were not compared: end what takes pages out of the page \
+             cache (such as DAMON)"
+            )));
+        }
+        Ok(true)
+    }
+}
+
+/// The footer of a report on what `bench` compared `on` its kernel by `rules`, which `command`
+/// repeats.
+pub(super) fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: String) -> Footer {
+    let mut environment = match &on.image {
+        Some((path, _)) => {
+            let said = [("image", path.as_str()), ("kernel", on.release.as_str())];
+            said.into_iter().map(|(key, value)| (key.to_string(), value.into())).collect()
+        }
+        None => host_environment(),
+    };
+    provenance::stamp(&mut environment, "model,kernel");
+    environment.insert("runs_repeated_after_foreign_eviction".into(), bench.disturbed.into());
+    environment.insert("runs_repeated_without_large_folio".into(), bench.without_folio.into());
+    let series = rules.map_or(Series::BASELINE, |rules| rules.series);
+    let with = match series == Series::BASELINE {
+        true => String::new(),
+        false => format!(" with {series}"),
+    };
+    let kernel = match on.image {
+        Some(_) => format!("Linux {} booted under QEMU", on.release),
+        None => "the running kernel".to_string(),
+    };
+    Footer {
+        scope: format!(
+            "rules of Linux {}{with} and {kernel}; files that fit in memory; after each access \
+             what it reads is waited for",
+            rules.map_or("", |rules| rules.kernel.name())
+        ),
+        command,
+        environment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::Seen;
+
+    use super::super::{Compared, Comparison, Finding};
+    use super::*;
+
+    const KERNEL: Compared = Compared { is_booted: false, seen: Seen::ALL };
+
+    fn found(findings: &[Finding]) -> Conformance {
+        let pattern = |own: &Finding| KERNEL.pattern(String::new(), own.clone(), String::new());
+        KERNEL.conformance(findings.iter().map(pattern).collect(), Footer::default())
+    }
+
+    fn compared(mismatches: u64) -> Finding {
+        Finding::Compared(Comparison { decisions: 1, mismatches, ..Comparison::default() })
+    }
+
+    fn patterns(compared: usize, missing: usize, differing: usize) -> Conformance {
+        let none = Finding::NotCompared { reason: String::new() };
+        let kinds =
+            [(compared, self::compared(0)), (missing, none), (differing, self::compared(1))];
+        let all = kinds.iter().flat_map(|(number, kind)| vec![kind.clone(); *number]);
+        found(&all.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_small_share_may_go_without_comparison() {
+        assert!(matches!(patterns(10, 0, 0).agrees(), Ok(true)));
+        assert!(matches!(patterns(9, 1, 0).agrees(), Ok(true)));
+        for (compared, missing) in [(8, 1), (0, 1)] {
+            let error = patterns(compared, missing, 0).agrees().unwrap_err();
+            assert_eq!(error.exit_code(), 4, "{error}");
+        }
+        assert!(matches!(patterns(0, 5, 1).agrees(), Ok(false)));
+    }
+
+    #[test]
+    fn patterns_that_exclude_too_much_together_fail() {
+        let own = Comparison { decisions: 100, excluded: 3, ..Comparison::default() };
+        let excluding = Finding::Compared(own);
+        let all = vec![excluding.clone(); 3];
+        assert!(matches!(found(&all).agrees(), Ok(false)));
+        assert!(matches!(found(&all[..2]).agrees(), Ok(true)));
+        let with_nothing = [Finding::Compared(Comparison::default()), excluding];
+        assert!(matches!(found(&with_nothing).agrees(), Ok(false)));
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_no_failure_unless_nothing_is_left() {
+        let left_out = |reason: &str| Finding::LeftOut { reason: reason.to_string() };
+        let some = found(&[compared(0), left_out("no tool"), left_out("no tool")]);
+        assert!(matches!(some.agrees(), Ok(true)));
+        assert!(check_left_out(&some).is_ok());
+        let error = check_left_out(&found(&vec![left_out("no tool"); 3])).unwrap_err();
+        assert_eq!(error.exit_code(), 4);
+        assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool");
+        let none = ["no tool", "no room", "no tool"].map(left_out);
+        let error = check_left_out(&found(&none)).unwrap_err();
+        assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool (2); no room (1)");
+    }
+}

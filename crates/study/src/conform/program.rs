@@ -1,0 +1,63 @@
+//! A program in the model and on a kernel, file by file.
+
+use filemap_job::Job;
+
+use super::asked::Asked;
+use super::outcome::footer;
+use super::record::{Conformance, Pattern};
+use crate::engine::Engines;
+use crate::error::Error;
+
+/// Compares what a kernel decides in `program`, which `path` names and `job` says as a job file,
+/// with what the model decides. `command` repeats it.
+///
+/// # Errors
+/// A program whose decisions come in no order, or that decides nothing; a kernel that cannot be
+/// watched.
+pub fn of_program(
+    program: &Job,
+    path: &str,
+    job: &str,
+    on: &Asked,
+    engines: &impl Engines,
+    command: String,
+) -> Result<Conformance, Error> {
+    check(program, path)?;
+    let (journal, _undoing) = engines.journal()?;
+    let mut bench = on.bench(&journal, engines)?;
+    let findings = bench.compare(program)?;
+    let kernel = bench.compared();
+    let patterns = program.files.iter().zip(findings).map(|(file, finding)| {
+        kernel.pattern(format!("file {}", file.name), finding, job.to_string())
+    });
+    // Nothing is decided about a file that is not accessed.
+    let untouched = |pattern: &Pattern| pattern.ok.is_some() && pattern.decisions == 0;
+    let (untouched, mut patterns): (Vec<Pattern>, Vec<Pattern>) = patterns.partition(untouched);
+    if patterns.is_empty() {
+        patterns = untouched;
+    }
+    Ok(kernel.conformance(patterns, footer(Some(&program.rules), on, &bench, command)))
+}
+
+fn check(program: &Job, path: &str) -> Result<(), Error> {
+    if program.threads.len() > 1 {
+        return Err(Error::CannotRun(format!(
+            "{path} has {} threads, whose decisions come in another order each time; compare \
+             counters with filemap compare --on model,kernel",
+            program.threads.len()
+        )));
+    }
+    if program.processes.len() > 1 {
+        return Err(Error::CannotRun(format!(
+            "{path} has a second process, whose decisions are not traced; leave out process, or \
+             compare counters with filemap compare --on model,kernel"
+        )));
+    }
+    if !program.steps().any(|step| step.decides() && !program.is_direct(step)) {
+        return Err(Error::Usage(format!(
+            "{path} makes no access, and no advice of it reads anything, so there is no decision \
+             to compare; add a [[thread.phase]] with a workload"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Random jobs of one file, and smaller ones that show the same.
+
+mod shrink;
+
+use filemap_job::random::{self, Rng};
+use filemap_job::{JobSpec, PhaseSpec, SizeText};
+
+pub use shrink::shrink;
+
+/// Bytes of a page of these jobs.
+pub const PAGE: u64 = 4096;
+
+/// The size of so many pages.
+pub fn size(pages: u64) -> Option<SizeText> {
+    Some(SizeText((pages * PAGE).to_string()))
+}
+
+/// Pattern `number` of those that `seed` stands for: what a running kernel can do.
+pub fn drawn(seed: u64, number: u64) -> JobSpec {
+    let mut rng = Rng(Rng(seed).next() ^ number);
+    let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000), (700, 6000), (6000, 30_000)]);
+    let pages = least + rng.below(most - least);
+    let bytes = pages * PAGE - rng.pick(&[0, 0, 1, 4095]);
+    let offset = if rng.chance(50) { rng.below(pages) } else { 0 };
+    let length = if rng.chance(50) { pages - offset } else { 1 + rng.below(pages - offset) };
+    let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
+    let phases = 1 + rng.below(6);
+    let mut spec = JobSpec {
+        seed: Some(1 + rng.below(1 << 40)),
+        file_size: Some(SizeText(bytes.to_string())),
+        map_offset: size(offset),
+        map_len: size(length),
+        map_shift: rng.chance(30).then(|| rng.below(512)),
+        split,
+        split_prot: split.map(|_| rng.pick(&["write", "exec"]).to_string()),
+        advice: rng
+            .chance(40)
+            .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
+        exec: rng.chance(15).then_some(true),
+        private: rng.chance(15).then_some(true),
+        read_ahead_kb: Some(rng.pick(&READ_AHEAD_KB)),
+        fs: Some(rng.pick(&["ext4", "xfs"]).to_string()),
+        phase: (0..phases).map(|_| phase(&mut rng, length)).collect(),
+        ..JobSpec::default()
+    };
+    // Pieces that are protected so already are none.
+    spec.split_prot = match (spec.private, spec.exec) {
+        (Some(true), Some(true)) => None,
+        (Some(true), _) => split.map(|_| "exec".to_string()),
+        (_, Some(true)) => split.map(|_| "write".to_string()),
+        _ => spec.split_prot,
+    };
+    spec.split = split.filter(|_| spec.split_prot.is_some());
+    // Advice is a set, of which the huge-page flag goes with either kind of reading.
+    if number % 4 == 1
+        && let Some(advice @ ("random" | "sequential")) = spec.advice.as_deref()
+    {
+        spec.advice = Some(format!("{advice},hugepage"));
+    }
+    spec
+}
+
+/// Readahead sizes in KiB, the usual ones more than once.
+pub const READ_AHEAD_KB: [u64; 16] =
+    [0, 4, 16, 60, 64, 128, 128, 128, 200, 256, 512, 1000, 1024, 2048, 8192, 8192];
+
+/// Sizes of reads.
+const READS: [&str; 9] = ["512", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
+
+pub fn phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
+    let workload = random::workload(rng, pages, true);
+    let most = rng.pick(&[10, 100, 1500]);
+    PhaseSpec {
+        workload: Some(workload.to_string()),
+        accesses: Some(1 + rng.below(most)),
+        bs: workload.is_read().then(|| SizeText(rng.pick(&READS).into())),
+        ..PhaseSpec::default()
+    }
+}
