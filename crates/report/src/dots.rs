@@ -16,6 +16,10 @@ const MOST_LINEAR: f64 = 30.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dots {
     pub title: String,
+    /// How to read it; may be empty.
+    pub note: String,
+    /// What classes of marks mean; may be empty.
+    pub legend: Vec<(String, String)>,
     pub columns: Vec<DotColumn>,
     pub rows: Vec<Vec<DotCell>>,
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::axis::text_width;
 use crate::dots::{DotCell, DotColumn, Dots, MARGIN, Mark, Scale, WIDTH};
-use crate::plot::round;
+use crate::plot::{legend, round};
 
 /// Height of a row.
 const HEIGHT: f64 = 22.0;
@@ -13,8 +13,10 @@ const HEIGHT: f64 = 22.0;
 const SMALL: f64 = 11.0;
 
 /// A table with drawn columns, which scrolls where a page is too narrow for it.
-pub(super) fn markup(Dots { title, columns, rows }: &Dots) -> Markup {
+pub(super) fn markup(Dots { title, note, legend: entries, columns, rows }: &Dots) -> Markup {
     html! {
+        @if !note.is_empty() { p { (note) } }
+        @if !entries.is_empty() { (legend(entries)) }
         div.scroll tabindex="0" role="group" aria-label=(title) {
             table.dots {
                 @if !title.is_empty() { caption { (title) } }
@@ -134,6 +136,8 @@ mod tests {
         let told = "2 to 4 <KiB>".to_string();
         let dots = Dots {
             title: "Rows".to_string(),
+            note: String::new(),
+            legend: Vec::new(),
             columns: vec![DotColumn::Text(Head::left("row")), DotColumn::Drawn(scale)],
             rows: vec![vec![DotCell::Name("a".to_string()), DotCell::Drawn { marks, told }]],
         };
