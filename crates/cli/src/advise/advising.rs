@@ -18,8 +18,8 @@ use filemap_attach::{
     Advice, Advised, Follower, MappedRange, Refusal, What, advise_all, advise_any,
 };
 use filemap_kernel::residency::CacheStat;
+use filemap_study::advise::Rule;
 
-use super::rule::Rule;
 use crate::error::Error;
 use crate::record::{drop_pages, is_private_writable, settle_lists};
 

@@ -12,14 +12,12 @@ use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::page_size;
 use filemap_report::units::{number, time};
-use filemap_study::advise::check::{Check, CheckRun, Checked, LeftOut};
-use filemap_study::advise::{Change, Study};
+use filemap_study::advise::check::{CheckRun, How, Measured, Selected};
+use filemap_study::advise::{Change, OF_FILES, Rule, Study};
 use rustix::process::geteuid;
 
 use super::advising::{Advising, Given};
-use super::rule::Rule;
-use super::selected::{self, How, Selected};
-use super::{rules, writes};
+use super::writes;
 use crate::error::Error;
 use crate::govern::trial::Governed;
 use crate::govern::{self, Collecting, parent, trial};
@@ -29,9 +27,6 @@ use filemap_study::engine::Progress;
 
 /// How often each is run, if nobody says.
 pub const RUNS: u64 = 5;
-
-/// Files of which less than this share of all pages are read need not be there as recorded.
-const LEAST_SHARE: f64 = 0.01;
 
 /// A program that can be run again.
 pub struct Again {
@@ -85,14 +80,14 @@ pub fn run(
     program: &Job,
     runs: u64,
     applies: bool,
-) -> Result<Check, Error> {
+) -> Result<Measured, Error> {
     let files = files(study, program)?;
-    let Selected { answer, trials, left_out } = selected::of(study, program, applies);
+    let Selected { answer, trials, left_out } = Selected::of(study, program, applies);
     let collecting = Collecting::begin()?;
     let mut notes = Vec::new();
     let all = || study.trials.iter().flat_map(|trial| &trial.changes);
     if all().any(|change| matches!(change, Change::Fadvise(..))) {
-        notes.push(format!("posix_fadvise(2) is not checked: {}.", rules::OF_FILES));
+        notes.push(format!("posix_fadvise(2) is not checked: {}.", OF_FILES));
     }
     let mut running = Running { again, files, collecting, notes };
     running.warn(runs * (trials.len() as u64 + 1) + 1);
@@ -110,7 +105,9 @@ pub fn run(
         }
     }
     drop(progress);
-    Ok(running.check(runs, answer, variants, left_out))
+    let mut measured = Measured { runs, answer, left_out, ..Measured::default() };
+    running.end(&mut measured, variants);
+    Ok(measured)
 }
 
 /// A variant, and how it came out.
@@ -139,8 +136,21 @@ impl Variant {
     /// The rules by which the program is advised.
     fn rules(&self) -> &[Rule] {
         match &self.how {
-            Some(How::Advised(rules) | How::FaultAround(_, rules)) => rules,
+            Some(How::Advised(rules, _)) => rules,
             Some(How::Governed) | None => &[],
+        }
+    }
+
+    /// Why it was not given in each run, as the end of a sentence.
+    fn not_given(self) -> String {
+        match (self.how, self.refused) {
+            (Some(How::Governed), _) => {
+                "nothing of the program was governed, as filemap govern --json tells".to_string()
+            }
+            (_, Some(refused)) => format!("it could not be given: {refused}"),
+            (_, None) => "in some run the program made no such mapping, or it could not be held \
+                          to be advised"
+                .to_string(),
         }
     }
 
@@ -187,7 +197,7 @@ impl Running<'_> {
             _ => None,
         };
         let _size = match variant.how {
-            Some(How::FaultAround(bytes, _)) => {
+            Some(How::Advised(_, Some(bytes))) => {
                 let (journal, undoing) = interrupt::journal()?;
                 Some((FaultAround::set(bytes, &journal)?, undoing))
             }
@@ -247,18 +257,13 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn check(
-        self,
-        runs: u64,
-        answer: Option<usize>,
-        variants: Vec<Variant>,
-        mut left_out: Vec<LeftOut>,
-    ) -> Check {
-        let (mut kept, mut notes) = (Vec::new(), self.notes);
+    /// Enters what was measured of `variants`.
+    fn end(self, measured: &mut Measured, variants: Vec<Variant>) {
+        measured.notes = self.notes;
         let dropped = variants.iter().map(|of| of.dropped_pages).max().unwrap_or(0);
         let held_ns = variants.iter().map(|of| of.held_ns).max().unwrap_or(0);
         if dropped > 0 {
-            notes.push(format!(
+            measured.notes.push(format!(
                 "A mapping is advised once it is seen: what was read of its file before that, at \
                  most {} pages, was dropped and is not counted. For that the program was held for \
                  {} at most.",
@@ -267,33 +272,18 @@ impl Running<'_> {
             ));
         }
         if variants.iter().any(|of| of.is_kept) {
-            notes.push(
+            measured.notes.push(
                 "A mapping is advised once it is seen: what was read of its file before that is \
                  counted too, as this user is not told what is cached of a file of others."
                     .to_string(),
             );
         }
-        for Variant { trial, how, runs, given, refused, .. } in variants {
-            match trial.filter(|_| given < runs.len()) {
-                None => kept.push(Checked { trial, runs }),
-                Some(trial) => {
-                    let reason = match (how, refused) {
-                        (Some(How::Governed), _) => {
-                            "nothing of the program was governed, as filemap govern --json tells"
-                                .to_string()
-                        }
-                        (_, Some(refused)) => format!("it could not be given: {refused}"),
-                        (_, None) => {
-                            "in some run the program made no such mapping, or it could not be held \
-                             to be advised"
-                                .to_string()
-                        }
-                    };
-                    left_out.push(LeftOut { trial, reason });
-                }
+        for variant in variants {
+            match variant.trial.filter(|_| variant.given < variant.runs.len()) {
+                None => measured.variants.push((variant.trial, variant.runs)),
+                Some(trial) => measured.left_out.push((trial, variant.not_given())),
             }
         }
-        Check { runs, answer, variants: kept, left_out, notes }
     }
 }
 
@@ -302,16 +292,15 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((data.len(), data.mtime(), data.mtime_nsec(), data.ino()))
 }
 
-/// The recorded files, which are there as they were.
+/// The recorded files: those that count are there as they were.
 fn files(study: &Study, program: &Job) -> Result<Vec<(PathBuf, Stamp)>, Error> {
-    let all: u64 = study.now.pages.iter().sum();
+    let counting = study.now.files_that_count();
     let mut files = Vec::new();
-    for (file, pages) in program.files.iter().zip(&study.now.pages) {
+    for (number, file) in program.files.iter().enumerate() {
         let path = file.file.path.as_ref().map(PathBuf::from);
-        let found = path.and_then(|path| stamp(&path).map(|stamp| (path, stamp)));
-        match found {
+        match path.and_then(|path| stamp(&path).map(|stamp| (path, stamp))) {
             Some(found) => files.push(found),
-            None if (*pages as f64) < all as f64 * LEAST_SHARE => {}
+            None if !counting.contains(&number) => {}
             None => {
                 return Err(Error::CannotRun(format!(
                     "'{}' is not there as it was recorded, so that --check would run something \

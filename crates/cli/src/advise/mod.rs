@@ -1,15 +1,5 @@
-//! Everything that one could do about a program, tried in the model: alone, and then in pairs.
+//! The best answers of `filemap advise`, run for real.
 
 mod advising;
-mod apply;
-mod candidates;
 pub mod check;
-mod order;
-mod rule;
-mod rules;
-mod selected;
-mod touched_pages;
-mod trials;
 mod writes;
-
-pub use self::trials::study;

@@ -5,15 +5,17 @@ use std::io::Read;
 use filemap_job::program::{Job, NamedFile};
 use filemap_job::{EngineKind, JobSpec, Record, Written, shell_word};
 use filemap_model::Model;
-use filemap_study::advise::{self, Contents, FIRST_BYTES};
+use filemap_study::Footer;
+use filemap_study::advise::check::Check;
+use filemap_study::advise::{Advice, Contents, FIRST_BYTES, Study};
 
 use crate::Outcome;
 use crate::advise::check::{self, Again};
-use crate::advise::study;
 use crate::args::AdviseArgs;
 use crate::error::Error;
 use crate::given::{self, Given};
 use crate::govern;
+use crate::machine::Machine;
 use crate::output::Inputs;
 use crate::recording;
 use filemap_study::input;
@@ -75,23 +77,29 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     let program = given.validate(&written)?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
-    let (mut study, run) = study(&program, &profile, &contents)?;
-    study.name = path.to_string();
-    study.program = if is_recording { command(path)? } else { None };
-    study.warnings = found.warnings;
-    study.warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&program])?);
-    if let Some(again) = &again {
-        study.warnings.extend(other_machine(&given.flags));
-        let runs = runs.unwrap_or(check::RUNS);
-        study.check = Some(check::run(again, &study, &program, runs, args.apply)?);
-    }
-    let ran = Model { profile }.ran(&program, vec![run]);
-    let record = Record::of(&program, provenance::stamped(ran));
+    let (study, run) = Study::of(&program, profile, &contents, &Machine)?;
+    let mut warnings = found.warnings;
+    warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&program])?);
     let mut command = given.command("advise", &program);
     command.extend(args.check.then_some(" --check"));
     command.extend(args.apply.then_some(" --apply"));
-    output.write(&advise::report(&study, &record, command))?;
-    let fails = study.check.as_ref().is_some_and(|check| check.fails(&study));
+    let check = match &again {
+        None => None,
+        Some(again) => {
+            warnings.extend(other_machine(&given.flags));
+            let runs = runs.unwrap_or(check::RUNS);
+            let measured = check::run(again, &study, &program, runs, args.apply)?;
+            Some(Check::of(&study, measured))
+        }
+    };
+    let shown = if is_recording { shown(path)? } else { None };
+    let ran = Model { profile }.ran(&program, vec![run]);
+    let record = Record::of(&program, provenance::stamped(ran));
+    let footer = Footer::new(std::slice::from_ref(&record), command);
+    let advice = study.advice(path, shown.as_deref());
+    let advice = Advice { footer, warnings, check, ..advice };
+    output.write(&advice.report())?;
+    let fails = advice.check.as_ref().is_some_and(|check| check.fails(&advice.now));
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
 }
 
@@ -128,7 +136,7 @@ fn other_machine(flags: &JobSpec) -> Option<String> {
 }
 
 /// The program that was recorded, with its arguments, where the recording says it.
-fn command(path: &str) -> Result<Option<String>, Error> {
+fn shown(path: &str) -> Result<Option<String>, Error> {
     let recording = recording::open(path)?;
     let words = recording.header().command.iter();
     let words: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();

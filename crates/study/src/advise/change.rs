@@ -2,6 +2,7 @@
 
 use filemap_core::address::vma::ReadHint;
 use filemap_job::format_size;
+use filemap_report::units::number;
 
 /// Mappings of a file, or opens of one that is not mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,23 @@ pub struct Target {
     pub numbers: Vec<usize>,
 }
 
+/// Advice by which pages are read at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    WillNeed,
+    PopulateRead,
+}
+
+impl Ask {
+    /// `WILLNEED`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Ask::WillNeed => "WILLNEED",
+            Ask::PopulateRead => "POPULATE_READ",
+        }
+    }
+}
+
 /// One thing that can be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -22,11 +40,9 @@ pub enum Change {
     /// `madvise(2)` of how a part of mappings is read, its first page and how many, and MADV_NORMAL
     /// for the rest of them, in place of the program's own advice.
     Part(Target, ReadHint, (u64, u64)),
-    /// MADV_WILLNEED for what is used of mappings, before they are first touched: for each mapping
-    /// its first page and how many.
-    WillNeed(Target, Vec<(u64, u64)>),
-    /// MADV_POPULATE_READ for what is used of mappings, in the same way.
-    Populate(Target, Vec<(u64, u64)>),
+    /// What is used of mappings is asked for before they are first touched: for each mapping its
+    /// first page and how many.
+    Ask(Target, Ask, Vec<(u64, u64)>),
     /// `posix_fadvise(2)` of how opens are read, in place of the program's own.
     Fadvise(Target, ReadHint),
     /// The readahead size of the device, in KiB.
@@ -47,15 +63,34 @@ impl Change {
             Change::Part(on, hint, (first, pages)) => {
                 format!("MADV_{} on {}, {pages} pages from {first}", hint_name(*hint), on.name)
             }
-            Change::WillNeed(on, _) => format!("MADV_WILLNEED on {}", on.name),
-            Change::Populate(on, _) => format!("MADV_POPULATE_READ on {}", on.name),
-            Change::Fadvise(on, hint) => {
-                format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name)
-            }
+            Change::Ask(on, ask, _) => format!("MADV_{} on {}", ask.name(), on.name),
+            Change::Fadvise(on, hint) => format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name),
             Change::ReadAhead(kb) => format!("read_ahead_kb={kb}"),
             Change::FaultAround(bytes) => format!("fault_around={}", format_size(*bytes)),
             Change::Governor => "filemap govern".to_string(),
             Change::Series(name) => format!("{name} (patched kernel)"),
+        }
+    }
+
+    /// What is called or set, as a sentence names it.
+    pub fn call(&self) -> String {
+        match self {
+            Change::Madvise(on, hint) => {
+                format!("madvise(MADV_{}) on {}", hint_name(*hint), on.name)
+            }
+            Change::Part(on, hint, (first, pages)) => format!(
+                "madvise(MADV_{}) on {} pages of {} from page {}, MADV_NORMAL on the rest",
+                hint_name(*hint),
+                number(*pages as f64),
+                on.name,
+                number(*first as f64)
+            ),
+            Change::Ask(on, ask, _) => format!(
+                "madvise(MADV_{}) of what is used, once it is mapped, on {}",
+                ask.name(),
+                on.name
+            ),
+            change => change.label(),
         }
     }
 
@@ -69,7 +104,7 @@ impl Change {
     pub fn reach(&self) -> u32 {
         match self {
             Change::Madvise(..) | Change::Fadvise(..) => 0,
-            Change::Part(..) | Change::WillNeed(..) | Change::Populate(..) => 1,
+            Change::Part(..) | Change::Ask(..) => 1,
             Change::Governor => 2,
             Change::ReadAhead(_) => 3,
             Change::FaultAround(_) => 4,
@@ -85,8 +120,10 @@ impl Change {
     /// The file that it is about; of every file where there is none.
     pub fn file(&self) -> Option<usize> {
         match self {
-            Change::Madvise(on, _) | Change::Part(on, ..) | Change::Fadvise(on, _) => Some(on.file),
-            Change::WillNeed(on, _) | Change::Populate(on, _) => Some(on.file),
+            Change::Madvise(on, _)
+            | Change::Part(on, ..)
+            | Change::Ask(on, ..)
+            | Change::Fadvise(on, _) => Some(on.file),
             _ => None,
         }
     }
@@ -103,10 +140,7 @@ impl Change {
                 Change::Madvise(one, _) | Change::Part(one, ..) | Change::Fadvise(one, _),
                 Change::Madvise(two, _) | Change::Part(two, ..) | Change::Fadvise(two, _),
             )
-            | (
-                Change::WillNeed(one, _) | Change::Populate(one, _),
-                Change::WillNeed(two, _) | Change::Populate(two, _),
-            ) => {
+            | (Change::Ask(one, ..), Change::Ask(two, ..)) => {
                 one.numbers.iter().all(|number| !two.numbers.contains(number))
                     && (one.file, &one.name) != (two.file, &two.name)
             }
@@ -135,7 +169,7 @@ mod tests {
         let sequential = |file| Change::Madvise(on(file), ReadHint::Sequential);
         assert!(!random(0).goes_with(&sequential(0)));
         assert!(random(0).goes_with(&sequential(1)));
-        assert!(random(0).goes_with(&Change::WillNeed(on(0), vec![(0, 9)])));
+        assert!(random(0).goes_with(&Change::Ask(on(0), Ask::WillNeed, vec![(0, 9)])));
         assert!(random(0).goes_with(&Change::ReadAhead(128)));
         assert!(!Change::ReadAhead(64).goes_with(&Change::ReadAhead(128)));
         assert!(!random(0).goes_with(&Change::Governor));

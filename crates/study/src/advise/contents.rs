@@ -1,7 +1,12 @@
 //! What kind of file it is, as far as that says where advice is given.
 
+use serde::{Deserialize, Serialize};
+
 /// A kind of file whose programs have settings of their own for what is read ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
 pub enum Contents {
     /// An LMDB environment.
     Lmdb,
@@ -42,16 +47,6 @@ impl Contents {
             Some((_, "sqlite" | "sqlite3")) => Contents::Sqlite,
             Some((_, "npy")) => Contents::Numpy,
             _ => Contents::Other,
-        }
-    }
-
-    /// The name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Contents::Lmdb => "lmdb",
-            Contents::Sqlite => "sqlite",
-            Contents::Numpy => "numpy",
-            Contents::Other => "other",
         }
     }
 }

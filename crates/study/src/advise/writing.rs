@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::ReadHint;
 
-use super::change::{Change, hint_name};
+use super::change::{Ask, Change, hint_name};
 use super::contents::Contents;
 
 /// Where something is written, and what.
@@ -12,9 +12,8 @@ pub type Written = (&'static str, String);
 pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
     match change {
         Change::Madvise(_, hint) => madvise(*hint, contents),
-        Change::Part(_, hint, part) => of_part(*hint, *part, contents),
-        Change::WillNeed(_, parts) => will_need(parts, contents),
-        Change::Populate(_, parts) => populate(parts),
+        Change::Part(_, hint, part) => of_part(hint_name(*hint), rust(*hint), *part, contents),
+        Change::Ask(_, ask, parts) => asked(*ask, parts, contents),
         Change::Fadvise(_, hint) => {
             let name = hint_name(*hint);
             vec![
@@ -42,105 +41,80 @@ pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
     }
 }
 
-fn madvise(hint: ReadHint, contents: Contents) -> Vec<Written> {
-    let name = hint_name(hint);
-    let numpy = format!("array._mmap.madvise(mmap.MADV_{name})  # of numpy.load(mmap_mode='r')");
-    let python = match contents {
-        Contents::Numpy => numpy,
-        _ => format!("mapping.madvise(mmap.MADV_{name})"),
-    };
-    let mut lines = Vec::new();
+/// What databases call the same advice, where they have a setting for it.
+fn of_database(hint: ReadHint, contents: Contents) -> Option<Written> {
     match (contents, hint) {
-        (Contents::Lmdb, ReadHint::Random) => lines.push((
+        (Contents::Lmdb, ReadHint::Random) => Some((
             "LMDB",
             "MDB_NORDAHEAD as a flag of mdb_env_open(), or lmdb.open(path, readahead=False) in \
              Python: the same advice"
                 .to_string(),
         )),
-        (Contents::Lmdb, ReadHint::Normal) => lines.push((
+        (Contents::Lmdb, ReadHint::Normal) => Some((
             "LMDB",
             "mdb_env_open() without MDB_NORDAHEAD, or lmdb.open(path, readahead=True) in Python"
                 .to_string(),
         )),
-        (Contents::Sqlite, _) => lines.push((
+        (Contents::Sqlite, _) => Some((
             "SQLite",
             "it has no setting for advice. PRAGMA mmap_size=0 makes it read pages with pread(2), \
              which was not tried here: filemap record and advise with it tell"
                 .to_string(),
         )),
-        _ => {}
+        _ => None,
     }
-    lines.extend([
-        ("C", format!("madvise(address, length, MADV_{name});")),
-        ("Python", python),
-        ("Rust", format!("mapping.advise(memmap2::Advice::{})?;", rust(hint))),
-    ]);
-    lines
 }
 
-fn of_part(hint: ReadHint, (first, pages): (u64, u64), contents: Contents) -> Vec<Written> {
+fn madvise(hint: ReadHint, contents: Contents) -> Vec<Written> {
     let name = hint_name(hint);
-    let mapping = if contents == Contents::Numpy { "array._mmap" } else { "mapping" };
+    let of_numpy =
+        if contents == Contents::Numpy { "  # of numpy.load(mmap_mode='r')" } else { "" };
+    let mapping = mapping(contents);
+    let calls = [
+        ("C", format!("madvise(address, length, MADV_{name});")),
+        ("Python", format!("{mapping}.madvise(mmap.MADV_{name}){of_numpy}")),
+        ("Rust", format!("mapping.advise(memmap2::Advice::{})?;", rust(hint))),
+    ];
+    of_database(hint, contents).into_iter().chain(calls).collect()
+}
+
+/// What a mapping is in Python.
+fn mapping(contents: Contents) -> &'static str {
+    if contents == Contents::Numpy { "array._mmap" } else { "mapping" }
+}
+
+fn of_part(name: &str, rust: &str, (first, pages): (u64, u64), contents: Contents) -> Vec<Written> {
+    let (mapping, size) = (mapping(contents), "mmap.PAGESIZE");
     vec![
         ("C", format!("madvise(address + {first} * page, {pages} * page, MADV_{name});")),
         (
             "Python",
-            format!(
-                "{mapping}.madvise(mmap.MADV_{name}, {first} * mmap.PAGESIZE, {pages} * \
-                 mmap.PAGESIZE)"
-            ),
+            format!("{mapping}.madvise(mmap.MADV_{name}, {first} * {size}, {pages} * {size})"),
         ),
         (
             "Rust",
             format!(
-                "mapping.advise_range(memmap2::Advice::{}, {first} * page, {pages} * page)?;",
-                rust(hint)
+                "mapping.advise_range(memmap2::Advice::{rust}, {first} * page, {pages} * page)?;"
             ),
         ),
     ]
 }
 
-fn will_need(parts: &[(u64, u64)], contents: Contents) -> Vec<Written> {
+fn asked(ask: Ask, parts: &[(u64, u64)], contents: Contents) -> Vec<Written> {
+    let name = ask.name();
     // All of them are ranges of pages that were counted before.
-    let [(first, pages)] = parts else {
-        let all = "madvise(MADV_WILLNEED) of the used part of each mapping, once it is made";
-        return vec![("C", all.to_string())];
+    let [part] = parts else {
+        let all = format!("madvise(MADV_{name}) of the used part of each mapping, once it is made");
+        return vec![("C", all)];
     };
-    let mapping = if contents == Contents::Numpy { "array._mmap" } else { "mapping" };
-    vec![
-        ("C", format!("madvise(address + {first} * page, {pages} * page, MADV_WILLNEED);")),
-        (
-            "Python",
-            format!(
-                "{mapping}.madvise(mmap.MADV_WILLNEED, {first} * mmap.PAGESIZE, {pages} * \
-                 mmap.PAGESIZE)"
-            ),
-        ),
-        (
-            "Rust",
-            format!(
-                "mapping.advise_range(memmap2::Advice::WillNeed, {first} * page, {pages} * page)?;"
-            ),
-        ),
-    ]
-}
-
-fn populate(parts: &[(u64, u64)]) -> Vec<Written> {
-    // All of them are ranges of pages that were counted before.
-    let [(first, pages)] = parts else {
-        let all = "madvise(MADV_POPULATE_READ) of the used part of each mapping, once it is made";
-        return vec![("C", all.to_string())];
-    };
-    vec![
-        ("C", format!("madvise(address + {first} * page, {pages} * page, MADV_POPULATE_READ);")),
-        (
-            "Rust",
-            format!(
-                "mapping.advise_range(memmap2::Advice::PopulateRead, {first} * page, {pages} * \
-                 page)?;"
-            ),
-        ),
-    ]
+    match ask {
+        Ask::WillNeed => of_part(name, "WillNeed", *part, contents),
+        Ask::PopulateRead => {
+            let mut lines = of_part(name, "PopulateRead", *part, contents);
+            lines.retain(|(place, _)| *place != "Python");
+            lines
+        }
+    }
 }
 
 /// The name in Rust libraries.

@@ -3,7 +3,6 @@
 //! A page is made of the JSON of a record alone, so that the same page can be made later. Texts of
 //! records are escaped where they are written: `maud` does that with every value.
 
-mod advise;
 mod by_file;
 mod compare;
 mod course;
@@ -20,6 +19,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::advise::Advice;
 use crate::conform::Conformance;
 use crate::error::Error;
 use crate::explain::{History, ProgramHistory};
@@ -36,8 +36,7 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 7] = [
-    ("tried", advise::page),
+const KINDS: [(&str, Show); 6] = [
     ("causes", explain::page),
     ("through", explain::program),
     ("sources", published::page),
@@ -50,8 +49,10 @@ const KINDS: [(&str, Show); 7] = [
 type Reported = fn(&str) -> Result<Report, Error>;
 
 /// The kinds of records that have a report of their own, by a key that no other kind has.
-const REPORTED: [(&str, Reported); 1] =
-    [("patterns", |json| Ok(read::<Conformance>(json)?.report()))];
+const REPORTED: [(&str, Reported); 2] = [
+    ("tried", |json| Ok(read::<Advice>(json)?.report())),
+    ("patterns", |json| Ok(read::<Conformance>(json)?.report())),
+];
 
 /// The page of the record that `json` is.
 ///

@@ -1,20 +1,22 @@
 //! What was measured of a program as it is and with the best answers, beside what was predicted.
 
-mod data;
 mod judge;
-mod tables;
+mod selected;
+mod shown;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use filemap_job::Spread;
+use serde::{Deserialize, Serialize};
 
-pub(super) use self::data::{Entry, entry};
-pub use self::judge::{Judged, Verdict, judge};
-use super::{Choice, Study, answer};
-use filemap_report::Part;
+pub use self::selected::{How, Selected};
+pub(super) use self::shown::parts;
+use super::record::Study;
+use super::trial::Outcome;
+use crate::verdict::{p_value, samples};
 
 /// One run of a program, and of all that it started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckRun {
     /// Its exit code; null where a signal ended it.
     pub exit_code: Option<i32>,
@@ -37,43 +39,139 @@ pub struct CheckRun {
 }
 
 /// The runs with one answer, or as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
-    /// The trial, as an index of the study's; `None` is the program as it is.
-    pub trial: Option<usize>,
-    /// Its runs, in order: at least one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CheckVariant {
+    /// The position in `tried`; `null` is the program as it is.
+    pub tried: Option<usize>,
+    pub changes: Vec<String>,
+    pub pages_read: Spread,
+    pub major_faults: Spread,
+    pub elapsed_ns: Spread,
+    /// How often chance alone sets the times apart from those as it is as much; `null` of these.
+    pub p_value: Option<f64>,
+    /// What it is beside the program as it is; `null` of that.
+    pub beside: Option<String>,
+    /// In order.
     pub runs: Vec<CheckRun>,
 }
 
-/// An answer that was not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What was not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "CheckLeftOut")]
 pub struct LeftOut {
-    /// The trial, as an index of the study's.
-    pub trial: usize,
-    /// Why: the end of a sentence.
+    /// The position in `tried`.
+    pub tried: usize,
+    pub changes: Vec<String>,
+    /// The end of a sentence.
     pub reason: String,
 }
 
+/// What the check says of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "CheckVerdict")]
+pub enum Verdict {
+    /// The answer is the best of what was run, or within 10 % of it.
+    Confirmed,
+    /// Chance may be all that tells it from another, or from doing nothing.
+    Tie,
+    /// Something else is faster.
+    NotConfirmed,
+    /// The program reads more or takes longer with it than as it is.
+    Refuted,
+    /// There were too few runs.
+    NotTested,
+}
+
 /// What was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
     /// How often each was run.
     pub runs: u64,
-    /// The trial that is the answer among those that can be run; `None` is to leave it as it is.
+    pub verdict: Verdict,
+    /// The verdict in words.
+    pub text: String,
+    /// The answer that was checked, as a position in `tried`; `null` is to leave the program as it
+    /// is.
     pub answer: Option<usize>,
-    /// The program as it is, and then with each answer.
-    pub variants: Vec<Checked>,
-    /// What was not run.
+    /// The program as it is first.
+    pub variants: Vec<CheckVariant>,
     pub left_out: Vec<LeftOut>,
+    /// What the program did otherwise with an answer. There should be nothing.
+    pub differences: Vec<String>,
     /// What else a reader should know, in sentences.
     pub notes: Vec<String>,
 }
 
+/// Runs that were made, and what could not be run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// How often each was run.
+    pub runs: u64,
+    /// The answer among what can be run; `None` is to leave the program as it is.
+    pub answer: Option<usize>,
+    /// The program as it is, and then with trials by their positions: each with its runs, of which
+    /// there is one at least.
+    pub variants: Vec<(Option<usize>, Vec<CheckRun>)>,
+    /// Trials by their positions, each with the end of a sentence that says why it was not run.
+    pub left_out: Vec<(usize, String)>,
+    /// In sentences.
+    pub notes: Vec<String>,
+}
+
+/// A figure of each of `runs`.
+fn all(runs: &[CheckRun], value: fn(&CheckRun) -> u64) -> Vec<f64> {
+    samples(runs.iter().map(value))
+}
+
+fn spread(runs: &[CheckRun], value: fn(&CheckRun) -> u64) -> Spread {
+    Spread::of(runs.iter().map(value)).expect("each variant has a run")
+}
+
 impl Check {
+    /// What `measured` says of the answer of `study`.
+    ///
+    /// # Panics
+    /// Without runs of the program as it is, or of a variant.
+    pub fn of(study: &Study, measured: Measured) -> Check {
+        let labels = |at: Option<usize>| at.map_or(Vec::new(), |at| study.trials[at].labels());
+        let plain = &measured.variants[0].1;
+        let variant = |(tried, runs): &(Option<usize>, Vec<CheckRun>)| CheckVariant {
+            tried: *tried,
+            changes: labels(*tried),
+            pages_read: spread(runs, |run| run.pages_read),
+            major_faults: spread(runs, |run| run.major_faults),
+            elapsed_ns: spread(runs, |run| run.elapsed_ns),
+            p_value: tried.map(|_| {
+                p_value(&all(runs, |run| run.elapsed_ns), &all(plain, |run| run.elapsed_ns))
+            }),
+            beside: tried.map(|_| judge::in_words(judge::beside(runs, plain))),
+            runs: runs.clone(),
+        };
+        let left_out = |(at, reason): (usize, String)| LeftOut {
+            tried: at,
+            changes: labels(Some(at)),
+            reason,
+        };
+        let mut check = Check {
+            runs: measured.runs,
+            verdict: Verdict::NotTested,
+            text: String::new(),
+            answer: measured.answer,
+            variants: measured.variants.iter().map(variant).collect(),
+            left_out: measured.left_out.into_iter().map(left_out).collect(),
+            differences: Vec::new(),
+            notes: measured.notes,
+        };
+        check.differences = check.differences();
+        (check.verdict, check.text) = judge::judged(&study.now, &check);
+        check
+    }
+
     /// What runs with an answer did otherwise than those of the program as it is, in sentences
     /// without a full stop. There should be nothing: advice cannot change what a program computes.
     /// What differs among the runs as it is already is not compared.
-    pub fn differences(&self, study: &Study) -> Vec<String> {
+    fn differences(&self) -> Vec<String> {
         let mut differences = Vec::new();
         let Some((plain, others)) = self.variants.split_first() else { return differences };
         for (name, value) in OUTCOMES {
@@ -81,20 +179,20 @@ impl Check {
             if plain.runs.iter().any(|run| value(run) != first) {
                 continue;
             }
-            let differs = |of: &&Checked| of.runs.iter().any(|run| value(run) != first);
+            let differs = |of: &&CheckVariant| of.runs.iter().any(|run| value(run) != first);
             differences.extend(others.iter().filter(differs).map(|of| {
-                let label = label(study, of.trial);
-                format!("{name} with {label} differs from that of the program as it is")
+                format!("{name} with {} differs from that of the program as it is", of.label())
             }));
         }
         differences
     }
 
-    /// Whether the check says that the answer is wrong, or that the program did something else.
-    pub fn fails(&self, study: &Study) -> bool {
-        judge(study, self).verdict == Verdict::Refuted
-            || judge::other_work(study, &self.variants[0]).is_some()
-            || !self.differences(study).is_empty()
+    /// Whether the check says that the answer is wrong, or that the program did something else than
+    /// what was predicted to come to `now`.
+    pub fn fails(&self, now: &Outcome) -> bool {
+        self.verdict == Verdict::Refuted
+            || judge::other_work(now, &self.variants[0]).is_some()
+            || !self.differences.is_empty()
     }
 }
 
@@ -108,53 +206,8 @@ const OUTCOMES: [(&str, Value); 3] = [
     ("what stderr has", |run| run.stderr.clone()),
 ];
 
-/// What a trial is called.
-fn label(study: &Study, trial: Option<usize>) -> String {
-    trial.map_or("as it is".to_string(), |trial| study.trials[trial].label())
-}
-
-/// What a reader sees of `check`, the verdict first.
-pub(super) fn parts(study: &Study, check: &Check) -> Vec<Part> {
-    let mut parts = vec![Part::Heading("What was measured".to_string())];
-    let differences = check.differences(study);
-    parts.extend(differences.iter().map(|what| Part::Paragraph(format!("Check failed: {what}."))));
-    parts.push(Part::Paragraph(judge(study, check).text));
-    if let Choice::Best { best, .. } = answer(&study.now, &study.trials)
-        && !check.variants.iter().any(|of| of.trial == Some(best))
-    {
-        parts.push(Part::Paragraph(format!(
-            "The answer above, {}, was not run, so nothing here confirms it.",
-            label(study, Some(best))
-        )));
+impl CheckVariant {
+    fn label(&self) -> String {
+        self.tried.map_or("as it is".to_string(), |_| self.changes.join(" + "))
     }
-    parts.push(Part::Table(tables::counts(study, check)));
-    parts.push(Part::Table(tables::times(study, check)));
-    parts.push(Part::Paragraph(tables::note(check)));
-    let left_out = check.left_out.iter();
-    let left_out =
-        left_out.map(|of| format!("{} was not run: {}.", label(study, Some(of.trial)), of.reason));
-    let left_out: Vec<String> = left_out.collect();
-    if !left_out.is_empty() {
-        parts.push(Part::List(left_out));
-    }
-    parts.extend(endings(check).into_iter().chain(check.notes.clone()).map(Part::Paragraph));
-    parts
-}
-
-/// What is said where the program failed as it is.
-fn endings(check: &Check) -> Option<String> {
-    let plain = &check.variants.first()?.runs;
-    let failed: Vec<&CheckRun> = plain.iter().filter(|run| run.exit_code != Some(0)).collect();
-    let how = |run: &CheckRun| match (run.exit_code, run.signal) {
-        (_, Some(signal)) => format!("by signal {signal}"),
-        (code, None) => format!("with exit code {}", code.unwrap_or_default()),
-    };
-    let first = failed.first()?;
-    Some(format!(
-        "The program failed in {} of its {} runs as it is: one ended {}. The figures are those of \
-         what it did until then.",
-        failed.len(),
-        plain.len(),
-        how(first)
-    ))
 }

@@ -1,34 +1,17 @@
 use filemap_core::address::vma::ReadHint;
-use serde_json::Value;
-
-use super::*;
-use crate::advise::{Change, Contents, FileUse, Outcome, Study, Target, Trial};
 use filemap_report::Format;
 
-fn outcome(pages: u64, ms: f64) -> Outcome {
-    Outcome { pages: vec![pages], major_faults: 3, ns: [ms * 1e6; 3] }
-}
+use super::*;
+use crate::advise::Change;
+use crate::advise::testing::{on, outcome, study};
 
 /// A study whose first trial is MADV_RANDOM, and whose second the governor.
-fn study(check: Option<Check>) -> Study {
-    let on = Target { file: 0, name: "a".to_string(), numbers: vec![0] };
-    let trial = |change, outcome| Trial { changes: vec![change], outcome };
-    Study {
-        name: "lookups".to_string(),
-        program: Some("./lookups a".to_string()),
-        files: vec![FileUse { name: "a".to_string(), used_pages: 3000, contents: Contents::Other }],
-        now: outcome(500_000, 1600.0),
-        trials: vec![
-            trial(Change::Madvise(on, ReadHint::Random), outcome(3000, 400.0)),
-            trial(Change::Governor, outcome(3100, 410.0)),
-        ],
-        conditions: Vec::new(),
-        page_bytes: 4096,
-        read_ahead_kb: 8192,
-        latency_ns: 54_000,
-        warnings: Vec::new(),
-        check,
-    }
+fn lookups() -> Study {
+    let random = Change::Madvise(on("a"), ReadHint::Random);
+    study(
+        outcome(500_000, 1600),
+        vec![(random, outcome(3000, 400)), (Change::Governor, outcome(3100, 410))],
+    )
 }
 
 /// Five runs that read about `pages` pages and take about `ms`, each a `step` more.
@@ -47,21 +30,35 @@ fn runs(pages: u64, ms: u64, step: u64) -> Vec<CheckRun> {
     (0..5).map(run).collect()
 }
 
-fn check(answer: Option<usize>, variants: &[(u64, u64, u64)]) -> Check {
-    let variant = |(number, (pages, ms, step)): (usize, &(u64, u64, u64))| Checked {
-        trial: number.checked_sub(1),
-        runs: runs(*pages, *ms, *step),
+/// Figures of a variant: see [`runs`].
+type Figures = (u64, u64, u64);
+
+fn measured(answer: Option<usize>, variants: &[Figures]) -> Measured {
+    let variant = |(number, (pages, ms, step)): (usize, &Figures)| {
+        (number.checked_sub(1), runs(*pages, *ms, *step))
     };
     let variants = variants.iter().enumerate().map(variant).collect();
-    Check { runs: 5, answer, variants, left_out: Vec::new(), notes: Vec::new() }
+    Measured { runs: 5, answer, variants, ..Measured::default() }
 }
 
-fn verdict(answer: Option<usize>, variants: &[(u64, u64, u64)]) -> (Verdict, String) {
-    let Judged { verdict, text } = judge(&study(None), &check(answer, variants));
+fn judged(measured: Measured) -> Check {
+    Check::of(&lookups(), measured)
+}
+
+fn check(answer: Option<usize>, variants: &[Figures]) -> Check {
+    judged(measured(answer, variants))
+}
+
+fn fails(check: &Check) -> bool {
+    check.fails(&lookups().now)
+}
+
+fn verdict(answer: Option<usize>, variants: &[Figures]) -> (Verdict, String) {
+    let Check { verdict, text, .. } = check(answer, variants);
     (verdict, text)
 }
 
-const PLAIN: (u64, u64, u64) = (500_000, 1600, 10);
+const PLAIN: Figures = (500_000, 1600, 10);
 
 #[test]
 fn an_answer_is_confirmed_that_is_best_or_nearly() {
@@ -84,27 +81,27 @@ fn a_wrong_answer_is_refuted() {
     assert!(text.contains("reads more"), "{text}");
     // Of two reasons the first is named, also where it is faster.
     assert_eq!(verdict(Some(0), &[(3000, 400, 5), (9000, 100, 5)]).0, Verdict::Refuted);
-    let wrong = check(Some(0), &[(3000, 400, 5), PLAIN]);
-    assert!(wrong.fails(&study(None)));
-    assert!(!check(Some(0), &[PLAIN, (3000, 400, 5)]).fails(&study(None)));
+    assert!(fails(&check(Some(0), &[(3000, 400, 5), PLAIN])));
+    assert!(!fails(&check(Some(0), &[PLAIN, (3000, 400, 5)])));
 }
 
 /// As one does that is started in another directory.
 #[test]
 fn a_program_that_does_not_find_its_input_tells_nothing() {
-    let mut failing = check(None, &[(0, 2, 0), (0, 2, 0)]);
+    let mut failing = measured(None, &[(0, 2, 0), (0, 2, 0)]);
     // Not given its input, as a pipe: it ends well.
-    let unfed = judge(&study(None), &failing);
+    let unfed = judged(failing.clone());
     assert!(unfed.text.contains("2 of the 500 000 pages"), "{}", unfed.text);
-    for of in &mut failing.variants {
-        of.runs.iter_mut().for_each(|run| run.exit_code = Some(2));
+    for (_, runs) in &mut failing.variants {
+        runs.iter_mut().for_each(|run| run.exit_code = Some(2));
     }
-    let Judged { verdict, text } = judge(&study(None), &failing);
-    assert_eq!(verdict, Verdict::NotTested);
+    let failed = judged(failing.clone());
+    assert_eq!(failed.verdict, Verdict::NotTested);
+    let text = &failed.text;
     assert!(text.contains("500 000 pages") && text.contains("exit code 2"), "{text}");
-    assert!(failing.fails(&study(None)));
-    failing.variants[0].runs[3].signal = Some(11);
-    assert!(judge(&study(None), &failing).text.contains("signal 11"));
+    assert!(fails(&failed));
+    failing.variants[0].1[3].signal = Some(11);
+    assert!(judged(failing).text.contains("signal 11"));
 }
 
 #[test]
@@ -130,11 +127,11 @@ fn what_is_faster_is_named() {
     );
     // Also where something else seems to be faster still, which chance explains.
     let spread = (400, 120, 300);
-    let mut three = check(None, &[(3000, 600, 5), spread, (3000, 400, 5)]);
-    three.variants[1].runs.iter_mut().for_each(|run| run.pages_read = 3000);
-    let judged = judge(&study(None), &three);
-    assert_eq!(judged.verdict, Verdict::NotConfirmed, "{}", judged.text);
-    assert!(!check(Some(0), &[PLAIN, (3000, 800, 5), (3100, 400, 5)]).fails(&study(None)));
+    let mut three = measured(None, &[(3000, 600, 5), spread, (3000, 400, 5)]);
+    three.variants[1].1.iter_mut().for_each(|run| run.pages_read = 3000);
+    let three = judged(three);
+    assert_eq!(three.verdict, Verdict::NotConfirmed, "{}", three.text);
+    assert!(!fails(&check(Some(0), &[PLAIN, (3000, 800, 5)])));
 }
 
 #[test]
@@ -146,54 +143,50 @@ fn to_leave_it_as_it_is_is_an_answer() {
 
 #[test]
 fn few_runs_tell_nothing() {
-    let mut few = check(Some(0), &[PLAIN, (3000, 2400, 10)]);
+    let mut few = measured(Some(0), &[PLAIN, (3000, 2400, 10)]);
     few.runs = 2;
-    few.variants.iter_mut().for_each(|variant| variant.runs.truncate(2));
-    let judged = judge(&study(None), &few);
-    assert_eq!(judged.verdict, Verdict::NotTested);
-    assert!(judged.text.contains("--runs 4"), "{}", judged.text);
-    assert!(!few.fails(&study(None)));
+    few.variants.iter_mut().for_each(|(_, runs)| runs.truncate(2));
+    let few = judged(few);
+    assert_eq!(few.verdict, Verdict::NotTested);
+    assert!(few.text.contains("--runs 4"), "{}", few.text);
+    assert!(!fails(&few));
 }
 
 #[test]
 fn an_answer_that_was_given_to_nothing_is_not_tested() {
-    let mut none = check(Some(0), &[PLAIN]);
-    none.left_out.push(LeftOut { trial: 0, reason: "it was given to nothing".to_string() });
-    let judged = judge(&study(None), &none);
-    assert_eq!(judged.verdict, Verdict::NotTested);
-    assert_eq!(judged.text, "Not tested: MADV_RANDOM on a: it was given to nothing.");
+    let mut none = measured(Some(0), &[PLAIN]);
+    none.left_out.push((0, "it was given to nothing".to_string()));
+    let none = judged(none);
+    assert_eq!(none.verdict, Verdict::NotTested);
+    assert_eq!(none.text, "Not tested: MADV_RANDOM on a: it was given to nothing.");
 }
 
 #[test]
 fn what_the_program_does_otherwise_fails_the_check() {
-    let mut other = check(Some(0), &[PLAIN, (3000, 400, 5)]);
-    other.variants[1].runs[2].stdout = "b".to_string();
-    other.variants[1].runs[3].exit_code = Some(1);
-    let study = study(Some(other.clone()));
+    let mut other = measured(Some(0), &[PLAIN, (3000, 400, 5)]);
+    other.variants[1].1[2].stdout = "b".to_string();
+    other.variants[1].1[3].exit_code = Some(1);
+    let found = judged(other.clone());
     let expected = ["the end", "what stdout has"];
     let expected = expected.map(|what| {
         format!("{what} with MADV_RANDOM on a differs from that of the program as it is")
     });
-    assert_eq!(other.differences(&study), expected);
-    assert!(other.fails(&study));
+    assert_eq!(found.differences, expected);
+    assert!(fails(&found));
     // Not where it is never the same.
-    other.variants[0].runs[0].stdout = "c".to_string();
-    other.variants[1].runs[3].exit_code = Some(0);
-    assert!(!other.fails(&study));
+    other.variants[0].1[0].stdout = "c".to_string();
+    other.variants[1].1[3].exit_code = Some(0);
+    assert!(!fails(&judged(other)));
 }
 
 #[test]
 fn measured_stands_beside_predicted() {
-    let mut check = check(Some(0), &[PLAIN, (3000, 400, 5)]);
-    check.variants[0].runs[1].exit_code = Some(3);
-    check.left_out.push(LeftOut { trial: 1, reason: "it needs more".to_string() });
-    let study = study(Some(check.clone()));
-    let report = filemap_report::Report {
-        parts: parts(&study, &check),
-        rows: filemap_report::Table::default(),
-        footer: filemap_report::Footer::default(),
-        json: serde_json::to_string(&entry(&study, &check)).unwrap(),
-    };
+    let mut measured = measured(Some(0), &[PLAIN, (3000, 400, 5)]);
+    measured.variants[0].1[1].exit_code = Some(3);
+    measured.left_out.push((1, "it needs more".to_string()));
+    let mut advice = lookups().advice("lookups", None);
+    advice.check = Some(judged(measured));
+    let report = advice.report();
     let text = report.render(Format::Table);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
@@ -205,11 +198,14 @@ fn measured_stands_beside_predicted() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report.json).unwrap();
+    let json = &json["check"];
     assert_eq!(json["verdict"], "confirmed");
-    assert_eq!(json["variants"][0]["tried"], Value::Null);
+    assert_eq!(json["variants"][0]["tried"], serde_json::Value::Null);
     assert_eq!(json["variants"][1]["tried"], 0);
     assert_eq!(json["variants"][1]["pages_read"]["median"], 3002);
     assert_eq!(json["variants"][1]["beside"], "reads less, faster");
     assert_eq!(json["left_out"][0]["tried"], 1);
+    let read: super::super::Advice = serde_json::from_str(&report.json).unwrap();
+    assert_eq!(read.report().render(Format::Table), report.render(Format::Table));
 }

@@ -1,14 +1,11 @@
 //! What is tried.
 
 use filemap_core::address::vma::ReadHint;
-use filemap_job::program::{Job, ProgramStep};
-use filemap_study::advise::{Change, Outcome, Target};
+use filemap_job::program::{Job, NamedMapping, ProgramStep};
 
 use super::apply::{is_file_advice, is_read_advice};
-use super::touched_pages::Used;
-
-/// Files of which less than this share of all pages are read are left as they are.
-const LEAST_SHARE: f64 = 0.01;
+use super::used_pages::Used;
+use super::{Ask, Change, Outcome, Target};
 
 /// Most files that are advised.
 const MOST_FILES: usize = 6;
@@ -33,7 +30,8 @@ const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequ
 /// Everything that is tried for `program`, which comes to `now`.
 pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
     let mut changes = Vec::new();
-    for file in files(now) {
+    // The others are left as they are.
+    for file in now.files_that_count().into_iter().take(MOST_FILES) {
         let mappings = targets(program, used, file);
         for on in &mappings {
             let others = HINTS.into_iter().filter(|hint| !is_so(program, on, *hint));
@@ -55,7 +53,7 @@ pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
         let now = program.machine.fault_around.bytes(page_size);
         changes.extend(around.filter(|bytes| *bytes != now).map(Change::FaultAround));
     }
-    let is_governed = |of: &filemap_job::program::NamedMapping| of.ungoverned(page_size).is_none();
+    let is_governed = |of: &NamedMapping| of.ungoverned(page_size).is_none();
     if !program.machine.governor && program.mappings.iter().any(is_governed) {
         changes.push(Change::Governor);
     }
@@ -63,17 +61,6 @@ pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
     let is_new = |name: &&str| name.parse().is_ok_and(|own| series.union(own) != series);
     changes.extend(SERIES.into_iter().filter(is_new).map(Change::Series));
     changes
-}
-
-/// Files that are worth advice, the one that is read most first.
-fn files(now: &Outcome) -> Vec<usize> {
-    let all: u64 = now.pages.iter().sum();
-    let counts =
-        |file: &usize| now.pages[*file] > 0 && now.pages[*file] as f64 >= all as f64 * LEAST_SHARE;
-    let mut files: Vec<usize> = (0..now.pages.len()).filter(counts).collect();
-    files.sort_by_key(|file| std::cmp::Reverse(now.pages[*file]));
-    files.truncate(MOST_FILES);
-    files
 }
 
 /// The mappings of a file that are touched: together, and one by one where they are a few. Those of
@@ -85,7 +72,6 @@ fn targets(program: &Job, used: &Used, file: usize) -> Vec<Target> {
             && used.mappings[*number].pages > 0
     };
     let numbers: Vec<usize> = (0..program.mappings.len()).filter(is_used).collect();
-    let name = &program.files[file].name;
     let one = |number: &usize| Target {
         file,
         name: format!("mapping '{}'", program.mappings[*number].name),
@@ -95,11 +81,9 @@ fn targets(program: &Job, used: &Used, file: usize) -> Vec<Target> {
         2..=MOST_MAPPINGS => numbers.iter().map(one).collect(),
         _ => Vec::new(),
     };
-    let whole = Target { file, name: name.clone(), numbers };
-    match whole.numbers.is_empty() {
-        true => Vec::new(),
-        false => [whole].into_iter().chain(single).collect(),
-    }
+    let whole = Target { file, name: program.files[file].name.clone(), numbers };
+    let is_mapped = !whole.numbers.is_empty();
+    is_mapped.then_some(whole).into_iter().chain(single).collect()
 }
 
 /// Whether the mappings have this advice already, from their beginning and throughout.
@@ -117,7 +101,8 @@ fn asked(used: &Used, on: &Target) -> Vec<Change> {
         return Vec::new();
     }
     let parts: Vec<(u64, u64)> = parts.map(|part| (part.first, part.span)).collect();
-    vec![Change::WillNeed(on.clone(), parts.clone()), Change::Populate(on.clone(), parts)]
+    let asks = [Ask::WillNeed, Ask::PopulateRead];
+    asks.map(|ask| Change::Ask(on.clone(), ask, parts.clone())).into()
 }
 
 /// MADV_RANDOM for the part of a file that is touched in no order, where another part is touched in
@@ -155,7 +140,8 @@ fn file_advice(program: &Job, file: usize) -> Vec<Change> {
 mod tests {
     use filemap_job::ProgramSpec;
 
-    use super::super::touched_pages;
+    use super::super::testing::outcome;
+    use super::super::used_pages;
     use super::*;
 
     fn labels(phases: &str, advice: &str) -> Vec<String> {
@@ -164,8 +150,7 @@ mod tests {
              file = 'a'\n[[mapping]]\nname = 'm'\nopen = 'a'\n{advice}[[thread]]\n{phases}"
         );
         let program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
-        let now = Outcome { pages: vec![9], major_faults: 9, ns: [1.0; 3] };
-        all(&program, &touched_pages::of(&program), &now).iter().map(Change::label).collect()
+        all(&program, &used_pages::of(&program), &outcome(9, 1)).iter().map(Change::label).collect()
     }
 
     const ELSEWHERE: [&str; 10] = [

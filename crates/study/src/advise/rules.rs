@@ -1,17 +1,71 @@
-//! A change of a program's advice, as rules by which it is given from outside.
+//! Advice that the mappings of a file get from outside, in place of the program's own.
 //!
-//! What comes of them has to mean what `apply` does to the model's program: the same mappings, the
-//! same parts, and none of the program's own advice that they take the place of.
+//! What comes of a change has to mean what `apply` does to the model's program: the same mappings,
+//! the same parts, and none of the program's own advice that they take the place of.
 
 use std::path::PathBuf;
 
-use filemap_attach::Advice;
+use filemap_attach::process::Readahead;
+use filemap_attach::{Advice, MappedRange};
 use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{Job, NamedMapping};
-use filemap_study::advise::{Change, Target};
 
 use super::apply::is_read_advice;
-use super::rule::{Extent, Rule};
+use super::{Ask, Change, Target};
+
+/// A part of a file, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    pub offset_bytes: u64,
+    pub length_bytes: u64,
+}
+
+/// Advice for the mappings of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub advice: Advice,
+    /// The mappings that it is about: those that are made of exactly this part; of all where there
+    /// is none.
+    pub mapping: Option<Extent>,
+    /// The part of the file that is advised; `None` is all of each mapping.
+    pub part: Option<Extent>,
+    /// The path of the file, as the kernel has it: absolute, without symbolic links.
+    pub path: PathBuf,
+    /// The program advises these mappings itself, which is not to stand.
+    pub is_over_own: bool,
+}
+
+impl Rule {
+    /// What of a mapping is advised, if it is about that.
+    pub fn of_mapping(&self, range: &MappedRange) -> Option<MappedRange> {
+        let file = range.file.as_ref().filter(|file| file.path == self.path)?;
+        let whole = Extent { offset_bytes: range.offset_bytes, length_bytes: range.length_bytes };
+        if self.mapping.is_some_and(|own| own != whole) {
+            return None;
+        }
+        let Extent { offset_bytes, length_bytes } = self.part.unwrap_or(whole);
+        let first = offset_bytes.max(whole.offset_bytes);
+        let end = offset_bytes.saturating_add(length_bytes);
+        let end = end.min(whole.offset_bytes.saturating_add(whole.length_bytes));
+        (first < end).then(|| MappedRange {
+            address: range.address + (first - whole.offset_bytes),
+            length_bytes: end - first,
+            offset_bytes: first,
+            file: Some(file.clone()),
+            ..range.clone()
+        })
+    }
+
+    /// How a mapping is read that keeps this advice, if it is such advice.
+    pub fn kept(&self) -> Option<Readahead> {
+        match self.advice {
+            Advice::Normal => Some(Readahead::Normal),
+            Advice::Random => Some(Readahead::Random),
+            Advice::Sequential => Some(Readahead::Sequential),
+            Advice::WillNeed | Advice::PopulateRead | Advice::PageOut => None,
+        }
+    }
+}
 
 /// The rules for `changes` of `program`; the end of a sentence that says why there are none.
 ///
@@ -22,8 +76,7 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
     for change in changes {
         match change {
             Change::Madvise(on, hint) => {
-                let mut whole = read_as(program, on, advice(*hint), None)?;
-                rules.append(&mut whole);
+                rules.extend(read_as(program, on, advice(*hint), None)?);
             }
             Change::Part(on, hint, (first, pages)) => {
                 // A first rule, so that none of the program's own advice is left.
@@ -37,17 +90,18 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
                 let parts = read_as(program, on, advice(*hint), Some(part))?;
                 rules.extend(whole.into_iter().zip(parts).flat_map(|(whole, part)| [whole, part]));
             }
-            Change::WillNeed(on, parts) => {
-                rules.extend(asked(program, on, parts, Advice::WillNeed)?);
-            }
             // Page by page, where the program has advised MADV_RANDOM before.
-            Change::Populate(on, _) if is_advised(program, on) => {
+            Change::Ask(on, Ask::PopulateRead, _) if is_advised(program, on) => {
                 return Err("the program advises these mappings itself, and it is not known what \
                             comes first when it is given from outside"
                     .to_string());
             }
-            Change::Populate(on, parts) => {
-                rules.extend(asked(program, on, parts, Advice::PopulateRead)?);
+            Change::Ask(on, ask, parts) => {
+                let advice = match ask {
+                    Ask::WillNeed => Advice::WillNeed,
+                    Ask::PopulateRead => Advice::PopulateRead,
+                };
+                rules.extend(asked(program, on, parts, advice)?);
             }
             Change::Fadvise(..) => return Err(OF_FILES.to_string()),
             // Whoever runs the program does these otherwise.
@@ -174,6 +228,7 @@ fn around(one: Extent, other: Extent) -> Extent {
 
 #[cfg(test)]
 mod tests {
+    use filemap_attach::{FileId, MappedFile};
     use filemap_job::ProgramSpec;
 
     use super::*;
@@ -231,12 +286,12 @@ mod tests {
         let part = Change::Part(target(&[0]), ReadHint::Random, (16, 100));
         let expected = "Normal * * /data/a\nRandom * 65536+409600 /data/a\n";
         assert_eq!(text(&program(""), part).unwrap(), expected);
-        let needed = Change::WillNeed(target(&[0, 1]), vec![(1, 2), (3, 4)]);
+        let needed = Change::Ask(target(&[0, 1]), Ask::WillNeed, vec![(1, 2), (3, 4)]);
         let expected = "WillNeed 0+1048576 4096+8192 /data/a\n\
                         WillNeed 524288+524288 536576+16384 /data/a\n";
         assert_eq!(text(&program(HALF), needed).unwrap(), expected);
         // Two mappings of one part cannot be told apart.
-        let needed = Change::Populate(target(&[0, 1]), vec![(1, 2), (3, 4)]);
+        let needed = Change::Ask(target(&[0, 1]), Ask::PopulateRead, vec![(1, 2), (3, 4)]);
         let expected = "PopulateRead 0+1048576 4096+24576 /data/a\n";
         assert_eq!(text(&program(SAME), needed).unwrap(), expected);
     }
@@ -260,5 +315,36 @@ mod tests {
         assert!(!is_over_own(&own));
         own.mappings[0].mapping.advice.read = ReadHint::Sequential;
         assert!(is_over_own(&own));
+    }
+
+    #[test]
+    fn what_is_mapped_of_a_part_is_advised() {
+        let id = FileId { major: 8, minor: 1, inode: 7 };
+        let range = MappedRange {
+            address: 0x10000,
+            length_bytes: 0x8000,
+            offset_bytes: 0x4000,
+            file: Some(MappedFile { id, path: "/a".into() }),
+            protection: 1,
+            is_shared: true,
+        };
+        let rule = |mapping: Option<(u64, u64)>, part: Option<(u64, u64)>, path: &str| {
+            let extent = |(offset_bytes, length_bytes)| Extent { offset_bytes, length_bytes };
+            let (mapping, part) = (mapping.map(extent), part.map(extent));
+            Rule { advice: Advice::Random, mapping, part, path: path.into(), is_over_own: false }
+        };
+        let advised = |rule: Rule| {
+            let found = rule.of_mapping(&range)?;
+            assert_eq!(found.address - found.offset_bytes, 0x10000 - 0x4000);
+            Some((found.address, found.length_bytes))
+        };
+        let whole = Some((0x10000, 0x8000));
+        assert_eq!(advised(rule(None, None, "/a")), whole);
+        assert_eq!(advised(rule(Some((0x4000, 0x8000)), None, "/a")), whole);
+        assert_eq!(advised(rule(Some((0x4000, 0x7000)), None, "/a")), None);
+        assert_eq!(advised(rule(None, None, "/b")), None);
+        assert_eq!(advised(rule(None, Some((0, 0x6000)), "/a")), Some((0x10000, 0x2000)));
+        assert_eq!(advised(rule(None, Some((0x5000, u64::MAX)), "/a")), Some((0x11000, 0x7000)));
+        assert_eq!(advised(rule(None, Some((0xc000, 0x1000)), "/a")), None);
     }
 }

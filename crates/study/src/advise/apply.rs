@@ -4,7 +4,8 @@ use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::series::Series;
 use filemap_core::units::PageCount;
 use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
-use filemap_study::advise::{Change, Target};
+
+use super::{Ask, Change, Target};
 
 /// `program` with `changes`.
 pub fn with(program: &Job, changes: &[Change]) -> Job {
@@ -26,14 +27,13 @@ fn apply(program: &mut Job, change: &Change) {
                 }
             }
         }
-        Change::WillNeed(on, parts) => {
+        Change::Ask(on, what, parts) => {
+            let advice = match what {
+                Ask::WillNeed => Madvise::WillNeed,
+                Ask::PopulateRead => Madvise::PopulateRead,
+            };
             for (number, part) in on.numbers.iter().zip(parts) {
-                ask(program, *number, *part, Madvise::WillNeed);
-            }
-        }
-        Change::Populate(on, parts) => {
-            for (number, part) in on.numbers.iter().zip(parts) {
-                ask(program, *number, *part, Madvise::PopulateRead);
+                ask(program, *number, *part, advice);
             }
         }
         Change::Fadvise(on, hint) => {
@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn what_is_needed_is_asked_for_each_time_it_is_mapped() {
         let parts = vec![(3, 1), (1, 2)];
-        let changed = steps(&with(&program(), &[Change::WillNeed(target(&[0, 1]), parts)]));
+        let changed =
+            steps(&with(&program(), &[Change::Ask(target(&[0, 1]), Ask::WillNeed, parts)]));
         let asked = |name: &str| {
             let begin = format!("madvise {name}: willneed");
             let asks = |step: &&String| step.starts_with(&begin);

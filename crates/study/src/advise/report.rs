@@ -1,0 +1,304 @@
+//! The report on what one could do about a program that reads too much: the answer for each file,
+//! what to write, all that was tried, and what would turn the answer around.
+
+use super::check;
+use super::record::{Advice, Condition, Tried};
+use super::trial::Outcome;
+use crate::json::to_json;
+use filemap_report::units::{bytes, number, time};
+use filemap_report::{
+    Card, Column, DotCell, DotColumn, Dots, Head, Mark, Part, Report, Scale, Table, Unit, csv,
+    folded, table,
+};
+
+/// Most columns of what is tried, of a verdict, of another condition, and of what is best there: a
+/// table is to fit into 80.
+const LABEL_COLUMNS: usize = 17;
+const VERDICT_COLUMNS: usize = 7;
+const CONDITION_COLUMNS: usize = 18;
+const BEST_COLUMNS: usize = 17;
+
+/// Verdicts, the best first, each with the class of its marks and what that means.
+const VERDICTS: [(&str, &str, &str); 6] = [
+    ("best", "u4", "the answer"),
+    ("tied", "tied", "tied with the answer in time"),
+    ("helps", "u3", "helps less"),
+    ("no change", "none", "no change"),
+    ("slower", "u1", "slower"),
+    ("reads more", "u0", "reads more"),
+];
+
+/// How to read the picture.
+const HOW_TO_READ: &str = "Dashed lines are at what the program reads and takes as it is. A bar \
+    that ends in a tip goes on beyond its scale. A dot is the time that is predicted, and the line \
+    through it reaches from half of the device's latency to double.";
+
+/// Amounts that are so many times what is read as it is lie beyond their scale.
+const MOST_MORE: f64 = 3.0;
+
+/// What is told of each thing that was tried.
+const COLUMNS: [Column<Tried>; 7] = {
+    use Unit::{Count, Nanoseconds, Text};
+    [
+        Column::of("tried", "tried", Text, |row| row.label().into()),
+        Column::of("pages_read", "pages\nread", Count, |row| row.outcome.data_pages_read.into()),
+        Column::of("major_faults", "major\nfaults", Count, |row| row.outcome.major_faults.into()),
+        Column::of("elapsed_ns", "time", Nanoseconds, |row| row.outcome.elapsed_ns.into()),
+        Column::of("elapsed_ns_at_half_latency", "at half\nlatency", Nanoseconds, |row| {
+            row.outcome.elapsed_ns_at_half_latency.into()
+        }),
+        Column::of("elapsed_ns_at_double_latency", "at double\nlatency", Nanoseconds, |row| {
+            row.outcome.elapsed_ns_at_double_latency.into()
+        }),
+        Column::of("verdict", "verdict", Text, |row| row.verdict.as_str().into()),
+    ]
+};
+
+impl Tried {
+    pub(super) fn label(&self) -> String {
+        self.changes.join(" + ")
+    }
+
+    /// Its place among [`VERDICTS`].
+    fn rank(&self) -> usize {
+        let known = VERDICTS.iter().position(|(name, ..)| *name == self.verdict);
+        known.unwrap_or(VERDICTS.len())
+    }
+
+    /// The class of its marks; that of what the program does now has no verdict.
+    fn class(&self) -> &'static str {
+        VERDICTS.get(self.rank()).map_or("u2", |(_, class, _)| class)
+    }
+}
+
+impl Advice {
+    pub(super) fn best(&self) -> Option<&Tried> {
+        self.tried.get(self.answer.best?)
+    }
+
+    /// The report on it.
+    pub fn report(&self) -> Report {
+        let mut parts = vec![Part::Heading(match self.name.as_str() {
+            "" => "What would help a program".to_string(),
+            name => format!("What would help {name}"),
+        })];
+        parts.extend(self.words.iter().cloned().map(Part::Lead));
+        parts.push(Part::Cards(self.cards()));
+        parts.extend(self.governed.clone().map(Part::Paragraph));
+        parts.extend(Part::warnings(&self.warnings));
+        for written in &self.to_write {
+            parts.push(Part::Heading(format!("What to write for {}", written.change)));
+            let facts = written.lines.iter().map(|line| (line.place.clone(), line.text.clone()));
+            parts.push(Part::Facts(facts.collect()));
+        }
+        parts.extend(self.check.iter().flat_map(|check| check::parts(self, check)));
+        parts.push(Part::Heading("What was tried in the model".to_string()));
+        parts.push(Part::Dots(self.picture()));
+        let as_it_is = Tried {
+            changes: vec!["as it is".to_string()],
+            for_users: true,
+            verdict: String::new(),
+            outcome: self.now.clone(),
+        };
+        let rows: Vec<Tried> = [as_it_is].into_iter().chain(self.tried.iter().cloned()).collect();
+        parts.push(Part::Table(self.tried_table(&rows)));
+        parts.push(Part::Paragraph(self.note()));
+        if !self.conditions.is_empty() {
+            parts.push(Part::Heading("What would break it".to_string()));
+            parts.push(Part::Table(self.conditions_table()));
+        }
+        let footer = self.footer.footer();
+        Report { parts, rows: csv(&COLUMNS, &rows), footer, json: to_json(self) }
+    }
+
+    /// Figures that matter first: as it is, and with the answer.
+    fn cards(&self) -> Vec<Card> {
+        let used = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.pages_used));
+        let in_bytes = |pages: u64| bytes(pages as f64 * self.page_bytes as f64);
+        let (now, in_time) = (&self.now, |ns: u64| time(ns as f64));
+        let mut cards = vec![
+            Card::new(
+                "read as it is",
+                in_bytes(now.data_pages_read),
+                format!("the program uses {}", in_bytes(used)),
+            ),
+            Card::new("time as it is", in_time(now.elapsed_ns), "predicted, on a cold cache"),
+        ];
+        cards.extend(self.best().into_iter().flat_map(|best| {
+            let (least, most) = best.outcome.range_ns();
+            let range = format!("from {} to {} as the latency goes", time(least), time(most));
+            let read = in_bytes(best.outcome.data_pages_read);
+            [
+                Card::new("read with the answer", read, best.label()),
+                Card::new("time with the answer", in_time(best.outcome.elapsed_ns), range),
+            ]
+        }));
+        cards
+    }
+
+    /// All that was tried, the program as it is first.
+    fn tried_table(&self, rows: &[Tried]) -> Table {
+        let in_lines = |row: &Tried| Tried {
+            changes: vec![folded(&row.label(), LABEL_COLUMNS)],
+            verdict: folded(&row.verdict, VERDICT_COLUMNS),
+            ..row.clone()
+        };
+        table("", &COLUMNS, &rows.iter().map(in_lines).collect::<Vec<_>>())
+    }
+
+    /// Where the times come from.
+    fn note(&self) -> String {
+        format!(
+            "Times are predicted with the machine profile, whose device has a latency of {}, and \
+             with half and double of that, as a device's latency moves from hour to hour. What \
+             that can turn around is a tie. Readahead size {} KiB where nothing else is said. A \
+             verdict is on the whole program.",
+            time(self.latency_ns as f64),
+            self.read_ahead_kb
+        )
+    }
+
+    /// What the program reads and takes now, and then with all that was tried, the best verdicts
+    /// and the fastest first.
+    fn picture(&self) -> Dots {
+        let mut tried: Vec<&Tried> = self.tried.iter().collect();
+        tried.sort_by_key(|row| (row.rank(), row.outcome.elapsed_ns));
+        let in_bytes = |of: &Outcome| self.bytes_read(of);
+        let all = || [&self.now].into_iter().chain(self.tried.iter().map(|of| &of.outcome));
+        // What is far more would leave no room for what is less.
+        let (now, most) = (in_bytes(&self.now), in_bytes(&self.now) * MOST_MORE);
+        let near = all().map(in_bytes).filter(|read| *read <= most);
+        let mut read = Scale::of("bytes read", Unit::Bytes, near);
+        let ends = all().map(Outcome::range_ns).flat_map(|(least, most)| [least, most]);
+        let mut times = Scale::of("time", Unit::Nanoseconds, ends);
+        (read.threshold, times.threshold) = (Some(now), Some(self.now.elapsed_ns as f64));
+        let as_it_is = self.drawn("as it is".to_string(), &self.now, "u2", "");
+        let rows =
+            tried.iter().map(|of| self.drawn(of.label(), &of.outcome, of.class(), &of.verdict));
+        let known = VERDICTS.iter().filter(|(name, ..)| tried.iter().any(|of| of.verdict == *name));
+        let meanings = known.map(|(_, class, meaning)| (*class, *meaning));
+        let legend = [("threshold-key", "as it is")].into_iter().chain(meanings);
+        let right = |name: &str| DotColumn::Text(Head::right(name));
+        Dots {
+            title: String::new(),
+            note: HOW_TO_READ.to_string(),
+            legend: legend.map(|(class, text)| (class.to_string(), text.to_string())).collect(),
+            columns: vec![
+                DotColumn::Text(Head::left("tried")),
+                right("bytes read"),
+                DotColumn::Drawn(read),
+                right("major faults"),
+                right("time"),
+                DotColumn::Drawn(times),
+                DotColumn::Text(Head::left("verdict")),
+            ],
+            rows: [as_it_is].into_iter().chain(rows).collect(),
+        }
+    }
+
+    /// A row of the picture.
+    fn drawn(
+        &self,
+        label: String,
+        outcome: &Outcome,
+        class: &'static str,
+        verdict: &str,
+    ) -> Vec<DotCell> {
+        let (least, most) = outcome.range_ns();
+        let (read, ns) = (self.bytes_read(outcome), outcome.elapsed_ns as f64);
+        let told = format!(
+            "{label}: {} pages read ({}), {} major faults, {}; {} to {} with half and double \
+             latency",
+            number(outcome.data_pages_read as f64),
+            bytes(read),
+            number(outcome.major_faults as f64),
+            time(ns),
+            time(least),
+            time(most)
+        );
+        let bar = vec![Mark::Bar(read, class)];
+        let dot = vec![Mark::Range(least, most, class), Mark::Dot(ns, class)];
+        vec![
+            DotCell::Name(label),
+            DotCell::Text(bytes(read)),
+            DotCell::Drawn { marks: bar, told: told.clone() },
+            DotCell::Text(number(outcome.major_faults as f64)),
+            DotCell::Text(time(ns)),
+            DotCell::Drawn { marks: dot, told },
+            DotCell::Verdict {
+                class: (verdict == "best").then_some("good"),
+                text: verdict.to_string(),
+                more: None,
+            },
+        ]
+    }
+
+    fn bytes_read(&self, outcome: &Outcome) -> f64 {
+        outcome.data_pages_read as f64 * self.page_bytes as f64
+    }
+
+    /// The answer under other conditions.
+    fn conditions_table(&self) -> Table {
+        let figures = |of: &Outcome| {
+            format!("{}, {}", number(of.data_pages_read as f64), time(of.elapsed_ns as f64))
+        };
+        let row = |condition: &Condition| {
+            let name = folded(&condition.name, CONDITION_COLUMNS);
+            let Some(now) = &condition.now else {
+                let nothing = folded("the program does not run so", BEST_COLUMNS);
+                return vec![name, nothing, String::new(), String::new()];
+            };
+            let best = folded(condition.best.as_deref().unwrap_or("nothing"), BEST_COLUMNS);
+            let answer = condition.answer.as_ref().map_or(String::new(), figures);
+            vec![name, figures(now), answer, best]
+        };
+        let heads = ["as it is", "with the answer"].map(Head::right);
+        Table {
+            title: String::new(),
+            columns: [Head::left("with")]
+                .into_iter()
+                .chain(heads)
+                .chain([Head::left("best there")])
+                .collect(),
+            rows: self.conditions.iter().map(row).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::address::vma::ReadHint;
+
+    use super::super::testing::{on, outcome, study};
+    use super::super::{Ask, Change, Trial};
+    use super::*;
+
+    /// Figures as large as those of real programs.
+    #[test]
+    fn tables_fit_into_80_columns() {
+        let on = on("mapping 'data.mdb'");
+        let changes = vec![
+            Change::Madvise(on.clone(), ReadHint::Sequential),
+            Change::Ask(on, Ask::WillNeed, vec![(0, 1)]),
+        ];
+        let large = outcome(12_345_678, 123_456);
+        let large = Outcome { major_faults: 12_345_678, ..large };
+        let mut study = study(large.clone(), Vec::new());
+        study.trials.push(Trial { changes, outcome: outcome(1_545_166, 1000) });
+        study.conditions.push(Condition {
+            name: "page cache of 123456m".to_string(),
+            now: Some(large.clone()),
+            answer: Some(outcome(12_345_678, 1000)),
+            best: Some(study.trials[0].label()),
+        });
+        let tables = study.advice("", None).report().parts.into_iter();
+        let tables = tables.filter_map(|part| match part {
+            Part::Table(table) => Some(table.text()),
+            _ => None,
+        });
+        for text in tables {
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(80), "{text}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The answer in words: a line for each file, and what to write.
+
+use serde::{Deserialize, Serialize};
+
+use super::answer::Answer;
+use super::record::{FileAdvice, Study};
+use super::trial::{Outcome, Trial};
+use super::{Change, Contents, writing};
+use filemap_report::units::{number, time};
+
+/// Most ties that are named.
+const MOST_TIES: usize = 3;
+
+/// Up to so many pages for one that is used there is nothing to gain.
+const USES_WHAT_IT_READS: f64 = 1.10;
+
+/// What to write for a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Written {
+    /// The change.
+    pub change: String,
+    pub lines: Vec<WrittenLine>,
+}
+
+/// What to write in one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WrittenLine {
+    /// A language, or a setting.
+    pub place: String,
+    pub text: String,
+}
+
+/// Files that count, each with its position in the program.
+type Files<'a> = &'a [(usize, FileAdvice)];
+
+/// What helps each of `files`, and what is best together.
+pub fn lines(study: &Study, files: Files, together: &Answer) -> Vec<String> {
+    let mut lines: Vec<String> =
+        files.iter().map(|(number, file)| line(study, *number, file)).collect();
+    let rest = study.files.len() - files.len();
+    if rest > 0 {
+        let plural = if rest == 1 { "file reads" } else { "files read" };
+        lines.push(format!("{rest} more {plural} next to nothing."));
+    }
+    // One thing is what a file's line names.
+    let best = together.best.map(|best| &study.trials[best]).filter(|of| of.changes.len() > 1);
+    lines.extend(best.map(|trial| {
+        let pages = number(trial.outcome.data_pages_read as f64);
+        let times = instead(&trial.outcome, &study.now);
+        format!("Together: {}: {pages} pages, {times}.", trial.label())
+    }));
+    lines
+}
+
+fn line(study: &Study, file: usize, of: &FileAdvice) -> String {
+    let (read, used) = (of.pages_read, of.pages_used);
+    let now = format!(
+        "{} reads {} pages for {} touched ({}).",
+        of.name,
+        number(read as f64),
+        number(used as f64),
+        times(read, used)
+    );
+    let Some(best) = of.answer.best else {
+        let uses = read as f64 <= used as f64 * USES_WHAT_IT_READS;
+        let why = if uses {
+            "Nothing helps: it uses what it reads."
+        } else {
+            "Nothing that was tried helps without taking longer."
+        };
+        return format!("{now} {why}");
+    };
+    let trial = &study.trials[best];
+    let pages = trial.outcome.files[file];
+    let mut line = format!(
+        "{now} {}: {} pages ({}), {}.",
+        trial.changes[0].call(),
+        number(pages as f64),
+        times(pages, used),
+        instead(&trial.outcome, &study.now)
+    );
+    line += &tie(study, &of.answer);
+    line += &for_this_program(study, file, trial);
+    line
+}
+
+/// The fastest that helps this program alone, where `best` is a setting for every program.
+fn for_this_program(study: &Study, file: usize, best: &Trial) -> String {
+    let is_own = |trial: &&Trial| trial.changes.iter().all(|change| !change.is_for_all());
+    if is_own(&best) {
+        return String::new();
+    }
+    let now = study.now.of_file(file);
+    let helps = |trial: &&Trial| {
+        is_own(trial) && trial.is_about(file) && trial.outcome.of_file(file).helps(now)
+    };
+    let own = study.trials.iter().filter(helps).min_by_key(|trial| trial.outcome.elapsed_ns);
+    own.map_or(String::new(), |own| {
+        format!(
+            " That is a setting for every program. For this one alone: {}: {} pages, {}.",
+            own.label(),
+            number(own.outcome.files[file] as f64),
+            time(own.outcome.elapsed_ns as f64)
+        )
+    })
+}
+
+/// What is as good, and whether doing nothing is.
+fn tie(study: &Study, Answer { ties, ties_with_now, .. }: &Answer) -> String {
+    let mut text = String::new();
+    if *ties_with_now {
+        text += " It is a tie with doing nothing: at half or double the device's latency it \
+                 gains nothing worth the change.";
+    }
+    if !ties.is_empty() {
+        let named = ties.iter().take(MOST_TIES).map(|tie| study.trials[*tie].label());
+        let named = named.collect::<Vec<_>>().join(", ");
+        let more = match ties.len().saturating_sub(MOST_TIES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        text += &format!(" Tied with it in time: {named}{more}.");
+    }
+    text
+}
+
+/// `0.4 s instead of 1.6 s`.
+fn instead(own: &Outcome, now: &Outcome) -> String {
+    format!("{} instead of {}", time(own.elapsed_ns as f64), time(now.elapsed_ns as f64))
+}
+
+/// `150x`.
+fn times(read: u64, used: u64) -> String {
+    match read as f64 / used.max(1) as f64 {
+        large if large >= 9.95 => format!("{large:.0}x"),
+        small => format!("{small:.1}x"),
+    }
+}
+
+/// What to write for the answers, each once.
+pub fn written(study: &Study, files: Files, together: &Answer) -> Vec<Written> {
+    let mut changes: Vec<&Change> = Vec::new();
+    for answer in files.iter().map(|(_, file)| &file.answer).chain([together]) {
+        let best = answer.best.iter().flat_map(|best| &study.trials[*best].changes);
+        // Nobody changes the whole machine for a tie with doing nothing.
+        let worth = best.filter(|change| !(answer.ties_with_now && change.is_for_all()));
+        worth.for_each(|change| {
+            if !changes.contains(&change) {
+                changes.push(change);
+            }
+        });
+    }
+    let of_change = |change: &Change| {
+        let contents = change.file().map_or(Contents::Other, |file| study.files[file].contents);
+        let lines = writing::lines(change, contents).into_iter();
+        let line = |(place, text): writing::Written| WrittenLine { place: place.to_string(), text };
+        Written { change: change.label(), lines: lines.map(line).collect() }
+    };
+    let written = changes.into_iter().map(of_change);
+    written.filter(|written| !written.lines.is_empty()).collect()
+}
+
+/// What the governor does for a program that cannot be changed, where that helps.
+pub fn governed(study: &Study, program: &str) -> Option<String> {
+    let own = &study.trials.iter().find(|trial| trial.is_only(&Change::Governor))?.outcome;
+    own.figures().helps(study.now.figures()).then(|| {
+        format!(
+            "Where the program cannot be changed: filemap govern -- {program}: {} instead of {} \
+             pages, {}.",
+            number(own.data_pages_read as f64),
+            number(study.now.data_pages_read as f64),
+            instead(own, &study.now)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::address::vma::ReadHint;
+
+    use super::super::testing::{on, outcome, study};
+    use super::*;
+
+    /// What is told of a database of which `used_pages` are used: its lines, where something is
+    /// written and what the governor does.
+    fn told(now: Outcome, used_pages: u64, trials: Vec<(Change, Outcome)>) -> Vec<String> {
+        let mut study = study(now, trials);
+        study.files[0].used_pages = used_pages;
+        study.files[0].contents = Contents::Lmdb;
+        let advice = study.advice("lookups", Some("./lookups data.mdb"));
+        let written = advice.to_write.into_iter().flat_map(|Written { change, lines }| {
+            let places: Vec<String> = lines.into_iter().map(|line| line.place).collect();
+            [format!("What to write for {change}:"), places.join(" ")]
+        });
+        advice.words.into_iter().chain(written).chain(advice.governed).collect()
+    }
+
+    #[test]
+    fn the_answer_is_one_line_and_what_to_write() {
+        let trials = vec![
+            (Change::ReadAhead(0), outcome(3624, 420)),
+            (Change::Madvise(on("data.mdb"), ReadHint::Random), outcome(3624, 430)),
+            (Change::Madvise(on("data.mdb"), ReadHint::Sequential), outcome(700_000, 1700)),
+            (Change::Governor, outcome(3700, 440)),
+        ];
+        assert_eq!(
+            told(outcome(545_166, 1600), 3624, trials),
+            [
+                "data.mdb reads 545 166 pages for 3624 touched (150x). madvise(MADV_RANDOM) on \
+                 data.mdb: 3624 pages (1.0x), 430 ms instead of 1.60 s. Tied with it in time: \
+                 read_ahead_kb=0, filemap govern.",
+                "What to write for MADV_RANDOM on data.mdb:",
+                "LMDB C Python Rust",
+                "Where the program cannot be changed: filemap govern -- ./lookups data.mdb: 3700 \
+                 instead of 545 166 pages, 440 ms instead of 1.60 s.",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_setting_for_every_program_is_named_so() {
+        let trials = vec![
+            (Change::ReadAhead(64), outcome(4000, 100)),
+            (Change::Governor, outcome(3900, 150)),
+        ];
+        let said = told(outcome(545_166, 1600), 3624, trials);
+        assert!(said[0].ends_with("For this one alone: filemap govern: 3900 pages, 150 ms."));
+    }
+
+    #[test]
+    fn where_nothing_helps_it_says_why() {
+        let slower = || vec![(Change::ReadAhead(0), outcome(1000, 900))];
+        let scan = told(outcome(1010, 100), 1000, slower());
+        let expected = "data.mdb reads 1010 pages for 1000 touched (1.0x). Nothing helps: it uses \
+                        what it reads.";
+        assert_eq!(scan, [expected]);
+        let dense = told(outcome(5000, 100), 1000, slower());
+        assert!(dense[0].ends_with("helps without taking longer."), "{dense:?}");
+    }
+
+    #[test]
+    fn what_the_latency_turns_around_is_a_tie() {
+        let mut random = outcome(10, 90);
+        random.elapsed_ns_at_double_latency = 190_000_000;
+        let mut now = outcome(1000, 100);
+        now.elapsed_ns_at_half_latency = 95_000_000;
+        now.elapsed_ns_at_double_latency = 110_000_000;
+        let trials = vec![(Change::Madvise(on("data.mdb"), ReadHint::Random), random)];
+        let said = told(now, 10, trials);
+        assert!(said[0].contains("a tie with doing nothing"), "{said:?}");
+    }
+}
