@@ -18,7 +18,6 @@ mod machine;
 mod memory;
 mod output;
 mod progress;
-mod random_jobs;
 mod record;
 mod recording;
 mod search;

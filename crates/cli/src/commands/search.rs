@@ -3,24 +3,20 @@
 use std::io::{IsTerminal, Write, stderr};
 
 use filemap_job::program::THRASH;
-use filemap_job::{EngineKind, JobSpec, Record, SizeText};
-use filemap_model::{Model, Profile};
-use filemap_study::Footer;
-use filemap_study::search::{self, Goal, Study};
+use filemap_job::{EngineKind, JobSpec};
+use filemap_study::machine_profile;
+use filemap_study::search::{Goal, Searching, Space, variants_flag};
+use filemap_study::variants::{self, Variant};
 
 use crate::Outcome;
 use crate::args::SearchArgs;
 use crate::error::Error;
 use crate::given::Given;
 use crate::interrupt::Asked;
+use crate::machine::Machine;
 use crate::output::Output;
 use crate::progress;
-use crate::random_jobs::PAGE;
-use crate::search::{JobFiles, Search, Space, StateFile};
-use filemap_study::input;
-use filemap_study::machine_profile;
-use filemap_study::provenance;
-use filemap_study::variants::{self, Variant};
+use crate::search::{JobFiles, Kept};
 
 /// Seed of the jobs where none is given.
 const DEFAULT_SEED: u64 = 1;
@@ -64,75 +60,45 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     };
     let profile = machine_profile::of(&mut spec)?;
     let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
-    let records = [record_of(first, &spec, profile)?, record_of(second, &spec, profile)?];
-    let search = Search {
-        variants: [first, second],
+    let flags = JobSpec { seed: None, ..asked.flags.clone() };
+    let mut words = vec!["filemap search".to_string()];
+    words.extend(flags.flags());
+    let variants = [first, second];
+    let named = variants_flag(&variants.map(Variant::name));
+    words.push(format!("{named} {goal} --seed {seed}"));
+    let command = words.join(" ");
+    let kept = Kept { asked: Asked::begin(), state: args.state };
+    let search = Searching {
+        variants,
         goal,
         space: Space::of(spec),
         seed,
         jobs: args.jobs.or(if args.time.is_some() { None } else { Some(DEFAULT_JOBS) }),
         limit: args.time,
         profile,
+        engines: &Machine,
+        keeper: &kept,
+        name: format!("{command}, filemap {}", env!("CARGO_PKG_VERSION")),
     };
-    let flags = JobSpec { seed: None, ..asked.flags.clone() };
-    let mut words = vec!["filemap search".to_string()];
-    words.extend(flags.flags());
-    words.push(format!("{} {goal} --seed {seed}", search.variants_flag()));
-    let command = words.join(" ");
-    let state = args.state.as_deref().map(|path| StateFile::new(path, &command));
-    let wants = Asked::begin();
-    let Some((mut study, drawn)) = studied(&search, state.as_ref(), &wants)? else {
+    let footer = search.footer(command)?;
+    let found = search.run(kept.read(&search)?)?;
+    let is_interrupted = kept.asked.times() > 0;
+    if is_interrupted && found.drawn == 0 {
         progress::tell("interrupted before a job was tried: nothing was found");
         return Ok(Outcome::Interrupted);
-    };
-    // A search that goes on writes them when it is done.
-    let goes_on = wants.times() > 0 && state.is_some();
-    if let Some(files) = files.as_ref().filter(|_| !goes_on) {
-        files.write(&mut study, &search)?;
     }
-    let footer = Footer::new(&records, format!("{command} --jobs {drawn}"));
-    output.write(&search::report(&study, footer))?;
-    Ok(if wants.times() > 0 { Outcome::Interrupted } else { Outcome::Done })
-}
-
-/// What `search` comes to, and how many jobs it has drawn; `None` where it was interrupted before
-/// it had tried any.
-fn studied(
-    search: &Search,
-    state: Option<&StateFile>,
-    wants: &Asked,
-) -> Result<Option<(Study, u64)>, Error> {
-    let found = state.map(|state| state.read(search)).transpose()?.unwrap_or_default();
-    let found = search.run(found, state, wants)?;
-    let drawn = found.drawn;
-    let is_interrupted = wants.times() > 0;
-    if is_interrupted && drawn == 0 {
-        return Ok(None);
-    }
-    let mut notes = Vec::new();
     if is_interrupted {
-        notes.push(interrupted(drawn, state.is_some()));
         tell_terminal();
     }
-    let (left_out, alike) = (found.left_out, found.alike);
-    let tried = drawn - left_out - alike;
-    let groups = search.groups(found, wants)?;
-    if wants.times() > u32::from(is_interrupted) {
-        notes.push("Not all jobs were made as small as they can be.".to_string());
+    let mut record = search.record(found, footer)?;
+    record.footer.command += &format!(" --jobs {}", record.drawn());
+    // A search that goes on writes them when it is done.
+    let goes_on = kept.asked.times() > 0 && kept.state.is_some();
+    if let Some(files) = files.filter(|_| !goes_on) {
+        files.write(&mut record)?;
     }
-    let variants = search.variants.map(Variant::name);
-    let (goal, seed) = (search.goal, search.seed);
-    let study = Study { variants, goal, seed, tried, left_out, alike, groups, notes };
-    Ok(Some((study, drawn)))
-}
-
-/// How a search goes on that was interrupted after so many jobs.
-fn interrupted(drawn: u64, has_state: bool) -> String {
-    let how = match has_state {
-        true => "The same command goes on from there",
-        false => "With --state FILE a search that is given again goes on where it was stopped",
-    };
-    format!("Interrupted after {drawn} jobs. {how}.")
+    output.write(&record.report())?;
+    Ok(if kept.asked.times() > 0 { Outcome::Interrupted } else { Outcome::Done })
 }
 
 /// Says what takes time still, to whoever has interrupted the search by hand.
@@ -175,21 +141,4 @@ fn check(spec: &JobSpec, is_thrash: bool) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// A record without runs, of where the jobs of `variant` ran.
-fn record_of(variant: &Variant, spec: &JobSpec, profile: Profile) -> Result<Record, Error> {
-    let of_variant = variant.applied(&JobSpec::default());
-    // Any job: only where it runs is told.
-    let place = JobSpec {
-        kernel: of_variant.kernel.or(spec.kernel.clone()),
-        machine: spec.machine.clone(),
-        workload: Some("first".to_string()),
-        accesses: Some(1),
-        file_size: Some(SizeText(PAGE.to_string())),
-        ..JobSpec::default()
-    };
-    let job = place.validate(input::host_release().as_deref())?;
-    let ran = Model { profile }.ran(&job, Vec::new());
-    Ok(Record::of(&job, provenance::stamped(ran)))
 }

@@ -10,7 +10,6 @@ use filemap_model::Profile;
 
 pub use file::{GivenFile, tables};
 pub use foreign::{not_of_tables, workload_of};
-pub use repeated::needs_said;
 
 use crate::error::Error;
 use crate::job_flags::JobFlags;

@@ -22,7 +22,7 @@ impl Given {
         let mut job = job.clone();
         if let Some(flags) = &mut job.of_flags {
             // Where no flag says otherwise, the machine is the same again.
-            flags.machine = flags.machine.take().filter(|name| needs_said(name));
+            flags.machine = flags.machine.take().filter(|name| machine_profile::needs_said(name));
         }
         let command = job.command().replacen("filemap run", &format!("filemap {name}"), 1);
         let rules = format!("--kernel {}", job.rules.kernel.name());
@@ -41,9 +41,4 @@ impl Given {
             (None, None) => String::new(),
         }
     }
-}
-
-/// Whether a command has to name the machine profile `name` to go by it.
-pub fn needs_said(name: &str) -> bool {
-    machine_profile::users_own().map_or(true, |(usual, _)| usual != name)
 }

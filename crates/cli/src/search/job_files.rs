@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use filemap_job::shell_word;
-use filemap_study::search::{Case, Study};
+use filemap_study::search::{Search, variants_flag};
 
-use super::Search;
 use crate::error::{Error, reason};
 use crate::output::Target;
 
@@ -42,42 +41,29 @@ impl JobFiles {
         Ok(JobFiles { path })
     }
 
-    /// Writes the jobs of `study`, and makes their commands those for the files.
+    /// Writes the jobs of `search`, and makes their commands those for the files.
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn write(&self, study: &mut Study, search: &Search) -> Result<(), Error> {
-        if study.groups.is_empty() {
+    pub fn write(&self, search: &mut Search) -> Result<(), Error> {
+        if search.groups.is_empty() {
             return Ok(());
         }
-        let failed =
-            |error: io::Error| Error::Write { path: self.path.clone(), reason: reason(&error) };
-        match fs::create_dir(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(error));
-            }
-            _ => {}
+        if let Err(error) = fs::create_dir(&self.path)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(Error::Write { path: self.path.clone(), reason: reason(&error) });
         }
-        let variants = search.variants_flag();
-        for (number, group) in (1..).zip(&mut study.groups) {
-            let cases = [
-                ("smallest", &mut group.smallest),
-                ("largest-ratio", &mut group.by_ratio),
-                ("largest-difference", &mut group.by_cost),
-            ];
-            for (name, case) in cases {
-                let path: PathBuf = Path::new(&self.path).join(format!("{number:02}-{name}.toml"));
+        let variants = variants_flag(&search.variants);
+        for (number, group) in (1..).zip(&mut search.groups) {
+            for case in &mut group.cases {
+                let path = Path::new(&self.path).join(format!("{number:02}-{}.toml", case.case));
                 let path = path.into_os_string().into_string().expect("its parts are texts");
-                Target::open(&path)?.write(text(&group.mechanism, case).as_bytes())?;
+                let text = format!("# {}\n{}", group.mechanism, case.job.to_toml());
+                Target::open(&path)?.write(text.as_bytes())?;
                 case.command = format!("filemap compare {} {variants}", shell_word(&path));
-                case.job_file = None;
             }
         }
         Ok(())
     }
-}
-
-/// The job file of `case`.
-fn text(mechanism: &str, case: &Case) -> String {
-    format!("# {mechanism}\n{}", case.spec.to_toml())
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use filemap_job::Run;
+use serde::{Deserialize, Serialize};
 
 use filemap_report::units;
 
@@ -42,10 +43,11 @@ impl Metric {
 
     /// The value of `cost`, as a reader reads it.
     pub(super) fn shown(self, cost: &Cost) -> String {
+        let value = cost.figure(self) as f64;
         match self {
-            Metric::Bytes => units::bytes(cost.bytes_read as f64),
-            Metric::Majors => units::number(cost.major_faults as f64),
-            Metric::Elapsed => units::time(cost.elapsed_ns as f64),
+            Metric::Bytes => units::bytes(value),
+            Metric::Majors => units::number(value),
+            Metric::Elapsed => units::time(value),
         }
     }
 }
@@ -61,7 +63,9 @@ impl FromStr for Metric {
 }
 
 /// What a search looks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(into = "String", try_from = "String")]
+#[schemars(with = "String")]
 pub enum Goal {
     /// Jobs that the second variant makes worse.
     Worse(Metric),
@@ -83,7 +87,7 @@ impl Goal {
     /// By how much the goal is met: the ratio, and the difference. What is 0 counts as 1 in the
     /// ratio. Nothing where it is not met.
     pub fn gain(self, first: &Cost, second: &Cost) -> Option<(f64, u64)> {
-        let [one, two] = [first, second].map(|cost| cost.of(self.metric()));
+        let [one, two] = [first, second].map(|cost| cost.figure(self.metric()));
         let (low, high) = match self {
             Goal::Worse(_) => (one, two),
             Goal::Over(_) => (two, one),
@@ -104,8 +108,29 @@ impl fmt::Display for Goal {
     }
 }
 
+impl From<Goal> for String {
+    fn from(goal: Goal) -> String {
+        goal.to_string()
+    }
+}
+
+impl TryFrom<String> for Goal {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Ok(match text.split_once(' ') {
+            None if text == "--differ" => Goal::Differ,
+            Some(("--worse", metric)) => Goal::Worse(metric.parse()?),
+            Some(("--over", metric)) => Goal::Over(metric.parse()?),
+            _ => return Err(format!("'{text}' is no goal of a search")),
+        })
+    }
+}
+
 /// What a run of a job costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Cost {
     /// Bytes of the file that enter the page cache.
     pub bytes_read: u64,
@@ -116,8 +141,17 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Of `run`.
+    pub fn of(run: &Run) -> Cost {
+        Cost {
+            bytes_read: run.counters.bytes_read.unwrap_or(0),
+            major_faults: run.counters.major_faults.unwrap_or(0),
+            elapsed_ns: run.elapsed_ns.unwrap_or(0),
+        }
+    }
+
     /// One of its figures.
-    pub const fn of(&self, metric: Metric) -> u64 {
+    const fn figure(&self, metric: Metric) -> u64 {
         match metric {
             Metric::Bytes => self.bytes_read,
             Metric::Majors => self.major_faults,

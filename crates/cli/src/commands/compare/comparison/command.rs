@@ -3,8 +3,9 @@
 use filemap_job::{JobSpec, Written, shell_word};
 
 use super::booted::{self, Booted};
-use crate::given::{Given, needs_said};
+use crate::given::Given;
 use filemap_study::input;
+use filemap_study::machine_profile;
 use filemap_study::variants::Variant;
 
 /// The command that compares `given`, which came to `written`, again.
@@ -47,6 +48,6 @@ fn all_flags(given: &Given, spec: &JobSpec) -> JobSpec {
         });
     }
     // Where no flag says otherwise, the machine is the same again.
-    shown.machine = shown.machine.filter(|name| needs_said(name));
+    shown.machine = shown.machine.filter(|name| machine_profile::needs_said(name));
     shown
 }

@@ -4,7 +4,7 @@
 use filemap_job::random::Rng;
 use filemap_job::{JobSpec, PhaseSpec, SizeText, parse_size};
 
-use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
+use crate::random_jobs::{self, PAGE, READ_AHEAD_KB, size};
 
 /// A file is at most as long as this, in pages.
 const MOST_PAGES: u64 = 16_384;
@@ -21,6 +21,12 @@ impl Space {
     /// The jobs that have what `flags` say.
     pub fn of(flags: JobSpec) -> Space {
         Space { fixed: flags }
+    }
+
+    /// On which machine they run, and on which kernel where that is not `kernel`.
+    pub(super) fn place(&self, kernel: Option<String>) -> JobSpec {
+        let kernel = kernel.or(self.fixed.kernel.clone());
+        JobSpec { kernel, machine: self.fixed.machine.clone(), ..JobSpec::default() }
     }
 
     /// Job `number` of those that `seed` stands for.
@@ -70,10 +76,6 @@ impl Space {
         }
         job.overlay(fixed)
     }
-}
-
-fn size(pages: u64) -> Option<SizeText> {
-    Some(SizeText((pages * PAGE).to_string()))
 }
 
 /// Pages of a size, also of those that are cut off.

@@ -1,15 +1,39 @@
 //! The mechanism by which two runs of a job part: which decision differs first.
 
 use filemap_core::decision::Decision;
-use filemap_job::Shown;
-use filemap_study::decisions::Line;
+use filemap_core::fault::lock;
+use filemap_job::{Job, Shown, ShownLog};
+use filemap_model::{Profile, trace};
+
+use crate::decisions::Line;
+use crate::error::Error;
+
+/// By which mechanism a job in two variants differs; `None` where it does not.
+///
+/// # Errors
+/// Those of the model.
+pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
+    let mut logs = jobs.map(|job| ShownLog::default().beginning_with(lock::of_access(&job.rules)));
+    for (job, log) in jobs.iter().zip(&mut logs) {
+        trace(job, profile, log)?;
+    }
+    let [first, second] = logs.map(ShownLog::into_lines);
+    if let Some(mechanism) = of_logs(&first, &second) {
+        return Ok(Some(mechanism));
+    }
+    let mut all: [Vec<Decision>; 2] = Default::default();
+    for (job, log) in jobs.iter().zip(&mut all) {
+        trace(job, profile, log)?;
+    }
+    Ok(unseen(&all[0], &all[1]))
+}
 
 /// What the logs of a job have first that differs, in words; `None` where nothing does.
 ///
 /// What is read comes before what is mapped: faults differ behind a window that differs, and which
 /// of them is seen first says little. So windows and what enters the cache are compared alone, and
 /// the other decisions only where these are the same.
-pub fn of(first: &[Shown], second: &[Shown]) -> Option<String> {
+fn of_logs(first: &[Shown], second: &[Shown]) -> Option<String> {
     let reads = |log: &[Shown]| -> Vec<(Shown, &'static str)> {
         let mut entered = "";
         let mut reads = Vec::new();
@@ -23,13 +47,13 @@ pub fn of(first: &[Shown], second: &[Shown]) -> Option<String> {
     };
     let (one, two) = (reads(first), reads(second));
     let same = one.iter().zip(&two).take_while(|(a, b)| a.0 == b.0).count();
-    if let (Some((a, _)), Some((b, entry))) = (one.get(same), two.get(same)) {
-        return Some(format!("{}{entry}", words(Some(a), Some(b))));
-    }
     match (one.get(same), two.get(same)) {
+        (Some((a, _)), Some((b, entry))) => {
+            return Some(format!("{}{entry}", words(Some(a), Some(b))));
+        }
         (Some((_, entry)), None) => return Some(format!("only the first reads more{entry}")),
         (None, Some((_, entry))) => return Some(format!("only the second reads more{entry}")),
-        _ => {}
+        (None, None) => {}
     }
     let same = first.iter().zip(second).take_while(|(a, b)| a == b).count();
     let (a, b) = (first.get(same), second.get(same));
@@ -42,7 +66,7 @@ fn is_read(line: &Shown) -> bool {
 }
 
 /// The same of what no tracepoint shows: locks, credits and the counter of misses.
-pub fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
+fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
     let (a, b) = first.iter().zip(second).find(|(a, b)| a != b)?;
     let name = |decision: &Decision| {
         let line = serde_json::to_value(Line::from(*decision)).ok()?;
@@ -156,14 +180,14 @@ mod tests {
     fn a_clipped_window_is_told_by_the_side_that_was_clipped() {
         let fault = Shown::Faulted { index: PageIndex(9) };
         let log = |second: Shown| vec![fault, second];
-        let found = |second| of(&log(window(0, 32, 8)), &log(second)).unwrap();
+        let found = |second| of_logs(&log(window(0, 32, 8)), &log(second)).unwrap();
         assert_eq!(found(window(4, 28, 8)), "what the second reads begins later, in a fault");
         assert_eq!(found(window(0, 16, 8)), "what the second reads ends earlier, in a fault");
         let both = "what the second reads begins later and ends earlier, in a fault";
         assert_eq!(found(window(4, 8, 8)), both);
         assert_eq!(found(window(0, 32, 4)), "what the second reads has another mark, in a fault");
-        let found = of(&log(window(0, 32, 8)), &[fault]).unwrap();
+        let found = of_logs(&log(window(0, 32, 8)), &[fault]).unwrap();
         assert_eq!(found, "only the first reads more, in a fault");
-        assert_eq!(of(&[fault], &[fault]), None);
+        assert_eq!(of_logs(&[fault], &[fault]), None);
     }
 }

@@ -4,54 +4,36 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::found::Found;
-use super::state::StateFile;
-use super::{Fate, ROUND};
+use super::found::{Fate, Found, Known};
+use super::state::State;
 use crate::error::Error;
-use crate::interrupt::Asked;
 
 /// How often the state is written.
 const SAVED_EVERY: Duration = Duration::from_secs(2);
 
-/// What a round has found of one of its jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// It was not tried.
-    Nothing,
-    /// It does not show what is looked for.
-    Same,
-    /// It was tried. What it shows is not written, so a search that goes on tries it again.
-    Tried,
-}
+/// Whoever wants a search, and may keep what it finds.
+pub trait Keeper: Sync {
+    /// How often there was asked for what there is so far.
+    fn times(&self) -> u32;
 
-impl Known {
-    const LETTERS: [(Known, char); 3] =
-        [(Known::Nothing, '.'), (Known::Same, '='), (Known::Tried, '!')];
+    /// Has `word` said when a signal ends the command.
+    fn leave_word(&self, word: String);
 
-    fn letter(self) -> char {
-        Self::LETTERS.into_iter().find(|(known, _)| *known == self).expect("each has one").1
-    }
+    /// Where the state of the search is kept, if it is.
+    fn path(&self) -> Option<&str>;
 
-    fn of_letter(letter: char) -> Option<Self> {
-        Some(Self::LETTERS.into_iter().find(|(_, own)| *own == letter)?.0)
-    }
-}
-
-/// What is known of the jobs of a round, as it is written.
-pub fn text(known: &[Known]) -> String {
-    known.iter().map(|known| known.letter()).collect()
-}
-
-/// The same as it is read; `None` for what is of no round.
-pub fn read(text: &str) -> Option<Vec<Known>> {
-    let known = text.chars().map(Known::of_letter).collect::<Option<Vec<_>>>()?;
-    (known.len() as u64 <= ROUND).then_some(known)
+    /// Puts `state` there, whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was there is still there then.
+    fn write(&self, state: &str) -> Result<(), Error>;
 }
 
 /// Writes down what a search finds, every few seconds.
 pub struct Ledger<'a> {
-    state: Option<&'a StateFile>,
-    asked: &'a Asked,
+    /// Which search it is.
+    search: &'a str,
+    keeper: &'a dyn Keeper,
     saved: Mutex<Instant>,
 }
 
@@ -64,14 +46,12 @@ pub struct Round<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// The ledger of a search that goes on from what is in `state`. When a signal ends the command,
-    /// `asked` says what is kept.
-    pub fn new(state: Option<&'a StateFile>, asked: &'a Asked) -> Self {
-        if state.is_none() {
+    pub fn new(search: &'a str, keeper: &'a dyn Keeper) -> Self {
+        if keeper.path().is_none() {
             let how = "with --state FILE a search that is given again goes on where it was stopped";
-            asked.leave_word(format!("nothing is kept of this search; {how}"));
+            keeper.leave_word(format!("nothing is kept of this search; {how}"));
         }
-        Ledger { state, asked, saved: Mutex::new(Instant::now()) }
+        Ledger { search, keeper, saved: Mutex::new(Instant::now()) }
     }
 
     /// A round of `jobs` behind what was found `before`, of which something may be `known`.
@@ -85,20 +65,21 @@ impl<'a> Ledger<'a> {
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, found: &Found, known: &[Known]) -> Result<(), Error> {
-        let Some(state) = self.state else { return Ok(()) };
+        if self.keeper.path().is_none() {
+            return Ok(());
+        }
         let end = known.iter().rposition(|known| *known != Known::Nothing).map_or(0, |at| at + 1);
         let known = &known[..end];
-        state.write(found, known)?;
+        self.keeper.write(&State::of(self.search, found, known).text())?;
         self.tell_kept(found, known);
         Ok(())
     }
 
-    /// Leaves word of what the state file has, for a signal that ends the command.
+    /// Leaves word of what is kept, for a signal that ends the command.
     pub fn tell_kept(&self, found: &Found, known: &[Known]) {
-        let Some(state) = self.state else { return };
+        let Some(path) = self.keeper.path() else { return };
         let tried = known.iter().filter(|known| **known != Known::Nothing).count();
-        let path = state.path();
-        self.asked.leave_word(match found.drawn + tried as u64 {
+        self.keeper.leave_word(match found.drawn + tried as u64 {
             0 => format!("nothing is kept of this search yet in '{path}'"),
             jobs => {
                 format!("{jobs} jobs are kept in '{path}'; the same command goes on from there")
@@ -127,7 +108,7 @@ impl Round<'_> {
     ///
     /// # Errors
     /// When the state is written, and cannot be.
-    pub(super) fn enter(&self, at: usize, fate: &Fate) -> Result<(), Error> {
+    pub fn enter(&self, at: usize, fate: &Fate) -> Result<(), Error> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known[at] = if matches!(fate, Fate::Same) { Known::Same } else { Known::Tried };
         // Under the lock: what is written later knows more.
@@ -137,22 +118,5 @@ impl Round<'_> {
     /// What is known of its jobs.
     pub fn into_known(self) -> Vec<Known> {
         self.known.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_known_of_a_round_is_read_as_it_is_written() {
-        let known = [Known::Same, Known::Nothing, Known::Tried, Known::Same];
-        assert_eq!(text(&known), "=.!=");
-        assert_eq!(read("=.!="), Some(known.to_vec()));
-        assert_eq!(read(""), Some(Vec::new()));
-        assert_eq!(read("=x"), None);
-        // All of a round may be known before it has ended.
-        assert!(read(&"=".repeat(ROUND as usize)).is_some());
-        assert_eq!(read(&"=".repeat(ROUND as usize + 1)), None);
     }
 }

@@ -1,0 +1,215 @@
+//! The record of jobs that tell two variants apart, or that the second makes worse, and its report.
+
+use filemap_job::JobSpec;
+use serde::{Deserialize, Serialize};
+
+use super::goal::{Cost, Goal};
+use crate::footer::Footer;
+use filemap_report::units::number;
+use filemap_report::{Column, Head, Part, Report, Table, Unit, csv};
+
+/// Mechanisms that a report shows; JSON and CSV have all.
+const MOST_SHOWN: usize = 10;
+
+/// What a search came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Search {
+    pub schema: u32,
+    #[serde(flatten)]
+    pub footer: Footer,
+    /// The two variants.
+    pub variants: [String; 2],
+    /// What was looked for, as on the command line.
+    pub goal: Goal,
+    /// The seed of the jobs.
+    pub seed: u64,
+    /// Jobs that were run in both variants.
+    pub tried: u64,
+    /// Jobs drawn that are none, or cannot run.
+    pub left_out: u64,
+    /// Jobs drawn that are the same in both variants.
+    pub alike: u64,
+    /// What was found, the largest ratio first.
+    pub groups: Vec<Group>,
+    /// What else is to be said of it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Jobs of one mechanism.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Group {
+    /// By what they differ: the first decision that is another, or the wait of the threads of a
+    /// thrash that changes most.
+    pub mechanism: String,
+    /// How many such jobs were found.
+    pub jobs: u64,
+    /// One for each of [`CASES`].
+    pub cases: [Case; 3],
+}
+
+/// The smallest job that still shows a mechanism, and the simplest ones with the largest ratio and
+/// with the largest difference.
+pub const CASES: [&str; 3] = ["smallest", "largest-ratio", "largest-difference"];
+
+/// A job that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Case {
+    /// `smallest`, `largest-ratio` or `largest-difference`.
+    pub case: String,
+    /// Accesses of all phases.
+    pub accesses: u64,
+    /// What it costs in the first variant.
+    pub first: Cost,
+    /// What it costs in the second variant.
+    pub second: Cost,
+    /// The job, with the keys of a job file.
+    pub job: JobSpec,
+    /// The command that repeats it; JOB.toml stands for a file of the job.
+    pub command: String,
+}
+
+/// A case with the group that it is of.
+type Row<'a> = (&'a Group, &'a Case);
+
+/// What is told of each case.
+const fn columns<'a>() -> [Column<Row<'a>>; 10] {
+    [
+        Column::of("mechanism", "mechanism", Unit::Text, |row| row.0.mechanism.as_str().into()),
+        Column::of("jobs", "jobs", Unit::Count, |row| row.0.jobs.into()),
+        Column::of("case", "case", Unit::Text, |row| row.1.case.as_str().into()),
+        Column::of("accesses", "accesses", Unit::Count, |row| row.1.accesses.into()),
+        Column::of("bytes_first", "bytes_first", Unit::Bytes, |row| row.1.first.bytes_read.into()),
+        Column::of("bytes_second", "bytes_second", Unit::Bytes, |row| {
+            row.1.second.bytes_read.into()
+        }),
+        Column::of("majors_first", "majors_first", Unit::Count, |row| {
+            row.1.first.major_faults.into()
+        }),
+        Column::of("majors_second", "majors_second", Unit::Count, |row| {
+            row.1.second.major_faults.into()
+        }),
+        Column::of("elapsed_ns_first", "elapsed_ns_first", Unit::Nanoseconds, |row| {
+            row.1.first.elapsed_ns.into()
+        }),
+        Column::of("elapsed_ns_second", "elapsed_ns_second", Unit::Nanoseconds, |row| {
+            row.1.second.elapsed_ns.into()
+        }),
+    ]
+}
+
+impl Search {
+    /// Jobs that were drawn.
+    pub fn drawn(&self) -> u64 {
+        self.tried + self.left_out + self.alike
+    }
+
+    /// The report on it.
+    pub fn report(&self) -> Report {
+        let mut parts = vec![Part::Heading(self.heading()), Part::Lead(self.found())];
+        if !self.groups.is_empty() {
+            parts.push(Part::Table(self.overview()));
+        }
+        for (number, group) in self.groups.iter().take(MOST_SHOWN).enumerate() {
+            parts.push(Part::Paragraph(format!("{}. {}:", number + 1, group.mechanism)));
+            let [smallest, by_ratio, _] = &group.cases;
+            parts.extend(self.shown(smallest));
+            if by_ratio.job != smallest.job {
+                parts.extend(self.shown(by_ratio));
+            }
+        }
+        if !self.groups.is_empty() {
+            parts.push(Part::Paragraph(MORE.to_string()));
+        }
+        parts.extend(self.notes.iter().cloned().map(Part::Paragraph));
+        let of_group = |group| group_rows(group);
+        let rows: Vec<Row> = self.groups.iter().flat_map(of_group).collect();
+        let json = serde_json::to_string(self).expect("it has keys that are texts");
+        Report { parts, rows: csv(&columns(), &rows), footer: self.footer.footer(), json }
+    }
+
+    fn heading(&self) -> String {
+        let [first, second] = &self.variants;
+        match self.goal {
+            Goal::Worse(metric) => {
+                format!("Jobs that {second} makes worse than {first}: {}", metric.words())
+            }
+            Goal::Over(metric) => {
+                format!("Jobs where {second} gains most over {first}: {}", metric.words())
+            }
+            Goal::Differ => format!("Jobs that tell {second} from {first}"),
+        }
+    }
+
+    fn change(&self, case: &Case) -> String {
+        let metric = self.goal.metric();
+        format!("{} -> {}", metric.shown(&case.first), metric.shown(&case.second))
+    }
+
+    /// A case, and what repeats it: a command, and the job file for it.
+    fn shown(&self, case: &Case) -> [Part; 2] {
+        let text = format!(
+            "{}: {} in {}.",
+            case.case.replace('-', " "),
+            self.change(case),
+            counted(case.accesses, "access", "accesses"),
+        );
+        let file = case.command.starts_with("filemap compare JOB.toml ");
+        let file = file.then(|| format!("\n\n# JOB.toml\n{}", case.job.to_toml().trim_end()));
+        let repeated = format!("{}{}", case.command, file.unwrap_or_default());
+        [Part::Paragraph(text), Part::Preformatted(repeated)]
+    }
+
+    /// How many jobs were found, and of how many.
+    fn found(&self) -> String {
+        let jobs = |number: u64| counted(number, "job", "jobs");
+        let tried = format!("{} that ran in both variants", jobs(self.tried));
+        let first = match self.groups.len() {
+            0 => format!(
+                "None was found among {tried}. That proves nothing: give --jobs more of them, or \
+                 another --seed."
+            ),
+            kinds => format!(
+                "{} of {tried}, by {}. A mechanism is the first decision that differs.",
+                number(self.groups.iter().map(|group| group.jobs).sum::<u64>() as f64),
+                counted(kinds as u64, "mechanism", "mechanisms"),
+            ),
+        };
+        let reasons = [
+            (self.alike, "that are the same in both variants"),
+            (self.left_out, "that cannot run"),
+        ];
+        let some = reasons.into_iter().filter(|(jobs, _)| *jobs > 0);
+        let some = some.map(|(jobs, which)| format!("{} {which}", number(jobs as f64)));
+        let some = some.collect::<Vec<String>>().join(" and ");
+        if some.is_empty() {
+            return first;
+        }
+        let drawn = jobs(self.drawn());
+        format!("{first} Of {drawn} drawn, {some} are not counted.")
+    }
+
+    fn overview(&self) -> Table {
+        let rows = self.groups.iter().take(MOST_SHOWN).enumerate().map(|(at, group)| {
+            let row = [format!("{}.", at + 1), number(group.jobs as f64)];
+            row.into_iter().chain(group.cases.iter().map(|case| self.change(case))).collect()
+        });
+        let columns = ["", "jobs", "smallest job", "largest ratio", "largest difference"];
+        let columns = columns.map(Head::right).to_vec();
+        Table { title: String::new(), columns, rows: rows.collect() }
+    }
+}
+
+fn group_rows(group: &Group) -> impl Iterator<Item = Row<'_>> {
+    group.cases.iter().map(move |case| (group, case))
+}
+
+/// `1 job`, `2 jobs`.
+fn counted(things: u64, one: &str, several: &str) -> String {
+    format!("{} {}", number(things as f64), if things == 1 { one } else { several })
+}
+
+/// What a reader may do next.
+const MORE: &str = "The largest difference of each mechanism, and mechanisms beyond the tenth, are \
+    in --json and --out. To repeat a case on two booted kernels as well, add to its command: --on \
+    model,kernel --image FIRST --image SECOND. Give --kernel to the search where theirs is \
+    another. No kernel limits the page cache alone, so a case with cache_limit is of the model only.";

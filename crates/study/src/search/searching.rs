@@ -1,0 +1,345 @@
+//! How jobs are drawn, tried and made smaller.
+//!
+//! Jobs have numbers, and which job a number is depends on the seed and on what the rounds before
+//! have found. The jobs of a round are tried on all processors, and what is found in it is looked
+//! at in the order of the numbers. So the same seed finds the same, however many processors there
+//! are, and a search that goes on from the end of a round finds what one without a break does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use filemap_job::random::Rng;
+use filemap_job::record::SCHEMA;
+use filemap_job::{JobSpec, Record, Run, shell_word};
+use filemap_model::{Digest, Model, Profile, trace};
+
+use super::draw::Space;
+use super::found::{Fate, Found, Kept, Known, Tried};
+use super::goal::Goal;
+use super::ledger::{Keeper, Ledger};
+use super::record::{CASES, Case, Group, Search};
+use super::state::State;
+use super::{ROUND, mechanism};
+use crate::engine::Engines;
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::input;
+use crate::machine_profile;
+use crate::parallel;
+use crate::provenance;
+use crate::random_jobs::{self, shrink};
+use crate::variants::Variant;
+
+/// Most tries to make the smallest job of a mechanism smaller, and its worst ones simpler, which
+/// are longer jobs.
+const MOST_TRIES: [usize; 3] = [600, 150, 150];
+
+/// A search.
+pub struct Searching<'a, E> {
+    /// The two variants.
+    pub variants: [&'a Variant; 2],
+    /// What is looked for.
+    pub goal: Goal,
+    /// The jobs to look among.
+    pub space: Space,
+    /// The seed of the jobs.
+    pub seed: u64,
+    /// Jobs to try; `None` is as many as there is time for.
+    pub jobs: Option<u64>,
+    /// No job begins after so long, but the first.
+    pub limit: Option<Duration>,
+    /// The machine of the model.
+    pub profile: Profile,
+    /// Who shows how far it is.
+    pub engines: &'a E,
+    /// Who wants it.
+    pub keeper: &'a dyn Keeper,
+    /// The command, which does not say how long it is, and the version of filemap, whose model and
+    /// jobs it depends on: what is kept of another search is of no use.
+    pub name: String,
+}
+
+/// What whole rounds have found, and what is known of the jobs of the one behind them.
+pub type Begun = (Found, Vec<Known>);
+
+impl<E: Engines + Sync> Searching<'_, E> {
+    /// Looks for jobs, going on from what whole rounds have `found`, and what is `known` of the one
+    /// behind them, until all are tried, time is up or there was asked for what there is. What is
+    /// found is kept every few seconds, and at the end.
+    ///
+    /// # Errors
+    /// When no job of the space can be run or both variants are the same, those of the model, and
+    /// when the state cannot be written.
+    pub fn run(&self, (mut found, mut known): Begun) -> Result<Found, Error> {
+        let begun = Instant::now();
+        let progress = self.engines.progress(self.jobs);
+        progress.begin_at(found.drawn);
+        let ledger = Ledger::new(&self.name, self.keeper);
+        ledger.tell_kept(&found, &known);
+        let goes_on =
+            || self.keeper.times() == 0 && self.limit.is_none_or(|limit| begun.elapsed() < limit);
+        let mut reason = None;
+        while self.jobs.is_none_or(|jobs| found.drawn < jobs)
+            && (goes_on() || found.drawn == 0 && self.keeper.times() == 0)
+        {
+            let end = self.jobs.unwrap_or(u64::MAX).min(found.drawn + ROUND);
+            let specs: Vec<_> = (found.drawn..end).map(|job| self.spec(job, &found)).collect();
+            let round = ledger.round(&found, specs.len(), std::mem::take(&mut known));
+            // In order, whichever thread takes the next: what is left is behind what is done.
+            let next = AtomicUsize::new(0);
+            let fates = parallel::map(vec![(); specs.len()], |()| {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let is_first = found.drawn == 0 && at == 0;
+                let fate = match round.known(at) {
+                    Known::Same => Some(Fate::Same),
+                    // What has not begun is left for a search that goes on.
+                    Known::Nothing if !is_first && !goes_on() => None,
+                    Known::Tried if self.keeper.times() > 0 => None,
+                    Known::Nothing | Known::Tried => Some(self.tried(specs[at].clone())?),
+                };
+                fate.iter().try_for_each(|fate| round.enter(at, fate))?;
+                progress.advance();
+                Ok::<_, Error>((at, fate))
+            })?;
+            let of_round = round.into_known();
+            let whole = found.clone();
+            found.add_all(in_order(fates), self.goal, &mut reason);
+            if found.drawn == end && found.drawn == found.left_out + found.alike {
+                return Err(reason.unwrap_or_else(|| self.no_difference()));
+            }
+            if found.drawn - whole.drawn < ROUND {
+                ledger.save(&whole, &of_round)?;
+                return Ok(found);
+            }
+        }
+        if found.drawn > 0 {
+            ledger.save(&found, &known)?;
+        }
+        Ok(found)
+    }
+
+    fn no_difference(&self) -> Error {
+        let [first, second] = self.variants.map(Variant::name);
+        Error::Usage(format!(
+            "--variants {first},{second}: both are the same in all jobs of this search; give two \
+             that differ, such as baseline,vma-bound, or leave out flags that set what they set"
+        ))
+    }
+
+    /// Job `number`: every second one is like one of those that were found.
+    fn spec(&self, number: u64, found: &Found) -> JobSpec {
+        if number.is_multiple_of(2) || found.mechanisms.is_empty() {
+            return self.space.drawn(self.seed, number);
+        }
+        let mut rng = Rng(Rng(!self.seed).next() ^ number);
+        let of = rng.below(found.mechanisms.len() as u64) as usize;
+        let kept = found.mechanisms.values().nth(of).expect("there are so many");
+        let [smallest, by_ratio, by_cost] = &kept.cases;
+        let like = rng.pick(&[smallest, by_cost, by_ratio, by_ratio]);
+        self.space.changed(&like.spec, &mut rng)
+    }
+
+    fn tried(&self, spec: JobSpec) -> Result<Fate, Error> {
+        let [first, second] = self.variants;
+        let release = input::host_release();
+        let job = |variant: &Variant| {
+            variant.applied(&spec).validate(release.as_deref()).map_err(Error::from)
+        };
+        let jobs = match (job(first), job(second)) {
+            (Ok(first), Ok(second)) => [first, second],
+            (Err(error), _) => return Ok(Fate::LeftOut(first.error(error))),
+            (_, Err(error)) => return Ok(Fate::LeftOut(second.error(error))),
+        };
+        if jobs[0] == jobs[1] {
+            return Ok(Fate::Alike);
+        }
+        let mut digests = [Digest::default(); 2];
+        let mut runs: Vec<Run> = Vec::with_capacity(2);
+        for (job, digest) in jobs.iter().zip(&mut digests) {
+            match trace(job, &self.profile, digest).map_err(Error::from) {
+                Ok(run) => runs.push(run),
+                Err(error) => return Ok(Fate::LeftOut(error)),
+            }
+        }
+        let tried = Tried::new(spec, &jobs[0], &runs);
+        if digests[0] == digests[1] || self.goal.gain(&tried.first, &tried.second).is_none() {
+            return Ok(Fate::Same);
+        }
+        Ok(match mechanism::of([&jobs[0], &jobs[1]], &self.profile)? {
+            None => Fate::Same,
+            Some(mechanism) => Fate::Found(mechanism, Box::new(tried)),
+        })
+    }
+
+    /// What `state` has kept, as the jobs show it now; `None` where one shows something else than
+    /// its mechanism.
+    ///
+    /// # Errors
+    /// Those of the model.
+    pub fn resumed(&self, state: State) -> Result<Option<Begun>, Error> {
+        let Some((mut found, known, kept)) = state.parts() else { return Ok(None) };
+        let again = parallel::map(kept, |(mechanism, jobs, specs)| {
+            let cases = specs.map(|spec| match self.tried(spec) {
+                Ok(Fate::Found(now, tried)) if now == mechanism => Ok(Some(*tried)),
+                other => other.map(|_| None),
+            });
+            let [smallest, by_ratio, by_cost] = cases;
+            Ok::<_, Error>(match (smallest?, by_ratio?, by_cost?) {
+                (Some(smallest), Some(by_ratio), Some(by_cost)) => {
+                    Some((mechanism, Kept { jobs, cases: [smallest, by_ratio, by_cost] }))
+                }
+                _ => None,
+            })
+        })?;
+        let Some(mechanisms) = again.into_iter().collect() else { return Ok(None) };
+        found.mechanisms = mechanisms;
+        Ok(Some((found, known)))
+    }
+
+    /// The record of what was `found`. Where it was interrupted, it says how it goes on, and with
+    /// another question jobs stay as large as they are.
+    ///
+    /// # Errors
+    /// Those of the model.
+    pub fn record(&self, found: Found, footer: Footer) -> Result<Search, Error> {
+        let before = self.keeper.times();
+        let mut notes = Vec::new();
+        if before > 0 {
+            let how = match self.keeper.path() {
+                Some(_) => "The same command goes on from there",
+                None => {
+                    "With --state FILE a search that is given again goes on where it was stopped"
+                }
+            };
+            notes.push(format!("Interrupted after {} jobs. {how}.", found.drawn));
+        }
+        let (left_out, alike, tried) = (found.left_out, found.alike, found.tried());
+        let groups = self.groups(found, &|| self.keeper.times() > before)?;
+        if self.keeper.times() > u32::from(before > 0) {
+            notes.push("Not all jobs were made as small as they can be.".to_string());
+        }
+        Ok(Search {
+            schema: SCHEMA,
+            footer,
+            variants: self.variants.map(Variant::name),
+            goal: self.goal,
+            seed: self.seed,
+            tried,
+            left_out,
+            alike,
+            groups,
+            notes,
+        })
+    }
+
+    /// Where its jobs ran, for the record that `command` repeats.
+    ///
+    /// # Errors
+    /// Of a place where no job runs.
+    pub fn footer(&self, command: String) -> Result<Footer, Error> {
+        let record = |variant: &Variant| {
+            let of_variant = variant.applied(&JobSpec::default());
+            // Any job: only where it runs is told.
+            let place = JobSpec {
+                workload: Some("first".to_string()),
+                accesses: Some(1),
+                file_size: random_jobs::size(1),
+                ..self.space.place(of_variant.kernel)
+            };
+            let job = place.validate(input::host_release().as_deref())?;
+            let ran = Model { profile: self.profile }.ran(&job, Vec::new());
+            Ok::<_, Error>(Record::of(&job, provenance::stamped(ran)))
+        };
+        let [first, second] = self.variants;
+        Ok(Footer::new(&[record(first)?, record(second)?], command))
+    }
+
+    /// What was found of each mechanism, the largest ratio first, with each job as small as it
+    /// can be, or as it is once that `is_enough`.
+    fn groups(
+        &self,
+        found: Found,
+        is_enough: &(impl Fn() -> bool + Sync),
+    ) -> Result<Vec<Group>, Error> {
+        let mut groups = Vec::new();
+        let mut wanted = Vec::new();
+        for (mechanism, Kept { jobs, cases }) in found.mechanisms {
+            let cases = cases.into_iter().enumerate();
+            wanted.extend(cases.map(|(of, case)| (mechanism.clone(), of, case)));
+            groups.push((mechanism, jobs));
+        }
+        let progress = self.engines.progress(Some(wanted.len() as u64));
+        let cases = parallel::map(wanted, |(mechanism, of, case)| {
+            let smaller = self.smaller(&mechanism, of, case, is_enough);
+            progress.advance();
+            smaller
+        })?;
+        let mut cases = cases.into_iter();
+        let mut next = || cases.next().expect("each mechanism has three");
+        let group = |(mechanism, jobs)| Group { mechanism, jobs, cases: [(); 3].map(|()| next()) };
+        let mut groups: Vec<Group> = groups.into_iter().map(group).collect();
+        let ratio = |Group { cases: [_, by_ratio, _], .. }: &Group| {
+            self.goal.gain(&by_ratio.first, &by_ratio.second).map_or(0.0, |(ratio, _)| ratio)
+        };
+        groups.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
+        Ok(groups)
+    }
+
+    /// The smallest job that shows what `case` does: for the first `of` three any of the
+    /// mechanism, for the others a ratio or a difference that is not smaller.
+    fn smaller(
+        &self,
+        mechanism: &str,
+        of: usize,
+        case: Tried,
+        is_enough: &(impl Fn() -> bool + Sync),
+    ) -> Result<Case, Error> {
+        let (ratio, cost) = case.gain(self.goal);
+        let still = |spec: &JobSpec| -> Result<Option<Tried>, Error> {
+            if is_enough() || !self.space.has(spec) {
+                return Ok(None);
+            }
+            let Fate::Found(now, tried) = self.tried(spec.clone())? else { return Ok(None) };
+            let (now_ratio, now_cost) = tried.gain(self.goal);
+            let holds = match of {
+                0 => true,
+                1 => now_ratio >= ratio,
+                _ => now_cost >= cost,
+            };
+            Ok((now == mechanism && holds).then_some(*tried))
+        };
+        let first = |specs: &[JobSpec]| {
+            for (at, spec) in specs.iter().enumerate() {
+                if let Some(tried) = still(spec)? {
+                    return Ok(Some((at, tried)));
+                }
+            }
+            Ok(None)
+        };
+        let (_, tried) = shrink(&case.spec.clone(), case, MOST_TRIES[of], |_| None, first)?;
+        self.case(CASES[of], tried)
+    }
+
+    fn case(&self, name: &str, tried: Tried) -> Result<Case, Error> {
+        let Tried { spec: mut job, accesses, first, second } = tried;
+        job.machine = job.machine.filter(|name| machine_profile::needs_said(name));
+        let valid = job.clone().validate(input::host_release().as_deref())?;
+        let command = match valid.accesses().nth(1) {
+            Some(_) => "filemap compare JOB.toml".to_string(),
+            None => valid.command().replacen("filemap run", "filemap compare", 1),
+        };
+        let command = format!("{command} {}", variants_flag(&self.variants.map(Variant::name)));
+        Ok(Case { case: name.to_string(), accesses, first, second, job, command })
+    }
+}
+
+/// The flag that names `variants`.
+pub fn variants_flag(variants: &[String; 2]) -> String {
+    format!("--variants {}", shell_word(&variants.join(",")))
+}
+
+/// The fates of the first jobs of a round, up to the first that was not tried.
+fn in_order(mut fates: Vec<(usize, Option<Fate>)>) -> impl Iterator<Item = Fate> {
+    fates.sort_by_key(|(at, _)| *at);
+    fates.into_iter().map_while(|(_, fate)| fate)
+}
