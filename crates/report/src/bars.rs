@@ -4,6 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
     pub title: String,
+    /// How to read it; may be empty.
+    pub note: String,
     /// The headings of the first column and of those behind the bars.
     pub heads: Vec<String>,
     /// Their values have one unit: the longest takes the whole width.
@@ -25,6 +27,10 @@ pub struct Bar {
 impl Bars {
     pub fn new(title: impl Into<String>, heads: &[&str], bars: Vec<Bar>) -> Self {
         let heads = heads.iter().map(|head| (*head).to_string()).collect();
-        Bars { title: title.into(), heads, bars }
+        Bars { title: title.into(), note: String::new(), heads, bars }
+    }
+
+    pub fn with_note(self, note: impl Into<String>) -> Self {
+        Bars { note: note.into(), ..self }
     }
 }

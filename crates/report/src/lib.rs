@@ -8,6 +8,7 @@
 mod axis;
 mod bars;
 mod column;
+mod comparison;
 mod csv;
 mod dots;
 pub mod html;
@@ -23,6 +24,7 @@ pub mod units;
 pub use axis::{Axis, CHARACTER, text_width, tick_text, ticks};
 pub use bars::{Bar, Bars};
 pub use column::{Better, Column, Unit, Value, csv, objects, properties, table};
+pub use comparison::{Comparison, Figure, Sample, Variant};
 pub use dots::{DotCell, DotColumn, Dots, Mark, Scale};
 pub use letter::{Letter, is_plain};
 pub use plot::Plot;

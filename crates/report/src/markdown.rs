@@ -25,6 +25,7 @@ impl Part {
             Part::Lead(text) | Part::Paragraph(text) => format!("{text}\n"),
             Part::Warning(text) => format!("Warning: {text}\n"),
             Part::Table(table) => table.markdown(),
+            Part::Comparison(comparison) => comparison.table().markdown(),
             Part::Preformatted(text) => format!("```\n{text}\n```\n"),
             Part::Cards(_)
             | Part::Bars(_)

@@ -6,6 +6,7 @@ use maud::Markup;
 use serde_json::{Map, Value};
 
 use crate::bars::Bars;
+use crate::comparison::Comparison;
 use crate::dots::Dots;
 use crate::plot::Plot;
 use crate::table::Table;
@@ -72,6 +73,8 @@ pub enum Part {
     /// What a reader must not miss.
     Warning(String),
     Table(Table),
+    /// A table in text and Markdown, bars too in a page, and all that it says in a letter.
+    Comparison(Comparison),
     /// Lines that stay as they are.
     Preformatted(String),
     /// Figures that matter first. Only a page shows them, as those below: tables have the same

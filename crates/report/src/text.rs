@@ -44,6 +44,7 @@ impl Part {
             Part::Lead(text) | Part::Paragraph(text) => wrap(text, "", ""),
             Part::Warning(text) => wrap(&format!("Warning: {text}"), "", ""),
             Part::Table(table) => table.text(),
+            Part::Comparison(comparison) => comparison.table().text(),
             Part::Preformatted(text) => format!("{text}\n"),
             Part::Cards(_)
             | Part::Bars(_)

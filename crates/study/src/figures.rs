@@ -5,34 +5,9 @@ use std::collections::BTreeMap;
 use filemap_job::waits::Cause;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, parse_size};
 
-use crate::stats::Sample;
-use filemap_report::units::{bytes, factor, number, time};
-
-/// How a figure is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Bytes,
-    Count,
-    Factor,
-    Nanoseconds,
-    /// Of a hundred.
-    Percent,
-    /// So many for one of something else.
-    Ratio,
-}
-
-impl Unit {
-    pub(crate) fn text(self, value: f64) -> String {
-        match self {
-            Unit::Bytes => bytes(value),
-            Unit::Count => number(value),
-            Unit::Factor => factor(value),
-            Unit::Nanoseconds => time(value),
-            Unit::Percent => format!("{value:.2} %"),
-            Unit::Ratio => format!("{value:.2}"),
-        }
-    }
-}
+use crate::measures::Measure;
+use filemap_report::Better;
+use filemap_report::Unit::{self, Bytes, Count, Factor, Nanoseconds, Percent, Ratio};
 
 /// One run, and what its figures need besides.
 pub(crate) struct FigureInput<'a> {
@@ -43,101 +18,185 @@ pub(crate) struct FigureInput<'a> {
 
 /// A figure of a run.
 pub(crate) struct Figure {
+    /// Its name in JSON and CSV.
+    pub(crate) key: &'static str,
     /// Its name; one that begins with blanks is a part of the one above.
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
-    /// Left out where it is 0 in every run.
-    if_any: bool,
+    /// Where less of it is better, a rise by more than noise is a regression.
+    pub(crate) better: Better,
+    /// A report leaves it out where it is 0 in every run.
+    is_rare: bool,
     of: fn(&FigureInput) -> Option<f64>,
 }
 
-/// Every figure, in the order of reports.
-pub(crate) const FIGURES: [Figure; 29] = [
-    of("rounds", Unit::Count, false, |seen| count(seen.run.counters.rounds)),
-    of(ROUNDS_A_SECOND, Unit::Ratio, false, |seen| {
-        let seconds = count(seen.run.elapsed_ns).filter(|&ns| ns > 0.0)? / 1e9;
-        Some(count(seen.run.counters.rounds)? / seconds)
+/// Every figure, in the order of reports: all that shows figures takes them from here.
+pub(crate) const FIGURES: &[Figure] = &[
+    of("rounds", "rounds", Count, |seen| seen.count(|of| of.rounds)),
+    of(ROUNDS_A_SECOND, "rounds a second", Ratio, |seen| {
+        let seconds = seen.elapsed_ns().filter(|&ns| ns > 0.0)? / 1e9;
+        Some(seen.count(|of| of.rounds)? / seconds)
     }),
-    of("faults that dropped their lock", Unit::Count, false, |seen| {
-        seen.with_locks().and_then(|_| count(seen.run.counters.retry_mmap_drop))
+    of("retry_mmap_drop", "faults that dropped their lock", Count, |seen| {
+        seen.with_locks()?.count(|of| of.retry_mmap_drop)
     }),
-    of("tries behind the first of a fault", Unit::Count, false, |seen| {
-        count(seen.run.counters.retry_arrival)
+    of("retry_arrival", "tries behind the first of a fault", Count, |seen| {
+        seen.count(|of| of.retry_arrival)
     }),
-    of("  drops a round", Unit::Ratio, false, |seen| {
-        let Counters { rounds, retry_mmap_drop, .. } = seen.run.counters;
-        share(retry_mmap_drop, rounds)
+    of("drops_per_round", "  drops a round", Ratio, |seen| {
+        seen.share(|of| of.retry_mmap_drop, |of| of.rounds)
     }),
-    of("retries whose page was gone", Unit::Count, false, |seen| {
-        seen.with_locks().and_then(|_| count(seen.run.counters.retry_io_miss))
+    of("retry_io_miss", "retries whose page was gone", Count, |seen| {
+        seen.with_locks()?.count(|of| of.retry_io_miss)
     }),
-    of(MISSES_PER_DROP, Unit::Percent, false, |seen| {
-        let Counters { retry_io_miss, retry_mmap_drop, .. } = seen.run.counters;
-        seen.with_locks().and_then(|_| share(retry_io_miss, retry_mmap_drop)).map(|of| of * 100.0)
+    of(MISSES_PER_DROP, "  misses a drop", Percent, |seen| {
+        let share = seen.with_locks()?.share(|of| of.retry_io_miss, |of| of.retry_mmap_drop);
+        share.map(|share| share * 100.0)
     }),
-    of("VMA locks refused", Unit::Count, true, |seen| count(seen.run.counters.vma_lock_refused)),
-    of("mmap_lock taken to share it", Unit::Count, false, |seen| {
-        count(seen.run.counters.mmap_lock_shared)
+    of("vma_lock_refused", "VMA locks refused", Count, |seen| {
+        seen.count(|of| of.vma_lock_refused)
+    })
+    .rare(),
+    of("mmap_lock_shared", "mmap_lock taken to share it", Count, |seen| {
+        seen.count(|of| of.mmap_lock_shared)
     }),
-    of("waits for mmap_lock", Unit::Count, false, |seen| count(seen.run.counters.mmap_lock_waits)),
-    of("waiting for mmap_lock to read", Unit::Nanoseconds, true, |seen| {
+    of("mmap_lock_waits", "waits for mmap_lock", Count, |seen| {
+        seen.count(|of| of.mmap_lock_waits)
+    }),
+    of("mmap_read_wait_ns", "waiting for mmap_lock to read", Nanoseconds, |seen| {
         seen.waited(Cause::MmapRead)
-    }),
-    of("waiting for mmap_lock to write", Unit::Nanoseconds, true, |seen| {
+    })
+    .rare(),
+    of("mmap_write_wait_ns", "waiting for mmap_lock to write", Nanoseconds, |seen| {
         seen.waited(Cause::MmapWrite)
-    }),
-    of("sleeps above memory.high", Unit::Count, true, |seen| count(seen.run.counters.throttled)),
-    of("read from device", Unit::Bytes, false, |seen| count(seen.run.counters.bytes_read)),
-    of("added to the cache", Unit::Bytes, true, added_without_device),
-    of("  of what was used", Unit::Factor, false, |seen| {
+    })
+    .rare(),
+    of("throttled", "sleeps above memory.high", Count, |seen| seen.count(|of| of.throttled)).rare(),
+    of("bytes_read", "read from device", Bytes, |seen| seen.count(|of| of.bytes_read)).less(),
+    of("added_bytes", "added to the cache", Bytes, |seen| {
+        let is_without_device = seen.run.counters.bytes_read.unwrap_or(0) == 0;
+        seen.pages(seen.run.counters.data_pages_read).filter(|_| is_without_device)
+    })
+    .rare(),
+    of("read_of_used", "  of what was used", Factor, |seen| {
         let used = seen.used_bytes.filter(|&used| used > 0.0)?;
         Some(seen.read_bytes()? / used)
     }),
-    of("major faults", Unit::Count, false, |seen| count(seen.run.counters.major_faults)),
-    of("minor faults", Unit::Count, false, |seen| count(seen.run.counters.minor_faults)),
-    of(ELAPSED, Unit::Nanoseconds, false, |seen| count(seen.run.elapsed_ns)),
-    of("cached at the end", Unit::Bytes, false, |seen| {
-        let cached = seen.run.cached;
-        Some(seen.pages(cached.inside)? + outside(seen)?)
+    of("major_faults", "major faults", Count, |seen| seen.count(|of| of.major_faults)).less(),
+    of("minor_faults", "minor faults", Count, |seen| seen.count(|of| of.minor_faults)),
+    of(ELAPSED, "elapsed", Nanoseconds, FigureInput::elapsed_ns).less(),
+    of("cached_bytes", "cached at the end", Bytes, |seen| {
+        Some(seen.pages(seen.run.cached.inside)? + seen.outside()?)
     }),
-    of("  not in the mapping", Unit::Bytes, true, outside),
-    of("evicted", Unit::Bytes, false, |seen| seen.pages(seen.run.counters.evicted_pages)),
-    of("readahead calls", Unit::Count, false, |seen| count(seen.run.counters.readahead_calls)),
-    of("  read-around", Unit::Count, true, |seen| count(seen.run.counters.read_around)),
-    of("  asynchronous", Unit::Count, true, |seen| count(seen.run.counters.async_readahead)),
-    of("  of other kinds", Unit::Count, true, |seen| {
-        let counters = &seen.run.counters;
-        let named = count(counters.read_around)? + count(counters.async_readahead)?;
-        Some((count(counters.readahead_calls)? - named).max(0.0))
-    }),
-    of("highest mmap_miss", Unit::Count, true, |seen| count(seen.run.counters.mmap_miss_max)),
-    of("ITLB misses", Unit::Count, true, |seen| count(seen.run.counters.itlb_misses)),
-    of("ITLB walks", Unit::Count, true, |seen| count(seen.run.counters.itlb_walks)),
+    of("cached_outside_bytes", "  not in the mapping", Bytes, FigureInput::outside).rare(),
+    of("evicted_bytes", "evicted", Bytes, |seen| seen.pages(seen.run.counters.evicted_pages)),
+    of("readahead_calls", "readahead calls", Count, |seen| seen.count(|of| of.readahead_calls)),
+    of("read_around", "  read-around", Count, |seen| seen.count(|of| of.read_around)).rare(),
+    of("async_readahead", "  asynchronous", Count, |seen| {
+        seen.count(|of| of.async_readahead)
+    })
+    .rare(),
+    of("other_readahead", "  of other kinds", Count, |seen| {
+        let named = seen.count(|of| of.read_around)? + seen.count(|of| of.async_readahead)?;
+        Some((seen.count(|of| of.readahead_calls)? - named).max(0.0))
+    })
+    .rare(),
+    of("mmap_miss_max", "highest mmap_miss", Count, |seen| seen.count(|of| of.mmap_miss_max))
+        .rare(),
+    of("itlb_misses", "ITLB misses", Count, |seen| seen.count(|of| of.itlb_misses)).rare(),
+    of("itlb_walks", "ITLB walks", Count, |seen| seen.count(|of| of.itlb_walks)).rare(),
 ];
 
-/// The names of what threads that make rounds are run for.
-pub(crate) const ROUNDS_A_SECOND: &str = "rounds a second";
+/// The keys of what threads that make rounds are run for.
+pub(crate) const ROUNDS_A_SECOND: &str = "rounds_per_second";
 
 /// See [`ROUNDS_A_SECOND`].
-pub(crate) const MISSES_PER_DROP: &str = "  misses a drop";
+pub(crate) const MISSES_PER_DROP: &str = "misses_per_drop_percent";
 
-/// The name of the time that a run took.
-pub(crate) const ELAPSED: &str = "elapsed";
+/// The key of the time that a run took.
+pub(crate) const ELAPSED: &str = "elapsed_ns";
+
+/// The keys of the figures that matter most, those first that matter more.
+const FIRST: [&str; 8] = [
+    ROUNDS_A_SECOND,
+    MISSES_PER_DROP,
+    "bytes_read",
+    "major_faults",
+    ELAPSED,
+    "read_of_used",
+    "evicted_bytes",
+    "cached_bytes",
+];
 
 const fn of(
+    key: &'static str,
     name: &'static str,
     unit: Unit,
-    if_any: bool,
     of: fn(&FigureInput) -> Option<f64>,
 ) -> Figure {
-    Figure { name, unit, if_any, of }
+    Figure { key, name, unit, better: Better::Neither, is_rare: false, of }
+}
+
+impl Figure {
+    const fn rare(self) -> Figure {
+        Figure { is_rare: true, ..self }
+    }
+
+    const fn less(self) -> Figure {
+        Figure { better: Better::Less, ..self }
+    }
+
+    /// It in each of the runs that saw it.
+    pub(crate) fn of_runs(&self, seen: &[FigureInput]) -> Vec<f64> {
+        seen.iter().filter_map(self.of).collect()
+    }
+
+    /// Its place among those that matter most, if it is one of them.
+    pub(crate) fn rank(&self) -> Option<usize> {
+        FIRST.iter().position(|key| *key == self.key)
+    }
+
+    /// Whether one of `measures` is worth a row.
+    pub(crate) fn is_shown<'a>(
+        &self,
+        measures: impl IntoIterator<Item = Option<&'a Measure>>,
+    ) -> bool {
+        let mut seen = measures.into_iter().flatten();
+        seen.any(|measure| !self.is_rare || measure.max > 0.0)
+    }
+
+    /// The name of its row, where the times of `engines` are predicted or measured.
+    pub(crate) fn row_name<'a>(&self, engines: impl IntoIterator<Item = &'a str>) -> String {
+        let is_model = |engine: &str| engine == EngineKind::Model.name();
+        match self.key {
+            ELAPSED if engines.into_iter().all(is_model) => format!("{}, predicted", self.name),
+            _ => self.name.to_string(),
+        }
+    }
 }
 
 impl FigureInput<'_> {
-    /// Whether it is known how tries of faults met locks.
-    fn with_locks(&self) -> Option<()> {
+    fn count(&self, of: fn(&Counters) -> Option<u64>) -> Option<f64> {
+        of(&self.run.counters).map(|count| count as f64)
+    }
+
+    /// `part` of each of `whole`.
+    fn share(
+        &self,
+        part: fn(&Counters) -> Option<u64>,
+        whole: fn(&Counters) -> Option<u64>,
+    ) -> Option<f64> {
+        Some(self.count(part)? / self.count(whole).filter(|&whole| whole > 0.0)?)
+    }
+
+    fn elapsed_ns(&self) -> Option<f64> {
+        self.run.elapsed_ns.map(|ns| ns as f64)
+    }
+
+    /// It, where it is known how tries of faults met locks.
+    fn with_locks(&self) -> Option<&Self> {
         let counters = &self.run.counters;
-        (counters.mmap_lock_shared.is_some() || counters.rounds.is_some()).then_some(())
+        (counters.mmap_lock_shared.is_some() || counters.rounds.is_some()).then_some(self)
     }
 
     /// How long threads of a program waited for a lock; nothing where that is not known, as of a
@@ -160,30 +219,17 @@ impl FigureInput<'_> {
 
     /// Bytes that came into the cache, from the device or, of a file without blocks, from nowhere.
     pub(crate) fn read_bytes(&self) -> Option<f64> {
-        let counters = &self.run.counters;
-        let from_device = count(counters.bytes_read).filter(|&read| read > 0.0);
-        from_device.or_else(|| self.pages(counters.data_pages_read)).or(count(counters.bytes_read))
+        let read = self.count(|of| of.bytes_read);
+        let from_device = read.filter(|&read| read > 0.0);
+        from_device.or_else(|| self.pages(self.run.counters.data_pages_read)).or(read)
     }
-}
 
-/// `part` of each of `whole`.
-fn share(part: Option<u64>, whole: Option<u64>) -> Option<f64> {
-    Some(part? as f64 / whole.filter(|&whole| whole > 0)? as f64)
-}
-
-fn count(value: Option<u64>) -> Option<f64> {
-    value.map(|value| value as f64)
-}
-
-fn added_without_device(seen: &FigureInput) -> Option<f64> {
-    let without = seen.run.counters.bytes_read.unwrap_or(0) == 0;
-    seen.pages(seen.run.counters.data_pages_read).filter(|_| without)
-}
-
-fn outside(seen: &FigureInput) -> Option<f64> {
-    let cached = seen.run.cached;
-    let between = seen.pages(cached.between).unwrap_or(0.0);
-    Some(seen.pages(cached.before)? + seen.pages(cached.after)? + between)
+    /// Bytes in the cache at the end that are not mapped.
+    fn outside(&self) -> Option<f64> {
+        let cached = self.run.cached;
+        let between = self.pages(cached.between).unwrap_or(0.0);
+        Some(self.pages(cached.before)? + self.pages(cached.after)? + between)
+    }
 }
 
 /// Bytes of a page where nothing says otherwise.
@@ -214,31 +260,4 @@ pub(crate) fn seen<'a, 'j>(
         seen.push(FigureInput { run, page_bytes, used_bytes });
     }
     seen
-}
-
-/// Each of [`FIGURES`] over all runs of `record`, of `job`; `None` = no run saw it.
-pub(crate) fn samples<'j>(record: &Record, job: impl Into<Option<&'j Job>>) -> Vec<Option<Sample>> {
-    let seen = seen(record, job);
-    let of =
-        |figure: &Figure| Sample::of(seen.iter().filter_map(|seen| (figure.of)(seen)).collect());
-    FIGURES.iter().map(of).collect()
-}
-
-/// Whether one of `samples` is worth a row for `figure`.
-pub(crate) fn is_shown<'a>(
-    figure: &Figure,
-    samples: impl IntoIterator<Item = &'a Option<Sample>>,
-) -> bool {
-    let seen = samples.into_iter().flatten();
-    let mut counted = seen.filter(|sample| !figure.if_any || sample.max > 0.0);
-    counted.next().is_some()
-}
-
-/// The name of a figure's row, where the times of `engines` are predicted or measured.
-pub(crate) fn row_name<'a>(figure: &Figure, engines: impl IntoIterator<Item = &'a str>) -> String {
-    let predicted = engines.into_iter().all(|engine| engine == EngineKind::Model.name());
-    match figure.name {
-        ELAPSED if predicted => format!("{ELAPSED}, predicted"),
-        name => name.to_string(),
-    }
 }

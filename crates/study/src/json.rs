@@ -21,3 +21,13 @@ pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
     let text = serde_json::to_string(value).map_err(S::Error::custom)?;
     RawValue::from_string(text).map_err(S::Error::custom)?.serialize(serializer)
 }
+
+/// A whole number without a decimal point.
+pub(crate) fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    if value.fract() == 0.0 && (0.0..EXACT).contains(value) {
+        serializer.serialize_u64(*value as u64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}

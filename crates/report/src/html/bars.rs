@@ -8,7 +8,7 @@ use crate::bars::{Bar, Bars};
 const LEAST: f64 = 0.3;
 
 /// A table of bars, which scrolls where a page is too narrow for it.
-pub(super) fn markup(Bars { title, heads, bars }: &Bars) -> Markup {
+pub(super) fn markup(Bars { title, note, heads, bars }: &Bars) -> Markup {
     let most = bars.iter().filter_map(|bar| bar.value).fold(0.0, f64::max);
     let width = |value: f64| {
         let least = if value > 0.0 { LEAST } else { 0.0 };
@@ -16,6 +16,8 @@ pub(super) fn markup(Bars { title, heads, bars }: &Bars) -> Markup {
     };
     let (first, rest) = heads.split_first().expect("there is a first column");
     html! {
+        @if !note.is_empty() { p { (note) } }
+        @if !bars.is_empty() {
         div.scroll tabindex="0" role="group" aria-label=(title) {
             table.bars {
                 caption { (title) }
@@ -41,6 +43,7 @@ pub(super) fn markup(Bars { title, heads, bars }: &Bars) -> Markup {
                     }
                 }
             }
+        }
         }
     }
 }

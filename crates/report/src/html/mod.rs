@@ -21,11 +21,21 @@ impl Report {
             [Part::Heading(_), rest @ ..] => rest,
             all => all,
         };
+        let parts: Vec<Part> = parts.iter().flat_map(with_drawn).collect();
         let body = html! {
-            @for section in sections(parts) { (shown(section)) }
+            @for section in sections(&parts) { (shown(section)) }
         };
         frame::page(self.title(), &self.footer, &body)
     }
+}
+
+/// A part, and the pictures of what it says.
+fn with_drawn(part: &Part) -> Vec<Part> {
+    let mut parts = vec![part.clone()];
+    if let Part::Comparison(comparison) = part {
+        parts.extend(comparison.drawn());
+    }
+    parts
 }
 
 /// Each heading with what is below it.
@@ -51,7 +61,11 @@ fn rank(part: &Part) -> usize {
         Part::Warning(_) => 3,
         Part::Facts(_) => 4,
         Part::Bars(_) | Part::Dots(_) | Part::Plot(_) | Part::Drawn(_) | Part::Details(_) => 5,
-        Part::List(_) | Part::Paragraph(_) | Part::Table(_) | Part::Preformatted(_) => 6,
+        Part::List(_)
+        | Part::Paragraph(_)
+        | Part::Table(_)
+        | Part::Comparison(_)
+        | Part::Preformatted(_) => 6,
     }
 }
 

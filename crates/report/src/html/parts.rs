@@ -25,6 +25,7 @@ pub(super) fn one(part: &Part) -> Markup {
             Part::Paragraph(text) => p { (text) },
             Part::Warning(text) => p.warning { strong { "Warning: " } (text) },
             Part::Table(table) => (self::table(table)),
+            Part::Comparison(comparison) => (table(&comparison.table())),
             Part::Preformatted(text) => pre.scroll tabindex="0" { (text) },
             Part::Cards(cards) => (self::cards(cards)),
             Part::Bars(bars) => (bars::markup(bars)),

@@ -34,8 +34,12 @@ impl Letter {
     /// ends and without tabs.
     pub fn text(&self) -> String {
         let changed = Changed::default();
+        let parts = self.parts.iter().flat_map(|part| match part {
+            Part::Comparison(comparison) => comparison.letter(),
+            part => vec![part.clone()],
+        });
         let mut blocks: Vec<String> =
-            self.parts.iter().filter_map(|part| changed.of_part(part).text()).collect();
+            parts.filter_map(|part| changed.of_part(&part).text()).collect();
         match shell::folded(&self.command, TEXT_COLUMNS) {
             Some(command) => blocks.push(format!("Command:\n\n{command}\n")),
             None => blocks.push("The command that repeats this cannot be shown.\n".to_string()),

@@ -1,0 +1,190 @@
+//! A comparison in a letter: with how far the runs of each figure spread, in as many tables as it
+//! takes to keep to the width, or as a list where none has room.
+
+use std::ops::Range;
+
+use super::{Comparison, Figure, Line, Variant, folded, in_columns, shares};
+use crate::column::Unit;
+use crate::report::Part;
+use crate::table::Table;
+use crate::text::fits;
+use crate::units::{bytes_range, time_range};
+
+/// Widest line of a heading. A variant whose name has a wider one has a number in its place.
+const WIDEST_NAME: usize = 16;
+
+/// Widest line of a figure's name where a table has no room for the whole in one line.
+const NARROW_NAME: usize = 18;
+
+/// The line below a figure of several runs.
+const RANGE: &str = "    least..most";
+
+/// How a factor begins.
+const FACTOR: &str = "x ";
+
+/// What figures are called in a table.
+type Named = fn(&str) -> String;
+
+impl Comparison {
+    /// What the variants are, and their figures.
+    pub(crate) fn letter(&self) -> Vec<Part> {
+        let names: Vec<String> = (0..self.variants.len()).map(|at| self.column(at)).collect();
+        let mut parts = vec![Part::Paragraph("Variants:".to_string())];
+        parts.push(Part::List((0..names.len()).map(|at| self.legend(at)).collect()));
+        parts.extend(self.groups().into_iter().flat_map(|own| self.group(own, &names)));
+        parts
+    }
+
+    /// What a variant is called above its column.
+    fn column(&self, at: usize) -> String {
+        let name = folded(&self.variants[at].name);
+        let is_wide = name.lines().any(|line| line.chars().count() > WIDEST_NAME);
+        if is_wide { format!("({})", at + 1) } else { name }
+    }
+
+    /// What a variant is.
+    fn legend(&self, at: usize) -> String {
+        let column = self.column(at);
+        let is_number = column != folded(&self.variants[at].name);
+        let number = if is_number { format!("{column} = ") } else { String::new() };
+        // A word is shortened where it is too long, and a list of settings has no blanks.
+        let name = self.name(at).replace('+', " + ").replace(',', ", ");
+        format!("{number}{name}: {}", self.variants[at].about)
+    }
+
+    /// The variants that are compared with each other: those of a group, or all where each group
+    /// has one only.
+    fn groups(&self) -> Vec<Range<usize>> {
+        let groups = self.variants.chunk_by(|one, next| one.group == next.group);
+        let mut ends = 0;
+        let places = groups.map(|own| {
+            ends += own.len();
+            ends - own.len()..ends
+        });
+        let places: Vec<Range<usize>> = places.collect();
+        let is_alone = places.len() == self.variants.len();
+        if is_alone { std::iter::once(0..self.variants.len()).collect() } else { places }
+    }
+
+    /// The variants at `places` among themselves, of which all are called so.
+    fn group(&self, places: Range<usize>, names: &[String]) -> Vec<Part> {
+        let variants = &self.variants[places.clone()];
+        let own = Comparison { variants: variants.to_vec(), figures: Vec::new() };
+        let headings = variants.iter().zip(&names[places.clone()]).enumerate();
+        let heading = |(at, (variant, name)): (usize, (&Variant, &String))| match at {
+            _ if own.has_groups() => format!("{}\n{name}", variant.group),
+            0 if variants.len() == 2 => format!("before\n{name}"),
+            1 if variants.len() == 2 => format!("after\n{name}"),
+            _ => name.clone(),
+        };
+        let of_group = |figure: &Figure| Figure {
+            samples: figure.samples[places.clone()].to_vec(),
+            ..figure.clone()
+        };
+        let figures = self.figures.iter().map(of_group).filter(Figure::is_any).collect();
+        let has_title = self.has_groups() && !own.has_groups();
+        let title = has_title.then(|| format!("On the {}:", variants[0].group));
+        let title = title.unwrap_or_default();
+        let group = Group { title, headings: headings.map(heading).collect(), figures };
+        group.parts()
+    }
+}
+
+/// Variants that are compared with the first of them.
+struct Group {
+    title: String,
+    headings: Vec<String>,
+    figures: Vec<Figure>,
+}
+
+impl Group {
+    /// As few tables as have room, each with the first variant.
+    fn parts(&self) -> Vec<Part> {
+        let others: Vec<usize> = (1..self.headings.len()).collect();
+        let shares = shares(&others, |others| self.table(others).is_some());
+        let part = |others: &Vec<usize>| match self.table(others) {
+            Some(table) => Part::Table(table),
+            None => Part::List(self.list(others)),
+        };
+        shares.iter().map(part).collect()
+    }
+
+    /// A table that has room: with each change beside its figure, or else below it.
+    fn table(&self, others: &[usize]) -> Option<Table> {
+        let names: [Named; 2] = [|name| name.to_string(), narrow];
+        let layouts =
+            [true, false].into_iter().flat_map(|is_beside| names.map(|of| (is_beside, of)));
+        layouts.map(|(is_beside, named)| self.columns(others, is_beside, named)).find(fits)
+    }
+
+    fn columns(&self, others: &[usize], is_beside: bool, named: Named) -> Table {
+        let mut table = in_columns(&self.headings, others, is_beside);
+        table.table.title.clone_from(&self.title);
+        for figure in &self.figures {
+            table.add_figure(figure, named(&figure.name));
+            let range = |at: usize| figure.range(at).unwrap_or_default();
+            if [0].iter().chain(others).any(|&at| figure.range(at).is_some()) {
+                table.add(Line { name: RANGE.to_string(), of: &range, beside: &|_| String::new() });
+            }
+            table.add_changes(figure);
+        }
+        table.table
+    }
+
+    fn list(&self, others: &[usize]) -> Vec<String> {
+        let of = |at: usize, figure: &Figure| {
+            let range = figure.range(at).map(|range| format!(" ({range})")).unwrap_or_default();
+            format!("{}: {}{range}", self.headings[at].replace('\n', " "), figure.median(at))
+        };
+        let item = |figure: &Figure| {
+            let mut said = vec![of(0, figure)];
+            for &other in others {
+                said.extend([of(other, figure), format!("change {}", figure.change(other))]);
+            }
+            format!("{} - {}", figure.name.trim_start(), said.join("; "))
+        };
+        self.figures.iter().map(item).collect()
+    }
+}
+
+impl Figure {
+    /// The least and the most, where they differ as they are written. The unit is left out where
+    /// it is that of the median.
+    fn range(&self, at: usize) -> Option<String> {
+        let (sample, unit) = (self.samples[at]?, self.unit);
+        let (min, max) = (sample.min, sample.max);
+        if unit.text(min) == unit.text(max) {
+            return None;
+        }
+        let text = match unit {
+            Unit::Bytes => bytes_range(min, max).replace(" to ", ".."),
+            Unit::Nanoseconds => time_range(min, max).replace(" to ", ".."),
+            Unit::Factor => format!("{}..{}", unit.text(min), &unit.text(max)[FACTOR.len()..]),
+            unit => format!("{}..{}", unit.text(min), unit.text(max)),
+        };
+        let median = unit.text(sample.median);
+        let name =
+            median.rsplit(' ').next().filter(|_| matches!(unit, Unit::Bytes | Unit::Nanoseconds));
+        let without = name.and_then(|name| text.strip_suffix(name)).map(str::trim_end);
+        let is_alone = |text: &&str| !text.contains(' ');
+        Some(without.filter(is_alone).map_or(text.clone(), String::from))
+    }
+}
+
+/// A figure's name in lines that are narrow; what is indented stays so.
+fn narrow(name: &str) -> String {
+    let indent = &name[..name.len() - name.trim_start().len()];
+    let mut lines = vec![indent.to_string()];
+    for word in name.split_whitespace() {
+        let line = lines.last_mut().expect("there is a first line");
+        if line.len() + 1 + word.len() > NARROW_NAME && line.trim() != "" {
+            lines.push(format!("{indent}  {word}"));
+        } else {
+            if line.trim() != "" {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}

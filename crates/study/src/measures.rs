@@ -1,0 +1,104 @@
+//! Figures over the runs of a record.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use filemap_job::{Job, Record};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::figures::{FIGURES, Figure, seen};
+use crate::json::whole_if_it_is;
+use crate::verdict::median_of;
+
+/// A figure over runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measure {
+    /// Median.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub median: f64,
+    /// Median of the absolute deviations from the median.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub mad: f64,
+    /// Smallest.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub min: f64,
+    /// Largest.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub max: f64,
+}
+
+impl Measure {
+    /// That of `samples`; `None` without any.
+    pub fn of(samples: &[f64]) -> Option<Measure> {
+        let min = samples.iter().copied().reduce(f64::min)?;
+        let max = samples.iter().copied().reduce(f64::max)?;
+        let median = median_of(samples);
+        let deviations: Vec<f64> = samples.iter().map(|one| (one - median).abs()).collect();
+        Some(Measure { median, mad: median_of(&deviations), min, max })
+    }
+}
+
+/// Each of [`FIGURES`] over the runs of a record, under its key in JSON; `None` = no run saw it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measures(Vec<Option<Measure>>);
+
+impl Measures {
+    /// Those of `record`, of `job` where it is at hand.
+    pub(crate) fn of(record: &Record, job: Option<&Job>) -> Self {
+        let seen = seen(record, job);
+        Measures(FIGURES.iter().map(|figure| Measure::of(&figure.of_runs(&seen))).collect())
+    }
+
+    /// Those that are read of a record with it, or that it has without them: older ones say none.
+    pub(crate) fn or_of(&self, record: &Record) -> Cow<'_, Self> {
+        if self.0.is_empty() {
+            Cow::Owned(Measures::of(record, None))
+        } else {
+            Cow::Borrowed(self)
+        }
+    }
+
+    /// Each figure with its measure.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static Figure, Option<&Measure>)> {
+        FIGURES.iter().zip(self.0.iter().map(Option::as_ref))
+    }
+
+    /// The figure of that key, where some run saw it.
+    pub(crate) fn get(&self, key: &str) -> Option<(&'static Figure, &Measure)> {
+        self.iter().find(|(figure, _)| figure.key == key).and_then(|(f, own)| Some((f, own?)))
+    }
+}
+
+impl Serialize for Measures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(figure, measure)| (figure.key, measure)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Measures {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let by_key: BTreeMap<String, Option<Measure>> = BTreeMap::deserialize(deserializer)?;
+        let of = |figure: &Figure| by_key.get(figure.key).copied().flatten();
+        Ok(Measures(FIGURES.iter().map(of).collect()))
+    }
+}
+
+impl JsonSchema for Measures {
+    fn schema_name() -> Cow<'static, str> {
+        "Measures".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let measure = generator.subschema_for::<Option<Measure>>();
+        let properties = FIGURES.iter().map(|figure| {
+            let mut own = measure.clone();
+            own.insert("description".to_string(), format!("{}.", figure.name.trim()).into());
+            (figure.key.to_string(), own.to_value())
+        });
+        let properties: Map<String, Value> = properties.collect();
+        let required: Vec<&str> = FIGURES.iter().map(|figure| figure.key).collect();
+        json_schema!({ "type": "object", "properties": properties, "required": required })
+    }
+}
