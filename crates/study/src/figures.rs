@@ -53,16 +53,12 @@ pub(crate) const FIGURES: &[Figure] = &[
         let share = seen.with_locks()?.share(|of| of.retry_io_miss, |of| of.retry_mmap_drop);
         share.map(|share| share * 100.0)
     }),
-    of("vma_lock_refused", "VMA locks refused", Count, |seen| {
-        seen.count(|of| of.vma_lock_refused)
-    })
-    .rare(),
+    of("vma_lock_refused", "VMA locks refused", Count, |seen| seen.count(|of| of.vma_lock_refused))
+        .rare(),
     of("mmap_lock_shared", "mmap_lock taken to share it", Count, |seen| {
         seen.count(|of| of.mmap_lock_shared)
     }),
-    of("mmap_lock_waits", "waits for mmap_lock", Count, |seen| {
-        seen.count(|of| of.mmap_lock_waits)
-    }),
+    of("mmap_lock_waits", "waits for mmap_lock", Count, |seen| seen.count(|of| of.mmap_lock_waits)),
     of("mmap_read_wait_ns", "waiting for mmap_lock to read", Nanoseconds, |seen| {
         seen.waited(Cause::MmapRead)
     })
@@ -84,18 +80,16 @@ pub(crate) const FIGURES: &[Figure] = &[
     }),
     of("major_faults", "major faults", Count, |seen| seen.count(|of| of.major_faults)).less(),
     of("minor_faults", "minor faults", Count, |seen| seen.count(|of| of.minor_faults)),
-    of(ELAPSED, "elapsed", Nanoseconds, FigureInput::elapsed_ns).less(),
+    of(ELAPSED, "elapsed", Nanoseconds, |seen| seen.elapsed_ns()).less(),
     of("cached_bytes", "cached at the end", Bytes, |seen| {
         Some(seen.pages(seen.run.cached.inside)? + seen.outside()?)
     }),
-    of("cached_outside_bytes", "  not in the mapping", Bytes, FigureInput::outside).rare(),
+    of("cached_outside_bytes", "  not in the mapping", Bytes, |seen| seen.outside()).rare(),
     of("evicted_bytes", "evicted", Bytes, |seen| seen.pages(seen.run.counters.evicted_pages)),
     of("readahead_calls", "readahead calls", Count, |seen| seen.count(|of| of.readahead_calls)),
     of("read_around", "  read-around", Count, |seen| seen.count(|of| of.read_around)).rare(),
-    of("async_readahead", "  asynchronous", Count, |seen| {
-        seen.count(|of| of.async_readahead)
-    })
-    .rare(),
+    of("async_readahead", "  asynchronous", Count, |seen| seen.count(|of| of.async_readahead))
+        .rare(),
     of("other_readahead", "  of other kinds", Count, |seen| {
         let named = seen.count(|of| of.read_around)? + seen.count(|of| of.async_readahead)?;
         Some((seen.count(|of| of.readahead_calls)? - named).max(0.0))

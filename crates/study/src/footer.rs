@@ -45,16 +45,31 @@ impl Footer {
         Footer::of(&records.iter().map(Origin::of).collect::<Vec<_>>(), command)
     }
 
+    /// The same, with the name of the environment of each of `records`, where they differ.
+    pub(crate) fn with_names<'a>(
+        records: impl Iterator<Item = &'a Record>,
+        command: String,
+    ) -> (Self, Vec<Option<String>>) {
+        let origins: Vec<Origin> = records.map(Origin::of).collect();
+        let footer = Footer::of(&origins, command);
+        let names = if is_one(&origins) { Vec::new() } else { per_engine(&origins).1 };
+        (footer, names.into_iter().map(Some).collect())
+    }
+
+    /// The environment of that name, or the one that there is.
+    pub(crate) fn environment_of(&self, name: &str) -> &Map<String, Value> {
+        let own = self.environment.get(name).and_then(Value::as_object);
+        own.unwrap_or(&self.environment)
+    }
+
     /// The footer of a report on what comes from `origins`, which `command` repeats.
     pub fn of(origins: &[Origin], command: String) -> Self {
         Footer {
             scope: scope(origins),
             command,
             environment: match origins {
-                [first, rest @ ..] if rest.iter().all(|of| of.environment == first.environment) => {
-                    first.environment.clone()
-                }
-                _ => per_engine(origins),
+                [first, ..] if is_one(origins) => first.environment.clone(),
+                _ => per_engine(origins).0,
             },
         }
     }
@@ -145,10 +160,15 @@ fn scope(origins: &[Origin]) -> String {
     format!("{rules}{}", scopes.join("; "))
 }
 
-/// The environments under the names of the engines that they belong to; further ones of an engine,
-/// such as those with another machine profile, have a number.
-fn per_engine(origins: &[Origin]) -> Map<String, Value> {
-    let mut map = Map::new();
+/// Whether all of `origins` have one environment.
+fn is_one(origins: &[Origin]) -> bool {
+    origins.windows(2).all(|two| two[0].environment == two[1].environment)
+}
+
+/// The environments under the names of the engines that they belong to, and the name of each;
+/// further ones of an engine, such as those with another machine profile, have a number.
+fn per_engine(origins: &[Origin]) -> (Map<String, Value>, Vec<String>) {
+    let (mut map, mut names) = (Map::new(), Vec::new());
     for origin in origins {
         let own = Value::Object(origin.environment.clone());
         let number = |number: u32| match number {
@@ -156,9 +176,11 @@ fn per_engine(origins: &[Origin]) -> Map<String, Value> {
             more => format!("{} {more}", origin.engine),
         };
         let free = (1..).map(number).find(|name| map.get(name).is_none_or(|known| *known == own));
-        map.insert(free.expect("numbers do not end"), own);
+        let name = free.expect("numbers do not end");
+        map.insert(name.clone(), own);
+        names.push(name);
     }
-    map
+    (map, names)
 }
 
 #[cfg(test)]

@@ -64,20 +64,6 @@ pub(crate) struct MissCounter {
     course: Vec<Point>,
 }
 
-/// A counter that got worse.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct RegressionEntry {
-    /// The path of the job file, where several are compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job_file: Option<String>,
-    variant: String,
-    counter: String,
-    /// Its median in the first variant.
-    before: f64,
-    /// Its median in this one.
-    after: f64,
-}
-
 /// Settings that were tried in the model.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Remedies {

@@ -53,11 +53,7 @@ impl Measures {
 
     /// Those that are read of a record with it, or that it has without them: older ones say none.
     pub(crate) fn or_of(&self, record: &Record) -> Cow<'_, Self> {
-        if self.0.is_empty() {
-            Cow::Owned(Measures::of(record, None))
-        } else {
-            Cow::Borrowed(self)
-        }
+        if self.0.is_empty() { Cow::Owned(Measures::of(record, None)) } else { Cow::Borrowed(self) }
     }
 
     /// Each figure with its measure.

@@ -1,127 +1,41 @@
-//! The report on one record.
-
-mod by_table;
-mod phases;
+//! What every report says of a record.
 
 use filemap_core::address::mapping::SplitProt;
 use filemap_job::program::MappingSpec;
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Record, Run, Spread};
-use serde::Serialize;
+use filemap_job::{EngineKind, JobSpec, ProgramSpec, Record, Run, Spread};
 use serde_json::Value;
 
-pub(crate) use by_table::{MAX_ROWS, of_runs};
-pub(crate) use phases::shortened;
-
-use crate::explain::{History, ProgramHistory};
-use crate::figures::{self, FIGURES};
-use crate::footer::Footer;
-use crate::json::{in_one_line, to_json};
+use crate::figures;
 use crate::setup;
 use crate::spread;
-use crate::stats::{MAD, Sample};
 use crate::verdict;
+use filemap_report::Outcomes;
 use filemap_report::units::{number, time};
-use filemap_report::{Head, Table};
-use filemap_report::{Part, Report};
 
 /// Most characters of a machine profile's path in a report.
 const PATH_COLUMNS: usize = 24;
 
-/// The report as JSON.
-#[derive(Serialize, schemars::JsonSchema)]
-pub(crate) struct Json<'a> {
-    #[serde(flatten)]
-    record: &'a Record,
-    used_pages: Option<u64>,
-    /// The course of the first run in the model; null of a kernel's.
-    #[serde(serialize_with = "in_one_line")]
-    #[schemars(with = "Option<Courses>")]
-    history: Option<&'a Courses>,
-    scope: &'a str,
-    command: &'a str,
+/// More rows than this are left to CSV and JSON.
+pub(crate) const MAX_ROWS: usize = 40;
+
+/// A median, with the range where there is one; nothing where no run says.
+pub(crate) fn of_runs(spread: Option<Spread>) -> String {
+    spread.map_or(String::new(), |Spread { median, min, max, .. }| {
+        if min == max {
+            return number(median);
+        }
+        format!("{} ({} to {})", number(median), number(min as f64), number(max as f64))
+    })
 }
 
-/// The course of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-#[serde(untagged)]
-pub enum Courses {
-    /// Of a job of flags: that of its file.
-    OneFile(Box<History>),
-    /// Of a job with tables: those of its files.
-    Files(Box<ProgramHistory>),
-}
-
-/// The report on `record`, of `job` where it is at hand; `command` repeats it. With `verbose`,
-/// every counter under its own name too. `history` is that of its first run.
-pub fn report(
-    record: &Record,
-    job: Option<&Job>,
-    history: Option<&Courses>,
-    verbose: bool,
-    command: String,
-) -> Report {
-    let footer = Footer::new(std::slice::from_ref(record), command);
-    let json = to_json(&Json {
-        record,
-        used_pages: job.and_then(Job::used_pages),
-        history,
-        scope: &footer.scope,
-        command: &footer.command,
-    });
-    let mut parts = vec![
-        Part::Heading(title(record)),
-        setup::of_record(record),
-        Part::Table(figures_table(record, job)),
-    ];
-    parts.extend(by_table::parts(record));
-    parts.extend(phases::part(record));
-    let of_threads = record.job.tables().map_or(&[][..], |program| &program.thread);
-    if of_threads.iter().any(|thread| thread.count > Some(1)) {
-        let text = "Of a table that stands for several threads, phases have the time of all of \
-                    them together.";
-        parts.push(Part::Paragraph(text.to_string()));
+/// The end of a name that is too long: of a path that says most.
+pub(crate) fn shortened(name: &str, columns: usize) -> String {
+    let length = name.chars().count();
+    if length <= columns {
+        return name.to_string();
     }
-    parts.extend(by_table::waited(record));
-    let read = Sample::of(spread::bytes_read(record));
-    if spread::seeds(record) > 1 {
-        let note = read.as_ref().and_then(|read| spread::note("The job", read));
-        parts.extend(note.map(Part::Paragraph));
-    }
-    parts.extend(Part::warnings(&record.warnings));
-    if verbose {
-        parts.push(Part::Table(summary(record)));
-        parts.extend((record.runs.len() > 1).then(|| Part::Paragraph(MAD.to_string())));
-    }
-    parts.extend(outlier_note(record).map(Part::Paragraph));
-    parts.extend(reclaim_note(record).map(Part::Paragraph));
-    parts.extend(foreign_note(record).map(Part::Paragraph));
-    parts.extend(elapsed_note(record).map(Part::Paragraph));
-    let rows = if record.job.tables().is_some() { phases::rows(record) } else { rows(record) };
-    Report { parts, rows, footer: footer.footer(), json }
-}
-
-/// The figures that matter first.
-fn figures_table(record: &Record, job: Option<&Job>) -> Table {
-    let several = record.runs.len() > 1;
-    let heads: &[&str] = if several { &["median", "min", "max"] } else { &["value"] };
-    let rows = FIGURES.iter().zip(figures::samples(record, job)).filter_map(|(figure, sample)| {
-        let shown = figures::is_shown(figure, [&sample]);
-        let sample = sample.filter(|_| shown)?;
-        let values = [sample.median, sample.min, sample.max].into_iter().take(heads.len());
-        let name = figures::row_name(figure, [record.engine.as_str()]);
-        Some([name].into_iter().chain(values.map(|value| figure.unit.text(value))).collect())
-    });
-    let first = match (several, spread::seeds(record)) {
-        (false, _) => "figure".to_string(),
-        (true, 1) => format!("{} runs", record.runs.len()),
-        (true, seeds) => format!("{seeds} seeds"),
-    };
-    let heads = heads.iter().copied().map(Head::right);
-    Table {
-        title: String::new(),
-        columns: [Head::left(first)].into_iter().chain(heads).collect(),
-        rows: rows.collect(),
-    }
+    let end: String = name.chars().skip(length - (columns - 3)).collect();
+    format!("...{end}")
 }
 
 /// What one run says, by name, in the order of the record: counters, pages cached, time.
@@ -153,10 +67,8 @@ pub(crate) fn title(record: &Record) -> String {
     let flags = record.job.flags();
     let series = flags.with.as_deref().unwrap_or("baseline");
     // A kernel has the patches that it was built with.
-    let rules = match record.engine == EngineKind::Model.name() {
-        true => format!(", {series}"),
-        false => String::new(),
-    };
+    let is_model = record.engine == EngineKind::Model.name();
+    let rules = if is_model { format!(", {series}") } else { String::new() };
     format!("{}{rules}, on the {}", heading(record), record.engine)
 }
 
@@ -165,37 +77,6 @@ pub(crate) fn heading(record: &Record) -> String {
     match record.job.tables() {
         None => record.job.flags().heading(),
         Some(program) => format!("program of {}", setup::files_of(program)),
-    }
-}
-
-fn summary(record: &Record) -> Table {
-    let several = record.runs.len() > 1;
-    let heads: &[&str] = if several { &["median", "MAD", "min", "max"] } else { &["value"] };
-    let row = |(name, spread): (&str, Option<Spread>)| {
-        let spread = spread?;
-        let values = [spread.median, spread.mad, spread.min as f64, spread.max as f64];
-        let cells = values.into_iter().take(heads.len()).map(number);
-        Some([name.to_string()].into_iter().chain(cells).collect())
-    };
-    let heads = heads.iter().copied().map(Head::right);
-    Table {
-        title: String::new(),
-        columns: [Head::left("counter")].into_iter().chain(heads).collect(),
-        rows: spreads(record).into_iter().filter_map(row).collect(),
-    }
-}
-
-/// One row for each run.
-fn rows(record: &Record) -> Table {
-    let row = |run: &Run| {
-        let cells = values(run).map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
-        [record.engine.clone(), run.seed.to_string()].into_iter().chain(cells).collect()
-    };
-    let names = ["engine", "seed"].into_iter().chain(values(&Run::default()).map(|(name, _)| name));
-    Table {
-        title: String::new(),
-        columns: names.map(Head::left).collect(),
-        rows: record.runs.iter().map(row).collect(),
     }
 }
 
@@ -268,6 +149,22 @@ pub(crate) fn foreign_note(record: &Record) -> Option<String> {
             "Warning: in {kept} of {of} runs somebody else took pages of the file from the cache."
         )
     })
+}
+
+/// What tells the runs of `record` apart.
+pub(crate) fn runs_are(record: &Record) -> &'static str {
+    if spread::seeds(record) > 1 { "seed" } else { "run" }
+}
+
+/// What each run of `record`, which is called `name`, read.
+pub(crate) fn outcomes(name: String, record: &Record) -> Outcomes {
+    let is_seed = runs_are(record) == "seed";
+    let runs = record.runs.iter().zip(figures::seen(record, None)).enumerate();
+    let runs = runs.filter_map(|(at, (run, seen))| {
+        let name = if is_seed { run.seed.to_string() } else { (at + 1).to_string() };
+        Some((format!("{} {name}", runs_are(record)), seen.read_bytes()?))
+    });
+    Outcomes { name, runs: runs.collect() }
 }
 
 /// What is to be said of the time, in one line.

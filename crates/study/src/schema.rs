@@ -6,10 +6,11 @@
 use filemap_job::schema::written;
 use schemars::Schema;
 
+use crate::compare::Comparison;
 use crate::decisions::{NumberedLine, TracedLine};
+use crate::run::RunRecord;
 use crate::{
-    advise, calibrate, compare, conform, doctor, explain, folio_maps, folio_ops, govern, published,
-    record, search,
+    advise, calibrate, conform, doctor, explain, folio_maps, folio_ops, govern, published, search,
 };
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`,
@@ -18,8 +19,8 @@ use crate::{
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("job", filemap_job::schema::job()),
-        ("run", written::<record::Json>()),
-        ("compare", written::<compare::Json>()),
+        ("run", written::<RunRecord>()),
+        ("compare", written::<Comparison>()),
         ("conform", written::<conform::Conformance>()),
         ("search", written::<search::Search>()),
         ("explain", written::<explain::Json>()),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use filemap_core::readahead::miss::THRESHOLD;
-use maud::{Markup, html};
+use maud::html;
 
 use crate::explain::{History, Point};
 use filemap_report::ticks;
@@ -22,7 +22,7 @@ const HEIGHT: f64 = 200.0;
 const MOST_POINTS: usize = 4096;
 
 /// What was in the cache along the run; none where that was nothing.
-pub(super) fn residency(history: &History) -> Option<Markup> {
+pub(crate) fn residency(history: &History) -> Option<Plot> {
     let intervals = history.resident.len().min(history.resident_used.len()).min(MOST_POINTS);
     let most = history.resident[..intervals].iter().copied().max().filter(|&most| most > 0)?;
     let page = history.page_bytes as f64;
@@ -57,7 +57,7 @@ pub(super) fn residency(history: &History) -> Option<Markup> {
             (column((bound(at), bound(at + 1)), (top, bottom), &told(at)))
         }
     };
-    let picture = Plot {
+    Some(Plot {
         title: "Page cache along the run".to_string(),
         note: format!(
             "Pages of the file that are in the page cache at the end of each of {intervals} \
@@ -75,8 +75,7 @@ pub(super) fn residency(history: &History) -> Option<Markup> {
         height: bottom + BELOW,
         body,
         table: Some(("All intervals".to_string(), by_interval(history, intervals))),
-    };
-    Some(picture.markup())
+    })
 }
 
 fn by_interval(history: &History, intervals: usize) -> Table {
@@ -106,7 +105,7 @@ fn by_interval(history: &History, intervals: usize) -> Table {
 }
 
 /// The course of `mmap_miss`. `complete` says whether each change was seen.
-pub(super) fn counter(points: &[Point], accesses: u64, complete: bool) -> Option<Markup> {
+pub(crate) fn counter(points: &[Point], accesses: u64, complete: bool) -> Option<Plot> {
     let points = &points[..points.len().min(MOST_POINTS)];
     let highest = points.iter().map(|point| point.high).max()?;
     let scale = f64::from(highest.max(THRESHOLD + THRESHOLD / 4));
@@ -155,7 +154,7 @@ pub(super) fn counter(points: &[Point], accesses: u64, complete: bool) -> Option
         [number(point.access as f64)].into_iter().chain(values).collect()
     };
     let columns = ["from access", "lowest", "highest", "last"].map(Head::right);
-    let picture = Plot {
+    Some(Plot {
         title: "mmap_miss, the counter of misses".to_string(),
         note: format!(
             "Its range and its last value in each of up to {} parts of the run. Above the \
@@ -180,6 +179,5 @@ pub(super) fn counter(points: &[Point], accesses: u64, complete: bool) -> Option
                 rows: points.iter().map(row).collect(),
             },
         )),
-    };
-    Some(picture.markup())
+    })
 }

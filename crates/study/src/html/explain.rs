@@ -7,13 +7,15 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::explain::{CausePages, Origin, Point};
+use crate::measures::Measures;
 use crate::record;
+use crate::run;
 use crate::setup;
 use filemap_report::Part;
 use filemap_report::units::{bytes, number, time};
 use filemap_report::{Head, Table};
 
-use super::{Shown, course, history, read, run, windows};
+use super::{Shown, course, history, read, windows};
 use filemap_report::Bar;
 use filemap_report::html::bars;
 
@@ -91,15 +93,15 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
     let warnings: Vec<Part> = Part::warnings(&record.warnings).collect();
     let body = html! {
         p.answer { (explained.answer) }
-        (filemap_report::html::cards(&run::cards(&record, None)))
+        (filemap_report::html::cards(&run::cards(&record, &Measures::of(&record, None), None)))
         (filemap_report::html::all(&warnings))
         (filemap_report::html::all(&[setup::of_record(&record)]))
-        (run::causes_of(&explained.causes, page_bytes))
+        (filemap_report::html::all(&[run::causes(&explained.causes, page_bytes)]))
         @if let Some(history) = &history {
-            @if let Some(windows) = windows::picture(history) { (windows) }
-            @if let Some(residency) = course::residency(history) { (residency) }
+            @if let Some(windows) = windows::picture(history) { (windows.markup()) }
+            @if let Some(residency) = course::residency(history) { (residency.markup()) }
         }
-        @if let Some(counter) = course::counter(course, accesses, *complete) { (counter) }
+        @if let Some(counter) = course::counter(course, accesses, *complete) { (counter.markup()) }
         @if let Some(remedies) = &explained.remedies { (of_remedies(remedies)) }
         h2 { "What brought pages in" }
         (filemap_report::html::table(&brought_in(&explained.brought_in, page_bytes)))

@@ -3,15 +3,12 @@
 //! A page is made of the JSON of a record alone, so that the same page can be made later. Texts of
 //! records are escaped where they are written: `maud` does that with every value.
 
-mod by_file;
-mod compare;
-mod course;
+pub(crate) mod course;
 mod explain;
 mod folio_ops;
 mod published;
-mod run;
-mod waited;
-mod windows;
+pub(crate) mod waited;
+pub(crate) mod windows;
 
 use filemap_job::record::SCHEMA;
 use maud::Markup;
@@ -20,10 +17,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::advise::Advice;
+use crate::compare::Comparison;
 use crate::conform::Conformance;
 use crate::error::Error;
-use crate::explain::{History, ProgramHistory};
+use crate::explain::History;
 use crate::footer::Footer as About;
+use crate::run::RunRecord;
 use filemap_report::{Part, Report, Table};
 
 /// What is shown of a record: its title, and all below.
@@ -36,22 +35,22 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 6] = [
+const KINDS: [(&str, Show); 4] = [
     ("causes", explain::page),
     ("through", explain::program),
     ("sources", published::page),
-    ("regressions", compare::page),
     ("benchmark", folio_ops::page),
-    ("runs", run::page),
 ];
 
 /// Makes the report on a record of one kind.
 type Reported = fn(&str) -> Result<Report, Error>;
 
-/// The kinds of records that have a report of their own, by a key that no other kind has.
-const REPORTED: [(&str, Reported); 2] = [
+/// The kinds of records that have a report of their own, in the same order behind the others.
+const REPORTED: [(&str, Reported); 4] = [
     ("tried", |json| Ok(read::<Advice>(json)?.report())),
     ("patterns", |json| Ok(read::<Conformance>(json)?.report())),
+    ("regressions", |json| Ok(read::<Comparison>(json)?.check()?.report(false))),
+    ("runs", |json| Ok(read::<RunRecord>(json)?.check()?.report(false))),
 ];
 
 /// The page of the record that `json` is.
@@ -63,7 +62,7 @@ pub fn page(json: &str) -> Result<String, Error> {
     let schema = record.get("schema").and_then(Value::as_u64);
     let show = KINDS.iter().find(|(key, _)| record.contains_key(*key)).map(|(_, show)| show);
     let reported = REPORTED.iter().find(|(key, _)| record.contains_key(*key));
-    if let (Some(SCHEMA_READ), Some((_, report))) = (schema, reported) {
+    if let (Some(SCHEMA_READ), None, Some((_, report))) = (schema, show, reported) {
         return Ok(report(json)?.html());
     }
     let (Some(SCHEMA_READ), Some(show)) = (schema, show) else {
@@ -94,26 +93,7 @@ struct WithHistory {
 fn history(json: &str) -> Result<Option<History>, Error> {
     let WithHistory { history } = read(json)?;
     let is_sound = history.as_ref().is_none_or(History::is_sound);
-    match is_sound {
-        true => Ok(history),
-        false => Err(contradictory()),
-    }
-}
-
-/// What of the record of a program is a history.
-#[derive(Deserialize)]
-struct WithProgramHistory {
-    #[serde(default)]
-    history: Option<ProgramHistory>,
-}
-
-/// The history in the record of a program, if there is one.
-fn program_history(json: &str) -> Result<Option<ProgramHistory>, Error> {
-    let WithProgramHistory { history } = read(json)?;
-    match history.as_ref().is_none_or(ProgramHistory::is_sound) {
-        true => Ok(history),
-        false => Err(contradictory()),
-    }
+    if is_sound { Ok(history) } else { Err(contradictory()) }
 }
 
 fn contradictory() -> Error {

@@ -9,7 +9,7 @@ use crate::explain::{
     FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits, WaitHistory,
     Window,
 };
-use crate::record::{self, Courses};
+use crate::run::{Courses, RunRecord};
 
 fn job(toml: &str) -> Job {
     JobSpec::from_toml(toml).unwrap().validate(None).unwrap()
@@ -24,8 +24,7 @@ fn run_of(toml: &str, history: Option<&History>) -> String {
     let mut record = Record::new(&job, "model", environment, runs);
     record.warnings.push("look at '<script>alert(1)</script>'".to_string());
     let history = history.map(|history| Courses::OneFile(Box::new(history.clone())));
-    record::report(&record, Some(&job), history.as_ref(), false, "filemap run '<i>'".to_string())
-        .json
+    RunRecord::new(record, &job, history, "filemap run '<i>'".to_string()).report(false).json
 }
 
 /// As many cells as a history has at most, all of them different, in a run of 500,000 windows.
@@ -112,7 +111,9 @@ fn program_of(history: &History) -> String {
     let ran = Ran { engine, environment, runs: vec![Run::default()] };
     let record = Record::of(&spec, ran);
     let history = Courses::Files(Box::new(history));
-    record::report(&record, None, Some(&history), false, "filemap run p.toml".to_string()).json
+    RunRecord::new(record, &spec, Some(history), "filemap run p.toml".to_string())
+        .report(false)
+        .json
 }
 
 /// What `advise` writes, with texts that are no HTML.

@@ -23,7 +23,7 @@ const HEIGHT: f64 = 200.0;
 const CLASSES: [&str; 8] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
 
 /// Waiting by cause: in all, along the run, and by thread.
-pub(super) fn section(history: &ProgramHistory) -> Markup {
+pub(crate) fn section(history: &ProgramHistory) -> Markup {
     let sums: Vec<u64> = history.waits.iter().map(|of| sum(&of.ns)).collect();
     let all = sum(&sums);
     if all == 0 {

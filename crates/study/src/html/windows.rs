@@ -2,7 +2,7 @@
 
 mod grid;
 
-use maud::{Markup, html};
+use maud::html;
 
 use crate::explain::{History, Window, first_access};
 use filemap_report::units::number;
@@ -20,16 +20,15 @@ const HEIGHT: f64 = 300.0;
 const LEAST: f64 = 2.5;
 
 /// The picture of `history`; none where nothing was read.
-pub(super) fn picture(history: &History) -> Option<Markup> {
+pub(crate) fn picture(history: &History) -> Option<Plot> {
     if history.read.iter().all(|&pages| pages == 0) {
         return None;
     }
-    let picture = match (&history.windows, &history.grid) {
+    Some(match (&history.windows, &history.grid) {
         (Some(windows), _) => one_by_one(history, windows),
         (None, Some(grid)) => grid::added_up(history, grid)?,
         (None, None) => return None,
-    };
-    Some(picture.markup())
+    })
 }
 
 /// The class of what share of the pages read was used.
@@ -134,7 +133,7 @@ fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
 }
 
 /// A share in percent.
-pub(super) fn percent(part: u64, whole: u64) -> String {
+pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
 }
 

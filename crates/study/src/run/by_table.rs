@@ -1,7 +1,8 @@
 //! What a job with tables did by file, mapping and thread, and what its threads waited for.
 
-use filemap_job::{Counters, EngineKind, Record, Run, Spread, ThreadRun};
+use filemap_job::{Counters, EngineKind, Record, Run, ThreadRun};
 
+use crate::record::{MAX_ROWS, of_runs};
 use crate::waits;
 use filemap_report::Part;
 use filemap_report::units::{number, time};
@@ -25,10 +26,9 @@ pub(super) fn waited(record: &Record) -> Vec<Part> {
     let Some(run) = record.runs.first().filter(|run| !run.waits.is_empty()) else {
         return Vec::new();
     };
-    let title = match record.engine == EngineKind::Model.name() {
-        true => "Where the time of the threads went",
-        false => "What the threads waited for",
-    };
+    let is_model = record.engine == EngineKind::Model.name();
+    let title =
+        if is_model { "Where the time of the threads went" } else { "What the threads waited for" };
     let mut parts = vec![Part::Table(waits::table(title, &run.waits))];
     if let Some(ns) = run.traced_ns {
         let told = time(ns as f64);
@@ -41,17 +41,6 @@ pub(super) fn waited(record: &Record) -> Vec<Part> {
 
 fn known(value: Option<u64>) -> String {
     value.map_or_else(String::new, |value| number(value as f64))
-}
-
-/// More rows than this are left to CSV and JSON.
-pub(crate) const MAX_ROWS: usize = 40;
-
-/// A median, with the range where there is one; nothing where no run says.
-pub(crate) fn of_runs(spread: Option<Spread>) -> String {
-    spread.map_or(String::new(), |Spread { median, min, max, .. }| match min == max {
-        true => number(median),
-        false => format!("{} ({} to {})", number(median), number(min as f64), number(max as f64)),
-    })
 }
 
 fn files(record: &Record) -> Table {

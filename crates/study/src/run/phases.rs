@@ -2,7 +2,7 @@
 
 use filemap_job::{Counters, PhaseRun, Record, Run, Spread};
 
-use super::by_table::MAX_ROWS;
+use crate::record::{MAX_ROWS, shortened};
 use filemap_report::Part;
 use filemap_report::units::number;
 use filemap_report::{Head, Table};
@@ -77,16 +77,6 @@ pub(super) fn rows(record: &Record) -> Table {
 
 fn counter(run: &PhaseRun, name: &str) -> Option<u64> {
     run.counters.iter().find(|(known, _)| *known == name).and_then(|(_, value)| *value)
-}
-
-/// The end of a name that is too long: of a path that says most.
-pub(crate) fn shortened(name: &str, columns: usize) -> String {
-    let length = name.chars().count();
-    if length <= columns {
-        return name.to_string();
-    }
-    let end: String = name.chars().skip(length - (columns - 3)).collect();
-    format!("...{end}")
 }
 
 #[cfg(test)]

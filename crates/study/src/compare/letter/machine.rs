@@ -11,7 +11,7 @@ use filemap_report::units::bytes;
 const REVISION_DIGITS: usize = 12;
 
 /// Whether `record` is of a machine whose times say nothing.
-pub(super) fn is_emulated(record: &Record) -> bool {
+pub(crate) fn is_emulated(record: &Record) -> bool {
     text(record, "emulator").is_some_and(|name| name.ends_with("tcg"))
 }
 
@@ -19,7 +19,7 @@ pub(super) fn is_emulated(record: &Record) -> bool {
 type Line = fn(&Record) -> Option<String>;
 
 /// Whether `record` has such times.
-pub(super) fn has_emulated_times(record: &Record) -> bool {
+pub(crate) fn has_emulated_times(record: &Record) -> bool {
     is_emulated(record) && record.runs.iter().any(|run| run.elapsed_ns.is_some())
 }
 
@@ -57,10 +57,8 @@ fn machine(record: &Record) -> Option<String> {
         cores => format!("{cores} CPUs"),
     });
     let ram = number(record, "ram_kib").map(|kib| format!("{} RAM", bytes(kib as f64 * 1024.0)));
-    let guest = text(record, "emulator").map(|emulator| match is_emulated(record) {
-        true => format!("guest of {emulator} (emulated)"),
-        false => format!("guest of {emulator}"),
-    });
+    let emulated = if is_emulated(record) { " (emulated)" } else { "" };
+    let guest = text(record, "emulator").map(|emulator| format!("guest of {emulator}{emulated}"));
     let parts = [text(record, "cpu").map(String::from), cores, ram, guest];
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }

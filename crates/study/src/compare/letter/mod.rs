@@ -1,22 +1,19 @@
 //! A comparison for a mail to a kernel list: before and after, how far the runs spread, the machine
 //! and the command.
 
-mod columns;
 mod machine;
-mod tables;
 #[cfg(test)]
 mod tests;
 
 use filemap_job::Record;
+use filemap_report::{Letter, Part, is_plain};
 
-use self::columns::Columns;
-use super::cell::Cell;
-use super::{conditions, findings, title, worse};
-use crate::footer::Footer;
+pub(super) use machine::{has_emulated_times, is_emulated};
+
+use super::parts::{conditions, findings};
+use super::{Comparison, Variants};
 use crate::setup;
 use crate::spread;
-use filemap_report::Part;
-use filemap_report::{Letter, is_plain};
 
 /// The lines of a setup that say what was run. The others say where.
 const JOB: [&str; 5] = ["File", "Files", "Mapping", "Accesses", "Threads"];
@@ -36,48 +33,29 @@ pub struct JobFile {
     pub text: Result<String, String>,
 }
 
-/// The letter on `cells`, each against the first one of its engine, with `warnings`. `command`
-/// repeats it, with `job_file`, if it names one.
-///
-/// # Panics
-/// Without any cell.
-pub fn letter(
-    cells: &[Cell],
-    warnings: &[String],
-    command: String,
-    job_file: Option<&JobFile>,
-) -> Letter {
-    let (job, settings): (Vec<_>, Vec<_>) =
-        setup_of(cells).into_iter().partition(|(label, _)| JOB.contains(&label.as_str()));
-    let job = job.iter().map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
-    let job = job.collect::<Vec<_>>().join("; ");
-    let records: Vec<Record> = cells.iter().map(|cell| cell.record.clone()).collect();
-    let columns = Columns::of(cells);
-    let mut facts = vec![("Job".to_string(), job), ("Runs".to_string(), runs(&records[0]))];
-    facts.extend(settings.into_iter().filter(|(label, _)| label != KERNEL));
-    let mut parts = vec![Part::Heading(title(cells)), Part::Facts(facts)];
-    parts.extend([Part::Paragraph("Variants:".to_string()), Part::List(columns.legend(cells))]);
-    parts.extend(tables::tables(cells, &columns));
-    parts.extend(findings(cells, &worse(cells), warnings));
-    parts.extend(conditions(&records));
-    if records.iter().any(machine::has_emulated_times) {
-        let note = "A time with (e) behind it is of an emulated guest: it says nothing, and is \
-                    not compared.";
-        parts.push(Part::Paragraph(note.to_string()));
-    }
-    let mut last = machine::facts(&records);
-    last.push(("Scope".to_string(), Footer::new(&records, String::new()).limits().to_string()));
-    parts.push(Part::Facts(last));
-    parts.extend(job_file.into_iter().flat_map(shown));
-    Letter { parts, command }
-}
-
-/// The lines on what was run and where.
-fn setup_of(cells: &[Cell]) -> Vec<(String, String)> {
-    let records: Vec<Record> = cells.iter().map(|cell| cell.record.clone()).collect();
-    match setup::of_records(&records) {
-        Part::Facts(facts) => facts,
-        _ => Vec::new(),
+impl Comparison {
+    /// The letter on one job, each variant against the first one of its engine. `command` repeats
+    /// it, with `job_file`, if it names one.
+    pub fn letter(&self, command: String, job_file: Option<&JobFile>) -> Letter {
+        let of = Variants::of(self, &self.cells);
+        let setup = match setup::of_records(&of.records) {
+            Part::Facts(facts) => facts,
+            _ => Vec::new(),
+        };
+        let (job, settings): (Vec<_>, Vec<_>) =
+            setup.into_iter().partition(|(label, _)| JOB.contains(&label.as_str()));
+        let job = job.iter().map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
+        let job = job.collect::<Vec<_>>().join("; ");
+        let mut facts = vec![("Job".to_string(), job), ("Runs".to_string(), runs(&of.records[0]))];
+        facts.extend(settings.into_iter().filter(|(label, _)| label != KERNEL));
+        let mut parts = vec![of.heading(), Part::Facts(facts), Part::Comparison(of.figures())];
+        parts.extend(findings(&of, &self.warnings));
+        parts.extend(conditions(&of));
+        let mut last = machine::facts(&of.records);
+        last.push(("Scope".to_string(), self.footer.limits().to_string()));
+        parts.push(Part::Facts(last));
+        parts.extend(job_file.into_iter().flat_map(shown));
+        Letter { parts, command }
     }
 }
 

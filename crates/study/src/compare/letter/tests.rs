@@ -3,6 +3,7 @@
 use filemap_job::{Counters, EngineKind, JobSpec, Run, shell_word};
 use serde_json::json;
 
+use super::super::Ran;
 use super::*;
 use filemap_report::TEXT_COLUMNS;
 
@@ -56,7 +57,7 @@ fn run(draws: &mut Draws, seed: u64) -> Run {
     Run { seed, elapsed_ns: draws.count(), counters, ..Run::default() }
 }
 
-fn cell(draws: &mut Draws, engine: EngineKind, runs: u64, emulated: bool) -> Cell {
+fn cell(draws: &mut Draws, engine: EngineKind, runs: u64, emulated: bool) -> Ran {
     let spec = JobSpec {
         workload: Some(draws.of(&["random", "first", "stride:4099"]).to_string()),
         file_size: Some(filemap_job::SizeText::of(1 << 20)),
@@ -77,7 +78,7 @@ fn cell(draws: &mut Draws, engine: EngineKind, runs: u64, emulated: bool) -> Cel
     let serde_json::Value::Object(environment) = environment else { panic!("an object") };
     let runs = (0..runs).map(|number| run(draws, 1 + number)).collect();
     let record = Record::new(&job, engine.name(), environment, runs);
-    Cell { variant: draws.of(&VARIANTS).to_string(), job: Some(job), record }
+    Ran { variant: draws.of(&VARIANTS).to_string(), job, record }
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
         let engines = draws.of(&engines);
         let each = 1 + draws.below(5);
         let drawn = engines.iter().flat_map(|&engine| (0..each).map(move |_| engine));
-        let cells: Vec<Cell> =
+        let cells: Vec<Ran> =
             drawn.map(|engine| cell(&mut draws, engine, runs, emulated)).collect();
         let words: Vec<String> = cells.iter().map(|cell| shell_word(&cell.variant)).collect();
         let command = format!("filemap compare --variants {}", words.join(" "));
@@ -99,7 +100,9 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
         let text = ["a = 1\n", "a = 1\tb\n", "größe\n", &"a\n".repeat(99)].map(String::from);
         let file =
             JobFile { path: "job.toml".to_string(), text: Ok(draws.of(&text.each_ref()).clone()) };
-        let letter = letter(&cells, &warnings, command, Some(&file)).text();
+        let letter = Comparison::new(cells, warnings.to_vec(), String::new())
+            .letter(command, Some(&file))
+            .text();
         for line in letter.lines() {
             assert!(line.len() <= TEXT_COLUMNS, "{} columns: {line}\n{letter}", line.len());
             assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}\n{letter}");
@@ -117,7 +120,7 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
     assert!(lists < 300, "none of them is a table");
 }
 
-fn with(variant: &str, engine: EngineKind, seeds: &[(u64, u64)], emulator: Option<&str>) -> Cell {
+fn with(variant: &str, engine: EngineKind, seeds: &[(u64, u64)], emulator: Option<&str>) -> Ran {
     let toml = "workload = 'random'\nfile_size = '1m'";
     let job = JobSpec::from_toml(toml).unwrap().validate(None).unwrap();
     let run = |&(seed, faults): &(u64, u64)| Run {
@@ -130,11 +133,12 @@ fn with(variant: &str, engine: EngineKind, seeds: &[(u64, u64)], emulator: Optio
     let serde_json::Value::Object(environment) = environment else { panic!("an object") };
     let runs = seeds.iter().map(run).collect();
     let record = Record::new(&job, engine.name(), environment, runs);
-    Cell { variant: variant.to_string(), job: Some(job), record }
+    Ran { variant: variant.to_string(), job, record }
 }
 
-fn text(cells: &[Cell]) -> String {
-    letter(cells, &[], "filemap compare".to_string(), None).text()
+fn text(cells: &[Ran]) -> String {
+    let comparison = Comparison::new(cells.to_vec(), Vec::new(), String::new());
+    comparison.letter("filemap compare".to_string(), None).text()
 }
 
 #[test]

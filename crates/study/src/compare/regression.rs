@@ -1,54 +1,50 @@
 //! What is called a regression.
 
-use filemap_job::{EngineKind, JobSpec, Record, Run};
-use serde_json::{Value, json};
+use filemap_job::{EngineKind, JobSpec, Record};
+use filemap_report::Better;
+use filemap_report::units::change;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::verdict::{Margin, is_worse, median_of, samples};
-use filemap_report::units::{bytes, change, number, time};
+use crate::figures::{ELAPSED, FIGURES, Figure, seen};
+use crate::json::whole_if_it_is;
+use crate::verdict::{Margin, is_worse, median_of};
 
 /// A figure has to rise by more than this share of itself.
 const NOISE: Margin = Margin::share(0.01);
 
-/// A counter of which less is better that got worse by more than noise.
+/// A figure of which less is better that got worse by more than noise.
 ///
 /// That is: its median rose by more than 1 %, and by more than chance explains. Where both sides
 /// have several runs, the permutation test on ranks has to say so at its usual level; where they
 /// are too few for it, every run has to be worse than every run before. A single measured time is
 /// never called a regression. Cells that do other work than the first (another file, other
 /// accesses) or run on another engine have none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Regression {
-    /// The counter's name in records.
-    pub counter: &'static str,
-    /// Its median before.
-    pub before: f64,
-    /// Its median now.
+    /// Its median in this variant.
+    #[serde(serialize_with = "whole_if_it_is")]
     pub after: f64,
+    /// Its median in the first variant.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub before: f64,
+    /// The key of the figure.
+    pub counter: String,
+    /// The path of the job file, where several are compared.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub job_file: Option<String>,
+    pub variant: String,
 }
 
-/// A counter of which less is better: name, figure of a run, how reports write it.
-type Counter = (&'static str, fn(&Run) -> Option<u64>, fn(f64, f64) -> String);
-
-const LESS_IS_BETTER: [Counter; 3] = [
-    (
-        "major_faults",
-        |run| run.counters.major_faults,
-        |before, after| format!("{} -> {} major faults", number(before), number(after)),
-    ),
-    (
-        "bytes_read",
-        |run| run.counters.bytes_read,
-        |before, after| format!("{} -> {} read", bytes(before), bytes(after)),
-    ),
-    (
-        "elapsed_ns",
-        |run| run.elapsed_ns,
-        |before, after| format!("{} -> {} elapsed", time(before), time(after)),
-    ),
-];
+/// What got worse in each of `records` against the first one of its engine.
+pub(super) fn all(records: &[&Record]) -> Vec<Vec<Regression>> {
+    let first = |own: &Record| records.iter().find(|first| first.engine == own.engine);
+    let of = |own: &&Record| first(own).map_or(Vec::new(), |first| regressions(first, own));
+    records.iter().map(of).collect()
+}
 
 /// The regressions of `own` against `first`.
-pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
+fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
     // Threads that run for a time read more where they do more in it.
     if own.engine != first.engine
         || work(&own.job.flags()) != work(&first.job.flags())
@@ -56,15 +52,21 @@ pub fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
     {
         return Vec::new();
     }
-    let measured = own.engine == EngineKind::Kernel.name();
-    let of = |&(counter, figure, _): &Counter| {
-        let [before, after] =
-            [first, own].map(|record| samples(record.runs.iter().filter_map(figure)));
-        let one_time = counter == "elapsed_ns" && before.len().min(after.len()) < 2;
-        let worse = is_worse(&before, &after, NOISE) && !(measured && one_time);
-        worse.then(|| Regression { counter, before: median_of(&before), after: median_of(&after) })
+    let is_measured = own.engine == EngineKind::Kernel.name();
+    let both = [first, own].map(|record| seen(record, None));
+    let of = |figure: &Figure| {
+        let [before, after] = both.each_ref().map(|seen| figure.of_runs(seen));
+        let is_one_time = figure.key == ELAPSED && before.len().min(after.len()) < 2;
+        let is_worse = is_worse(&before, &after, NOISE) && !(is_measured && is_one_time);
+        is_worse.then(|| Regression {
+            after: median_of(&after),
+            before: median_of(&before),
+            counter: figure.key.to_string(),
+            job_file: None,
+            variant: String::new(),
+        })
     };
-    LESS_IS_BETTER.iter().filter_map(of).collect()
+    FIGURES.iter().filter(|figure| figure.better == Better::Less).filter_map(of).collect()
 }
 
 /// Whether it makes rounds for a time, not so many.
@@ -91,7 +93,7 @@ fn work(job: &JobSpec) -> JobSpec {
 
 /// The regressions of `variant`, whose record is `own`, as a line: `vma-bound, split 16: 1 -> 4096
 /// major faults`.
-pub fn line(variant: &str, own: &Record, regressions: &[Regression]) -> Option<String> {
+pub(super) fn line(variant: &str, own: &Record, regressions: &[Regression]) -> Option<String> {
     let texts: Vec<String> = regressions.iter().map(Regression::text).collect();
     let split = own.job.flags().split.filter(|_| !variant.contains("split="));
     let split = split.map_or(String::new(), |pages| format!(", split {pages}"));
@@ -100,36 +102,20 @@ pub fn line(variant: &str, own: &Record, regressions: &[Regression]) -> Option<S
 
 impl Regression {
     fn text(&self) -> String {
-        let (_, _, text) = LESS_IS_BETTER
-            .iter()
-            .find(|(counter, ..)| *counter == self.counter)
-            .expect("it is of one of these counters");
-        let by = change(self.before, self.after);
+        let figure = FIGURES.iter().find(|figure| figure.key == self.counter);
+        let figure = figure.expect("it is one of these");
+        let [before, after] = [self.before, self.after].map(|value| figure.unit.text(value));
+        let text = format!("{before} -> {after} {}", figure.name);
         match self.before {
-            0.0 => text(self.before, self.after),
-            _ => format!("{} ({by})", text(self.before, self.after)),
+            0.0 => text,
+            _ => format!("{text} ({})", change(self.before, self.after)),
         }
     }
-
-    /// It for JSON.
-    pub fn json(&self, variant: &str) -> Value {
-        json!({
-            "variant": variant,
-            "counter": self.counter,
-            "before": whole_if_it_is(self.before),
-            "after": whole_if_it_is(self.after),
-        })
-    }
-}
-
-/// A median without a decimal point, unless it is a half.
-fn whole_if_it_is(median: f64) -> Value {
-    if median.fract() == 0.0 { (median as u64).into() } else { median.into() }
 }
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::Counters;
+    use filemap_job::{Counters, Run};
     use serde_json::Map;
 
     use super::*;

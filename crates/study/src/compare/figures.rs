@@ -1,0 +1,126 @@
+//! The figures of the variants of one job.
+
+use std::collections::BTreeSet;
+
+use filemap_job::{FileSummary, Spread};
+use filemap_report::units::number;
+use filemap_report::{Comparison, Figure, Sample, Table, Unit, Variant};
+
+use super::Variants;
+use super::letter::is_emulated;
+use crate::figures::{FIGURES, ROUNDS_A_SECOND};
+use crate::measures::Measure;
+use crate::record::{MAX_ROWS, spreads};
+use crate::setup;
+
+/// What stands behind a time that says nothing of a machine.
+const NOT_JUDGED: &str = " (e)";
+
+/// A figure of a file: its name, and its spread over the runs of a record.
+type OfFile = (&'static str, fn(&FileSummary) -> Option<Spread>);
+
+pub(super) const OF_FILES: [OfFile; 3] = [
+    ("pages read", |file| file.data_pages_read),
+    ("major faults", |file| file.major_faults),
+    ("pages cached at the end", |file| file.cached),
+];
+
+impl Variants<'_> {
+    /// `figures` of all variants.
+    fn compared(&self, figures: Vec<Figure>) -> Comparison {
+        let variant = |(cell, record): (&super::Cell, &filemap_job::Record)| Variant {
+            name: cell.variant.clone(),
+            group: cell.engine.clone(),
+            about: setup::kernel(record, record.job.flags().with.as_deref()),
+        };
+        let variants = self.cells.iter().zip(&self.records).map(variant).collect();
+        Comparison { variants, figures }
+    }
+
+    /// The figures that readers look for first.
+    pub(super) fn figures(&self) -> Comparison {
+        let of_figure = |(at, figure): (usize, &'static crate::figures::Figure)| {
+            let own = || self.measures.iter().map(|of| of.iter().nth(at).and_then(|(_, own)| own));
+            let is_time = figure.unit == Unit::Nanoseconds || figure.key == ROUNDS_A_SECOND;
+            let sample = |(own, record): (Option<&Measure>, &filemap_job::Record)| {
+                let &Measure { median, min, max, .. } = own?;
+                let mark = if is_time && is_emulated(record) { NOT_JUDGED } else { "" };
+                Some(Sample { median, min, max, mark })
+            };
+            figure.is_shown(own()).then(|| Figure {
+                name: figure.row_name(self.cells.iter().map(|cell| cell.engine.as_str())),
+                unit: figure.unit,
+                rank: figure.rank(),
+                samples: own().zip(&self.records).map(sample).collect(),
+            })
+        };
+        self.compared(FIGURES.iter().enumerate().filter_map(of_figure).collect())
+    }
+
+    /// Every counter under its own name, in as many tables as it takes.
+    pub(super) fn counters(&self) -> Vec<Table> {
+        let own: Vec<_> = self.records.iter().map(spreads).collect();
+        let of_counter = |at: usize| plain(own[0][at].0, own.iter().map(|own| own[at].1));
+        let figures = (0..own[0].len()).map(of_counter);
+        let figures = figures.filter(|figure| figure.samples.iter().any(Option::is_some));
+        self.compared(figures.collect()).plain("", "counter", |figure, at| {
+            figure.samples[at].map_or("-".to_string(), |own| number(own.median))
+        })
+    }
+
+    /// A table for each figure of files: a row for each file, a column for each variant.
+    pub(super) fn by_file(&self) -> Vec<Table> {
+        let names = self.files();
+        let table = |(title, of): OfFile| {
+            let of_file = |&(at, name): &(usize, &str)| {
+                let own = (0..self.cells.len()).map(|cell| self.file(cell, at, name).and_then(of));
+                plain(name, own)
+            };
+            let mut figures: Vec<Figure> = names.iter().take(MAX_ROWS).map(of_file).collect();
+            if names.len() > MAX_ROWS {
+                let last = format!("and {} more (in JSON)", names.len() - MAX_ROWS);
+                figures.push(plain(&last, self.cells.iter().map(|_| None)));
+            }
+            let title = format!("By file: {title}");
+            self.compared(figures).plain(&title, "file", with_range)
+        };
+        if names.is_empty() { Vec::new() } else { OF_FILES.into_iter().flat_map(table).collect() }
+    }
+
+    /// The file of a variant that is called so, which most have in the place `at`.
+    pub(super) fn file(&self, cell: usize, at: usize, name: &str) -> Option<&FileSummary> {
+        let files = &self.cells[cell].figures.files;
+        let is_it = |file: &&FileSummary| file.name == name;
+        files.get(at).filter(is_it).or_else(|| files.iter().find(is_it))
+    }
+
+    /// The files of all variants by name, each with its place in the first that has it.
+    fn files(&self) -> Vec<(usize, &str)> {
+        let mut known = BTreeSet::new();
+        let files = self.cells.iter().flat_map(|cell| cell.figures.files.iter().enumerate());
+        let files = files.map(|(at, file)| (at, file.name.as_str()));
+        files.filter(|(_, name)| known.insert(*name)).collect()
+    }
+}
+
+/// A count of each variant.
+fn plain(name: &str, own: impl Iterator<Item = Option<Spread>>) -> Figure {
+    let sample = |Spread { median, min, max, .. }| Sample {
+        median,
+        min: min as f64,
+        max: max as f64,
+        mark: "",
+    };
+    let samples = own.map(|spread| spread.map(sample)).collect();
+    Figure { name: name.to_string(), unit: Unit::Count, rank: None, samples }
+}
+
+/// A median, with the range where there is one; nothing where no run says.
+fn with_range(figure: &Figure, at: usize) -> String {
+    figure.samples[at].map_or(String::new(), |Sample { median, min, max, .. }| {
+        if min == max {
+            return number(median);
+        }
+        format!("{} ({} to {})", number(median), number(min), number(max))
+    })
+}

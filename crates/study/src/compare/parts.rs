@@ -1,0 +1,151 @@
+//! What a report says of the variants of one job.
+
+use std::collections::BTreeSet;
+
+use filemap_report::units::{bytes, bytes_range};
+use filemap_report::{Head, Part, Table};
+
+use super::{Variants, letter, regression};
+use crate::record::{
+    elapsed_note, foreign_note, measured_ns, outcomes, outlier_note, reclaim_note, runs_are,
+};
+use crate::setup;
+use crate::spread;
+use crate::stats::{Sample, percent};
+use crate::verdict::{Margin, OF_TIME, Tested, Verdict, samples};
+
+/// All that is said of them, with these warnings.
+pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Part> {
+    let first = &of.records[0];
+    let mut parts =
+        vec![of.heading(), setup::of_records(&of.records), Part::Comparison(of.figures())];
+    parts.extend(of.by_file().into_iter().map(Part::Table));
+    let (seeds, runs) = (spread::seeds(first), first.runs.len());
+    if seeds > 1 {
+        parts.push(Part::Table(spread_table(of)));
+        let note = |at: usize| spread::note(&of.name(at), &read(of, at)?);
+        parts.extend((0..of.cells.len()).filter_map(note).map(Part::Paragraph));
+    }
+    parts.extend((runs != 1).then(|| {
+        Part::Paragraph(match seeds {
+            1 => format!("Medians of {runs} runs."),
+            _ => format!("Medians of {seeds} seeds."),
+        })
+    }));
+    parts.extend(findings(of, warnings));
+    if verbose {
+        parts.extend(of.counters().into_iter().map(Part::Table));
+    }
+    parts.extend(conditions(of));
+    let of_variant = |(at, record)| outcomes(of.name(at), record);
+    let outcomes: Vec<_> = of.records.iter().enumerate().map(of_variant).collect();
+    parts.extend(filemap_report::spread(&outcomes, runs_are(first)).map(Part::Plot));
+    parts
+}
+
+/// What got worse, which times differ, and `warnings`.
+pub(super) fn findings(of: &Variants, warnings: &[String]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let records: Vec<_> = of.records.iter().collect();
+    let worse = regression::all(&records);
+    let line = |(at, record)| regression::line(&of.name(at), record, &worse[at]);
+    let lines: Vec<String> = of.records.iter().enumerate().filter_map(line).collect();
+    if !lines.is_empty() {
+        let plural = if lines.len() == 1 { "Regression" } else { "Regressions" };
+        let against = format!("{plural} against {}:", of.cells[0].variant);
+        parts.extend([Part::Paragraph(against), Part::List(lines)]);
+    }
+    parts.extend(times(of).into_iter().map(Part::Paragraph));
+    parts.extend(Part::warnings(warnings));
+    parts
+}
+
+/// Under which conditions the figures hold.
+pub(super) fn conditions(of: &Variants) -> Vec<Part> {
+    let mut notes: Vec<String> = of.records.iter().find_map(reclaim_note).into_iter().collect();
+    notes.extend(of.records.iter().filter_map(foreign_note));
+    notes.extend(of.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
+    if of.records.iter().any(letter::has_emulated_times) {
+        let note = "A time with (e) behind it is of an emulated guest: it says nothing, and is \
+                    not compared.";
+        notes.push(note.to_string());
+    }
+    notes.into_iter().map(Part::Paragraph).collect()
+}
+
+/// Bytes read over the runs of a variant.
+fn read(of: &Variants, at: usize) -> Option<Sample> {
+    Sample::of(spread::bytes_read(&of.records[at]))
+}
+
+/// How far the variants spread over seeds, and how each differs from the first by the same seed.
+fn spread_table(of: &Variants) -> Table {
+    let first = spread::bytes_read(&of.records[0]);
+    let row = |at: usize| {
+        let read = read(of, at)?;
+        let changes = read.samples.iter().zip(&first);
+        let changes = changes.filter_map(|(&own, &first)| percent(own, first));
+        let changes = Sample::of(changes.collect());
+        let range = changes.filter(|_| read.samples.len() == first.len()).map(|changes| {
+            match (format!("{:+.1}", changes.min), format!("{:+.1}", changes.max)) {
+                (min, max) if min == max => format!("{min} %"),
+                (min, max) => format!("{min} to {max} %"),
+            }
+        });
+        Some(vec![
+            of.name(at),
+            bytes(read.median),
+            bytes_range(read.min, read.max),
+            range.unwrap_or("-".to_string()),
+        ])
+    };
+    let right = ["median", "least to most", "change, seed by seed"].map(Head::right);
+    Table {
+        title: format!("Read from device over {} seeds", spread::seeds(&of.records[0])),
+        columns: [Head::left("variant")].into_iter().chain(right).collect(),
+        rows: (0..of.cells.len()).filter_map(row).collect(),
+    }
+}
+
+/// What is to be said of measured times: outliers, and which of the variants differ.
+pub(super) fn times(of: &Variants) -> Vec<String> {
+    let variant = |at: usize| &of.cells[at].variant;
+    let all = of.records.iter().enumerate();
+    let outliers = all.clone().filter_map(|(at, record)| {
+        outlier_note(record).map(|note| format!("{}: {note}", variant(at)))
+    });
+    let mut said: Vec<String> = outliers.collect();
+    let times = all.map(|(at, record)| (variant(at), samples(measured_ns(record))));
+    let mut measured = times.filter(|(_, times)| !times.is_empty());
+    if let Some((first, before)) = measured.next() {
+        let verdict =
+            |(own, after): (&String, Vec<f64>)| time_verdict([first, own], &before, &after);
+        said.extend(measured.map(verdict));
+    }
+    said
+}
+
+/// Whether the second of both variants is faster or slower than the first, as far as their runs can
+/// tell.
+fn time_verdict([first, own]: [&str; 2], before: &[f64], after: &[f64]) -> String {
+    let tested = Tested::unpaired(before, after, Margin::NONE);
+    let change = tested.change_percent().unwrap_or(0.0);
+    let times = format!("Time of {own} against {first}: {change:+.1} %");
+    let [before, after] = tested.runs;
+    match (tested.verdict, before.min(after)) {
+        (_, 1) => {
+            format!("{times}, not tested: one run of each shows nothing; give --runs 5 or more.")
+        }
+        (Verdict::NotTested, runs) => format!(
+            "{times}, not tested: {runs} runs of each cannot show a difference (p is {:.2} at \
+             least); give --runs 5 or more.",
+            tested.least_p_value
+        ),
+        (verdict, _) => format!(
+            "{times}, {} (permutation test on ranks, {} runs, p = {:.3}).",
+            verdict.said(OF_TIME),
+            before + after,
+            tested.p_value
+        ),
+    }
+}

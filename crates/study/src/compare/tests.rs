@@ -1,0 +1,151 @@
+//! Comparisons of runs that were made here.
+
+use filemap_job::{Counters, EngineKind, FileRun, JobSpec, ProgramSpec, Ran as JobRan};
+use serde_json::{Map, Value, json};
+
+use super::parts::times;
+use super::*;
+
+fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> Ran {
+    let spec = JobSpec {
+        workload: Some("first".to_string()),
+        file_size: Some(filemap_job::SizeText::of(1 << 20)),
+        ..JobSpec::default()
+    };
+    let run = |&time: &u64| Run { elapsed_ns: Some(time), ..Run::default() };
+    let job = spec.validate(None).unwrap();
+    let runs = times.iter().map(run).collect();
+    let record = Record::new(&job, engine.name(), Map::new(), runs);
+    Ran { variant: variant.to_string(), job, record }
+}
+
+#[test]
+fn faster_is_said_of_measured_times_that_differ_only() {
+    let kernel = |variant, times: &[u64]| cell(variant, EngineKind::Kernel, times);
+    let said = |ran: &[Ran]| {
+        let comparison = Comparison::new(ran.to_vec(), Vec::new(), String::new());
+        times(&Variants::of(&comparison, &comparison.cells)).join(" ")
+    };
+    let slow = kernel("a", &[110, 120, 130, 140, 150]);
+    let fast = kernel("b", &[50, 60, 70, 80, 90]);
+    let apart = said(&[slow.clone(), fast.clone()]);
+    assert!(apart.contains("b against a: -46.2 %, faster (") && apart.contains("p = 0.008"));
+    assert!(said(&[fast, slow.clone()]).contains("+85.7 %, slower"));
+    let mixed = kernel("c", &[100, 125, 131, 145, 160]);
+    assert!(said(&[slow.clone(), mixed]).contains("no difference shown"));
+    let few = said(&[kernel("d", &[9, 9, 9]), kernel("e", &[1, 1, 1])]);
+    assert!(few.contains("not tested") && few.contains("--runs 5"), "{few}");
+    let model = cell("m", EngineKind::Model, &[1, 2, 3, 4, 5]);
+    assert_eq!(said(&[model, slow]), "", "what is predicted is not tested");
+    let odd = said(&[kernel("f", &[10, 11, 12, 11, 90])]);
+    assert_eq!(odd, "f: Outliers in time: run 5 (90 ns).");
+}
+
+fn of_file(job_file: &str, read: [u64; 2]) -> OfFile {
+    let spec = "workload = 'first'\nfile_size = '1m'";
+    let job = JobSpec::from_toml(spec).unwrap().validate(None).unwrap();
+    let ran = |(variant, read): (&str, u64)| {
+        let mut run = Run::default();
+        run.counters.data_pages_read = Some(read);
+        run.counters.major_faults = Some(read);
+        let record = Record::new(&job, EngineKind::Model.name(), Map::new(), vec![run]);
+        Ran { variant: variant.into(), job: job.clone(), record }
+    };
+    OfFile {
+        job_file: job_file.into(),
+        ran: ["baseline", "p1"].into_iter().zip(read).map(ran).collect(),
+        warnings: vec!["so".into()],
+    }
+}
+
+#[test]
+fn each_job_has_its_own_first_variant() {
+    let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
+    let comparison = Comparison::of_several(jobs, "filemap compare a.toml b.toml".into());
+    let report = comparison.report(false);
+    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let cells = json["cells"].as_array().unwrap();
+    let files: Vec<&Value> = cells.iter().map(|cell| &cell["job_file"]).collect();
+    assert_eq!(files, ["a.toml", "a.toml", "b.toml", "b.toml"]);
+    assert_eq!(cells[2]["change"]["data_pages_read"], 0.0);
+    assert_eq!(cells[3]["change"]["data_pages_read"], 800.0);
+    assert_eq!(json["warnings"], serde_json::json!(["a.toml: so", "b.toml: so"]));
+    let worse = json["regressions"].as_array().unwrap();
+    assert!(!worse.is_empty());
+    assert!(worse.iter().all(|worse| worse["job_file"] == "b.toml"), "{worse:?}");
+    let headings = report.parts.iter().filter(|part| matches!(part, Part::Heading(_)));
+    assert_eq!(headings.count(), 2);
+    assert_eq!(report.rows.columns[0].name, "job_file");
+    assert!(report.rows.rows.iter().all(|row| row.len() == report.rows.columns.len()));
+}
+
+fn of_files(variant: &str, engine: &str, pages: &[u64]) -> Ran {
+    let run = |&pages: &u64| Run {
+        counters: Counters { data_pages_read: Some(pages), ..Counters::default() },
+        files: vec![FileRun {
+            name: "data".to_string(),
+            data_pages_read: Some(pages),
+            cached: Some(7),
+            ..FileRun::default()
+        }],
+        ..Run::default()
+    };
+    let text = "[[file]]\nname = 'data'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'data'\n\
+        [[thread]]\n[[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\n\
+        accesses = 1\n";
+    let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+    let runs = pages.iter().map(run).collect();
+    let (engine, environment) = (engine.parse().unwrap(), Map::new());
+    let record = Record::of(&program, JobRan { engine, environment, runs });
+    Ran { variant: variant.to_string(), job: program, record }
+}
+
+#[test]
+fn a_program_is_compared_by_file_with_the_spread_of_its_runs() {
+    let ran =
+        vec![of_files("baseline", "model", &[10]), of_files("baseline", "kernel", &[9, 12, 10])];
+    let report = Comparison::new(ran, Vec::new(), "c".to_string()).report(false);
+    let tables = report.parts.iter().filter_map(|part| match part {
+        Part::Table(table) => Some(table.text()),
+        _ => None,
+    });
+    let text = tables.collect::<String>();
+    assert!(text.contains("data        10  10 (9 to 12)"), "{text}");
+    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let spread = json!({ "median": 10, "mad": 1, "min": 9, "max": 12 });
+    assert_eq!(json["cells"][1]["figures"]["files"][0]["data_pages_read"], spread);
+    assert_eq!(json["cells"][1]["runs"][2]["counters"]["data_pages_read"], 10);
+    assert!(report.rows.rows.iter().any(|row| row[2] == "pages read of data"));
+}
+
+/// What is written is read again, and says the same.
+#[test]
+fn a_record_is_its_report() {
+    let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
+    let comparison = Comparison::of_several(jobs, "filemap compare a.toml b.toml".into());
+    let report = comparison.report(true);
+    let read: Comparison = serde_json::from_str(&report.json).unwrap();
+    assert_eq!(read, comparison);
+    assert_eq!(read.report(true).html(), report.html());
+}
+
+#[test]
+fn every_figure_is_in_every_form() {
+    let mut of = of_file("a.toml", [100, 100]);
+    of.ran.iter_mut().for_each(|ran| ran.record.runs[0].elapsed_ns = Some(7));
+    let comparison = Comparison::new(of.ran, Vec::new(), String::new());
+    let report = comparison.report(false);
+    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let schema = filemap_job::schema::written::<Comparison>().to_value();
+    let keys = schema["$defs"]["Measures"]["properties"].as_object().unwrap();
+    assert_eq!(keys.len(), crate::figures::FIGURES.len());
+    assert!(keys.keys().all(|key| json["cells"][0]["measures"].get(key).is_some()));
+    for figure in ["added_bytes", "major_faults", "elapsed_ns"] {
+        assert!(report.rows.rows.iter().any(|row| row[2] == figure), "{figure}");
+    }
+    let letter = comparison.letter(String::new(), None).text();
+    let text = report.render(filemap_report::Format::Table);
+    for form in [letter, text, report.html(), report.render(filemap_report::Format::Markdown)] {
+        assert!(form.contains("added to the cache") && form.contains("elapsed"), "{form}");
+    }
+}

@@ -1,0 +1,187 @@
+//! One job: what its runs came to.
+
+mod by_table;
+mod drawn;
+mod phases;
+
+use filemap_job::{Job, Record, Run, Spread};
+use filemap_report::units::number;
+use filemap_report::{Head, Part, Report, Table};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use drawn::{cards, causes};
+
+use crate::error::Error;
+use crate::explain::{History, ProgramHistory};
+use crate::footer::Footer;
+use crate::json::{in_one_line, to_json};
+use crate::measures::Measures;
+use crate::record::{self, spreads, values};
+use crate::setup;
+use crate::spread;
+use crate::stats::{MAD, Sample};
+
+/// The record of a job, as it is written and read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunRecord {
+    #[serde(flatten)]
+    pub record: Record,
+    /// Figures over all runs; those of records without them are counted again.
+    #[serde(default)]
+    measures: Measures,
+    #[serde(default)]
+    used_pages: Option<u64>,
+    /// The course of the first run in the model; null of a kernel's.
+    #[serde(serialize_with = "in_one_line", default)]
+    #[schemars(with = "Option<Courses>")]
+    history: Option<Courses>,
+    #[serde(default)]
+    scope: String,
+    #[serde(default)]
+    command: String,
+}
+
+/// The course of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Courses {
+    /// Of a job of flags: that of its file.
+    OneFile(Box<History>),
+    /// Of a job with tables: those of its files.
+    Files(Box<ProgramHistory>),
+}
+
+impl RunRecord {
+    /// What came of `job`, with the course of its first run; `command` repeats it.
+    pub fn new(record: Record, job: &Job, history: Option<Courses>, command: String) -> Self {
+        RunRecord {
+            measures: Measures::of(&record, Some(job)),
+            used_pages: job.used_pages(),
+            history,
+            scope: Footer::new(std::slice::from_ref(&record), String::new()).scope,
+            command,
+            record,
+        }
+    }
+
+    /// Refuses what another program wrote that cannot be shown.
+    ///
+    /// # Errors
+    /// A record without runs, and a course that contradicts itself.
+    pub(crate) fn check(self) -> Result<Self, Error> {
+        let is_sound = self.history.as_ref().is_none_or(|history| match history {
+            Courses::OneFile(history) => history.is_sound(),
+            Courses::Files(history) => history.is_sound(),
+        });
+        let reason = match () {
+            () if self.record.runs.is_empty() => "it has no runs",
+            () if !is_sound => "its history contradicts itself",
+            () => return Ok(self),
+        };
+        Err(Error::NoRecord { reason: reason.to_string() })
+    }
+
+    /// The report on it; with `verbose`, every counter under its own name too.
+    pub fn report(&self, verbose: bool) -> Report {
+        let record = &self.record;
+        let measures = self.measures.or_of(record);
+        let mut parts = vec![
+            Part::Heading(record::title(record)),
+            Part::Cards(cards(record, &measures, self.used_pages)),
+            setup::of_record(record),
+            Part::Table(figures_table(record, &measures)),
+        ];
+        parts.extend(by_table::parts(record));
+        parts.extend(phases::part(record));
+        let of_threads = record.job.tables().map_or(&[][..], |program| &program.thread);
+        if of_threads.iter().any(|thread| thread.count > Some(1)) {
+            let text = "Of a table that stands for several threads, phases have the time of all \
+                        of them together.";
+            parts.push(Part::Paragraph(text.to_string()));
+        }
+        parts.extend(by_table::waited(record));
+        if spread::seeds(record) > 1 {
+            let read = Sample::of(spread::bytes_read(record));
+            let note = read.as_ref().and_then(|read| spread::note("The job", read));
+            parts.extend(note.map(Part::Paragraph));
+        }
+        parts.extend(Part::warnings(&record.warnings));
+        if verbose {
+            parts.push(Part::Table(summary(record)));
+            parts.extend((record.runs.len() > 1).then(|| Part::Paragraph(MAD.to_string())));
+        }
+        let notes = [
+            record::outlier_note(record),
+            record::reclaim_note(record),
+            record::foreign_note(record),
+            record::elapsed_note(record),
+        ];
+        parts.extend(notes.into_iter().flatten().map(Part::Paragraph));
+        parts.extend(drawn::parts(record, self.history.as_ref()));
+        let is_program = record.job.tables().is_some();
+        let footer = Footer {
+            scope: self.scope.clone(),
+            command: self.command.clone(),
+            environment: record.environment.clone(),
+        };
+        Report {
+            parts,
+            rows: if is_program { phases::rows(record) } else { rows(record) },
+            footer: footer.footer(),
+            json: to_json(self),
+        }
+    }
+}
+
+/// The heads of a table over the runs of `record`: those of one have a value only.
+fn heads<'a>(record: &Record, of: &str, several: &[&'a str]) -> (Vec<Head>, usize) {
+    let names = if record.runs.len() > 1 { several } else { &["value"] };
+    let heads = names.iter().copied().map(Head::right);
+    ([Head::left(of)].into_iter().chain(heads).collect(), names.len())
+}
+
+/// The figures that matter first.
+fn figures_table(record: &Record, measures: &Measures) -> Table {
+    let of = match (record.runs.len(), spread::seeds(record)) {
+        (0 | 1, _) => "figure".to_string(),
+        (runs, 1) => format!("{runs} runs"),
+        (_, seeds) => format!("{seeds} seeds"),
+    };
+    let (columns, values) = heads(record, &of, &["median", "min", "max"]);
+    let rows = measures.iter().filter_map(|(figure, measure)| {
+        let own = measure.filter(|_| figure.is_shown([measure]))?;
+        let own = [own.median, own.min, own.max].into_iter().take(values);
+        let name = figure.row_name([record.engine.as_str()]);
+        Some([name].into_iter().chain(own.map(|value| figure.unit.text(value))).collect())
+    });
+    let rows = rows.collect();
+    Table { title: String::new(), columns, rows }
+}
+
+/// Every counter under its own name.
+fn summary(record: &Record) -> Table {
+    let (columns, values) = heads(record, "counter", &["median", "MAD", "min", "max"]);
+    let row = |(name, spread): (&str, Option<Spread>)| {
+        let spread = spread?;
+        let own = [spread.median, spread.mad, spread.min as f64, spread.max as f64];
+        let cells = own.into_iter().take(values).map(number);
+        Some([name.to_string()].into_iter().chain(cells).collect())
+    };
+    let rows = spreads(record).into_iter().filter_map(row).collect();
+    Table { title: String::new(), columns, rows }
+}
+
+/// One row for each run.
+fn rows(record: &Record) -> Table {
+    let row = |run: &Run| {
+        let cells = values(run).map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
+        [record.engine.clone(), run.seed.to_string()].into_iter().chain(cells).collect()
+    };
+    let names = ["engine", "seed"].into_iter().chain(values(&Run::default()).map(|(name, _)| name));
+    Table {
+        title: String::new(),
+        columns: names.map(Head::left).collect(),
+        rows: record.runs.iter().map(row).collect(),
+    }
+}
