@@ -15,6 +15,7 @@ pub mod folio_maps;
 pub mod folio_ops;
 pub mod footer;
 mod forms;
+pub mod given;
 pub mod govern;
 pub mod host;
 pub mod html;

@@ -125,6 +125,7 @@ pub fn make_directory(path: &str) -> Result<(), Error> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| Error::Open { path: path.to_string(), reason: reason(&error) })
 }
+
 /// Whether a command has to name the machine profile `name` to go by it.
 pub fn needs_said(name: &str) -> bool {
     users_own().map_or(true, |(usual, _)| usual != name)

@@ -30,6 +30,11 @@ pub fn spent() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// `command` with the number of seeds that was asked for.
+pub fn with_seeds(command: String, seeds: Option<u64>) -> String {
+    seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
+}
+
 /// A job that was run with one seed.
 pub struct Cell<'a> {
     /// What it is called in a sentence.

@@ -1,24 +1,16 @@
 //! `filemap compare`.
 
-mod asked;
-mod booted;
-mod comparison;
 mod several;
-mod unseen;
 
-use filemap_report::{Letter, Report};
-use filemap_study::compare::{self, JobFile};
-
-use comparison::{Compared, Comparison};
+use filemap_study::compare::{self, Asked, Comparison, Plan};
+use filemap_study::engine::Engines;
+use filemap_study::variants::Variant;
 
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::error::Error;
 use crate::given::Given;
 use crate::output::Output;
-use filemap_study::engine::{self, Engines};
-use filemap_study::input;
-use filemap_study::seeds;
 
 /// Runs a job in several variants on `on`, or several jobs, and prints what changes.
 pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
@@ -26,47 +18,44 @@ pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
         return several::run(args, on);
     }
     let given = Given::new(args.job_files.first().cloned(), args.job.clone())?;
-    let (output, report, letter) = reported(given, &args, on)?;
-    output.write_compared(&report, &letter)?;
+    let (output, plan, comparison) = compared(given, &args, on)?;
+    let apply = if args.apply { " --apply" } else { "" };
+    let command = format!("{}{apply} --format kernel", plan.command);
+    let letter = comparison.letter(command, plan.job_file().as_ref());
+    output.write_compared(&comparison.report(args.verbose), &letter)?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of the variants, and where it goes.
-fn reported(
+fn compared(
     mut given: Given,
     args: &CompareArgs,
     on: &impl Engines,
-) -> Result<(Output, Report, Letter), Error> {
-    let variants = comparison::with_variants(&mut given, args)?;
+) -> Result<(Output, Plan, Comparison), Error> {
+    let asked = asked(args);
+    let variants = with_variants(&mut given, &asked)?;
     let output = args.output.open_compared(&given.inputs)?;
-    let mut comparison = Comparison::of(given, variants, args)?;
-    let (jobs, profiles) = (&comparison.jobs, &mut comparison.profiles);
-    let begun = seeds::spent();
-    let records = engine::run_jobs(on, jobs, profiles, args.seeds.unwrap_or(1), args.apply);
-    let records = records.map_err(|error| comparison.given.in_file(error))?;
-    let took = seeds::spent() - begun;
-    let Compared { cells, warnings } = comparison.compared(records, args, took)?;
-    let job_file = comparison.job_file();
-    let command = comparison.command;
-    let of_letter = letter_command(&command, args.apply);
-    let letter = compare::letter(&cells, &warnings, of_letter, job_file.as_ref());
-    Ok((output, compare::report(&cells, &warnings, args.verbose, command), letter))
+    let mut plan = Plan::of(given.into(), &variants, &asked)?;
+    let comparison = plan.run(on, &asked)?;
+    Ok((output, plan, comparison))
 }
 
-/// The command that prints the same letter as `command` prints a report.
-fn letter_command(command: &str, apply: bool) -> String {
-    let apply = if apply { " --apply" } else { "" };
-    format!("{command}{apply} --format kernel")
+fn asked(args: &CompareArgs) -> Asked {
+    Asked {
+        variants: args.variants.clone(),
+        images: args.job.image.clone(),
+        modules: args.job.modules.clone(),
+        seeds: args.seeds,
+        apply: args.apply,
+    }
 }
 
-/// The job file at `path`, for a letter.
-fn job_file(path: &str) -> JobFile {
-    let text = match std::fs::metadata(path) {
-        // Anything else has been read already, and would be waited for.
-        Ok(data) if data.is_file() => input::read("job file", path, input::MAX_JOB_BYTES),
-        _ => return JobFile { path: path.to_string(), text: Err("it is no file".to_string()) },
-    };
-    JobFile { path: path.to_string(), text: text.map_err(|error| error.to_string()) }
+/// The variants of a job that was `given`; their machine profiles are inputs of the command.
+fn with_variants(given: &mut Given, asked: &Asked) -> Result<Vec<Variant>, Error> {
+    let variants = compare::variants(given, asked)?;
+    let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
+    profiles.for_each(|name| given.inputs.add_profile("machine of a variant", name));
+    Ok(variants)
 }
 
 #[cfg(test)]
@@ -83,8 +72,8 @@ mod tests {
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
         let given = Given::new(None, args.job.clone())?;
-        let (_, report, _) = reported(given, &args, mock)?;
-        Ok(serde_json::from_str(&report.json).unwrap())
+        let (_, _, comparison) = compared(given, &args, mock)?;
+        Ok(serde_json::from_str(&comparison.report(false).json).unwrap())
     }
 
     #[test]

@@ -15,7 +15,4 @@ pub mod run;
 pub mod search;
 mod show_job;
 
-/// `command` with the number of seeds that was asked for.
-fn with_seeds(command: String, seeds: Option<u64>) -> String {
-    seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
-}
+use filemap_study::seeds::with_seeds;

@@ -1,22 +1,18 @@
 //! `filemap run`.
 
-use filemap_job::{EngineKind, Job, Record};
-use filemap_model::{Profile, trace};
-use filemap_report::Report;
-use filemap_study::explain::{Explainer, ProgramRecorder, Sight};
-use filemap_study::record::{self, Courses};
+use filemap_job::{EngineKind, Job};
+use filemap_model::trace;
+use filemap_study::engine::Engines;
+use filemap_study::run::{Asked, Plan, RunRecord};
+use filemap_study::traced_job;
 
-use super::{show_job, with_seeds};
+use super::show_job;
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::error::Error;
-use crate::given::{self, Given};
+use crate::given::Given;
 use crate::log::LineLog;
 use crate::output::Output;
-use filemap_study::engine::{self, Engines};
-use filemap_study::kernel_match;
-use filemap_study::seeds::{self, Cell};
-use filemap_study::traced_job;
 
 /// Runs one job on `engines` and prints its record.
 pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
@@ -25,59 +21,37 @@ pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
     if args.show_job {
         return show_job::run(&given);
     }
-    let reported = reported(&given, args, engines);
-    let (output, report) = reported.map_err(|error| given.in_file(error))?;
-    output.write(&report)?;
+    let recorded = recorded(&given, &args, engines);
+    let (output, record) = recorded.map_err(|error| given.in_file(error))?;
+    output.write(&record.report(args.verbose))?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of one job, and where it goes.
-fn reported(
+fn recorded(
     given: &Given,
-    args: RunArgs,
+    args: &RunArgs,
     engines: &impl Engines,
-) -> Result<(Output, Report), Error> {
-    let log = ("--log", args.log.as_deref());
-    let mut output = args.output.open(&given.inputs, &[log])?;
-    let mut written = given.written.clone();
-    let found = given.resolve(&mut written)?;
-    let mut profile = found.on_device(given::profile(&mut written)?);
-    let job = given.validate(&written)?;
-    kernel_match::check(&job)?;
+) -> Result<(Output, RunRecord), Error> {
+    let mut output = args.output.open(&given.inputs, &[("--log", args.log.as_deref())])?;
+    let plan = Plan::of(given)?;
     if args.log.is_some() {
-        check_log(&job, args.seeds)?;
+        check_log(&plan.job, args.seeds)?;
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
-        match job.engine {
+        match plan.job.engine {
             EngineKind::Model => {
                 // Its runs decide all the same.
-                trace(&job, &profile, &mut log)?;
+                trace(&plan.job, &plan.profile, &mut log)?;
                 log.finish()?;
             }
             // A run of its own: a trace takes time.
-            EngineKind::Kernel => log.write_observed(&traced_job::observe(&job, engines)?)?,
+            EngineKind::Kernel => log.write_observed(&traced_job::observe(&plan.job, engines)?)?,
         }
     }
-    let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
-    let profiles = std::slice::from_mut(&mut profile);
-    let begun = seeds::spent();
-    let mut record = one(engine::run_jobs(engines, jobs, profiles, seeds, args.apply)?);
-    let took = seeds::spent() - begun;
-    given.leave_lists(&mut record);
-    record.warnings = found.warnings;
-    record.warnings.extend(job.without_effect());
-    record.warnings.extend(job.told_of_seeds(seeds));
-    record.warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&job])?);
-    if args.seeds.is_none() {
-        let cell = Cell { name: "this job", job: &job, profile: &profile, record: &record };
-        let warnings = seeds::warnings(&[cell], took)?;
-        record.warnings.extend(warnings);
-    }
-    let history = if output.has_record() { history(&job, &profile, &record)? } else { None };
-    let command = with_seeds(given.command("run", &job), args.seeds);
-    let report = record::report(&record, Some(&job), history.as_ref(), args.verbose, command);
-    Ok((output, report))
+    let asked = Asked { seeds: args.seeds, apply: args.apply, history: output.has_record() };
+    Ok((output, plan.run(engines, asked)?))
 }
 
 /// Refuses a log of what has none.
@@ -94,27 +68,6 @@ fn check_log(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What was read in the course of the first run of a job, where it runs in the model.
-fn history(job: &Job, profile: &Profile, record: &Record) -> Result<Option<Courses>, Error> {
-    // One table can stand for many files, of which the record has the sum.
-    if job.engine != EngineKind::Model || job.is_counted() {
-        return Ok(None);
-    }
-    if job.of_flags.is_some() {
-        let mut explainer = Explainer::new(job, Sight::Every);
-        trace(job, profile, &mut explainer)?;
-        return Ok(Some(Courses::OneFile(Box::new(explainer.finish().whole_history()))));
-    }
-    let read = record.runs[0].files.iter().map(|file| file.data_pages_read.unwrap_or(0));
-    let mut recorder = ProgramRecorder::new(job, &read.collect::<Vec<_>>());
-    trace(job, profile, &mut recorder)?;
-    Ok(Some(Courses::Files(Box::new(recorder.finish()))))
-}
-
-fn one(records: Vec<Record>) -> Record {
-    records.into_iter().next().expect("one job has one record")
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -129,8 +82,8 @@ mod tests {
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Run(args) = cli.command else { unreachable!("the words name it") };
         let given = Given::new(args.job_file.clone(), args.job.clone())?;
-        let (_, report) = reported(&given, args, mock)?;
-        Ok(serde_json::from_str(&report.json).unwrap())
+        let (_, record) = recorded(&given, &args, mock)?;
+        Ok(serde_json::from_str(&record.report(false).json).unwrap())
     }
 
     #[test]

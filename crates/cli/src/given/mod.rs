@@ -2,36 +2,45 @@
 
 mod file;
 mod foreign;
-mod repeated;
 
-use filemap_job::program::THRASH;
-use filemap_job::{Job, JobSpec, ProgramSpec, Record, Workload, Written};
-use filemap_model::Profile;
+use std::ops::{Deref, DerefMut};
+
+use filemap_job::{JobSpec, Written};
 
 pub use file::{GivenFile, tables};
-pub use foreign::{not_of_tables, workload_of};
+pub use filemap_study::given::profile;
+pub use foreign::not_of_tables;
 
 use crate::error::Error;
 use crate::job_flags::JobFlags;
 use crate::output::Inputs;
-use filemap_study::host::{self, Found};
-use filemap_study::input;
-use filemap_study::machine_profile;
+use filemap_study::{given, host, input};
 
 /// A job that a command was given.
 pub struct Given {
-    /// The path of its job file or recording, where it comes of one.
-    pub path: Option<String>,
-    /// The job, with the flags on top.
-    pub written: Written,
-    /// What flags said.
-    pub flags: JobSpec,
-    /// The job file with tables is that of the workload `thrash`, which flags say.
-    pub is_thrash: bool,
-    /// What it says otherwise than the recording that it comes of, if it comes of one.
-    pub of_recording: Option<Vec<String>>,
+    job: given::Given,
     /// What the command reads.
     pub inputs: Inputs,
+}
+
+impl Deref for Given {
+    type Target = given::Given;
+
+    fn deref(&self) -> &given::Given {
+        &self.job
+    }
+}
+
+impl DerefMut for Given {
+    fn deref_mut(&mut self) -> &mut given::Given {
+        &mut self.job
+    }
+}
+
+impl From<Given> for given::Given {
+    fn from(given: Given) -> Self {
+        given.job
+    }
 }
 
 impl Given {
@@ -61,7 +70,8 @@ impl Given {
         } else {
             (Written::Flags(Box::new(spec)), flags)
         };
-        Ok(Given { path, written, flags, is_thrash, of_recording: None, inputs })
+        let job = given::Given { path, written, flags, is_thrash, of_recording: None };
+        Ok(Given { job, inputs })
     }
 
     /// The job of `file` at `path`, with `flags` on top.
@@ -74,101 +84,7 @@ impl Given {
         let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
         let (path, written) = (Some(path.to_string()), Written::Tables(Box::new(spec)));
-        Ok(Given { path, written, flags, is_thrash: false, of_recording, inputs })
-    }
-
-    /// What messages and reports call it.
-    pub fn name(&self) -> String {
-        self.path.clone().unwrap_or_else(|| format!("--workload {THRASH}"))
-    }
-
-    /// What was said with --kernel, or in the file.
-    pub fn kernel(&self) -> Option<String> {
-        self.written.flags().kernel.clone()
-    }
-
-    /// Fills in what `written`, which came of this, does not say of its existing files and of this
-    /// machine.
-    ///
-    /// # Errors
-    /// As for [`host::resolve`].
-    pub fn resolve(&self, written: &mut Written) -> Result<Found, Error> {
-        match written {
-            Written::Flags(spec) => host::resolve(spec),
-            Written::Tables(spec) => self.resolve_tables(spec),
-        }
-    }
-
-    fn resolve_tables(&self, spec: &mut ProgramSpec) -> Result<Found, Error> {
-        let said = self.of_recording.iter().flatten().cloned();
-        let warnings = said.chain(host::existing_files(spec, &self.name())?).collect();
-        let mut shared = spec.shared();
-        // The first of them says where its files lie. Programs whose segments are mapped are
-        // copied.
-        if let Some(file) = spec.existing_files().min_by_key(|file| file.is_elf) {
-            shared.file = Some(file.path.to_string());
-            shared.workload = file.is_elf.then(|| Workload::Elf.to_string());
-        }
-        let mut found = host::resolve(&mut shared)?;
-        *spec = spec.clone().overlay(&shared);
-        // What was found of that file was said with the others.
-        found.warnings = warnings;
-        Ok(found)
-    }
-
-    /// `written`, which came of this, as a job that can be run.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn validate(&self, written: &Written) -> Result<Job, Error> {
-        self.validate_for(written, input::host_release().as_deref())
-    }
-
-    /// The same, for a kernel of this release.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn validate_for(&self, written: &Written, release: Option<&str>) -> Result<Job, Error> {
-        match written {
-            Written::Flags(spec) => Ok(JobSpec::clone(spec).validate(release)?),
-            Written::Tables(spec) => spec.validate(release).map_err(|error| Error::InFile {
-                path: self.name(),
-                error: Box::new(Error::from(error)),
-            }),
-        }
-    }
-
-    /// Leaves the phases of a recording out of `record`: their lists have one number for each
-    /// touch, and the recording has them.
-    pub fn leave_lists(&self, record: &mut Record) {
-        if self.of_recording.is_some()
-            && let Written::Tables(spec) = &mut record.job
-        {
-            spec.thread.iter_mut().for_each(|thread| thread.phase.clear());
-        }
-    }
-
-    /// What ended it. What its author has to change in a job file with tables names the file.
-    pub fn in_file(&self, error: Error) -> Error {
-        match self.written.tables() {
-            None => error,
-            Some(_) => foreign::in_file(&self.name(), error),
-        }
-    }
-}
-
-/// The machine profile that the model of `written` goes by, which it then names.
-///
-/// # Errors
-/// A file that cannot be read, or is no profile.
-pub fn profile(written: &mut Written) -> Result<Profile, Error> {
-    match written {
-        Written::Flags(spec) => machine_profile::of(spec),
-        Written::Tables(spec) => {
-            let mut shared = spec.shared();
-            let profile = machine_profile::of(&mut shared)?;
-            **spec = ProgramSpec::clone(spec).overlay(&shared);
-            Ok(profile)
-        }
+        let job = given::Given { path, written, flags, is_thrash: false, of_recording };
+        Ok(Given { job, inputs })
     }
 }

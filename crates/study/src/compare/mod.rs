@@ -1,12 +1,16 @@
 //! One job or several, each in several variants, on one engine or several.
 
+mod asked;
+mod booted;
 mod figures;
 mod letter;
 mod parts;
+mod plan;
 mod regression;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,6 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use letter::JobFile;
+pub use plan::{Asked, Plan, run_several, variants};
 pub use regression::Regression;
 
 use crate::error::Error;

@@ -3,6 +3,7 @@
 mod by_table;
 mod drawn;
 mod phases;
+mod plan;
 
 use filemap_job::{Job, Record, Run, Spread};
 use filemap_report::units::number;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use drawn::{cards, causes};
+pub use plan::{Asked, Plan};
 
 use crate::error::Error;
 use crate::explain::{History, ProgramHistory};

@@ -12,6 +12,7 @@ pub(super) use machine::{has_emulated_times, is_emulated};
 
 use super::parts::{conditions, findings};
 use super::{Comparison, Variants};
+use crate::input;
 use crate::setup;
 use crate::spread;
 
@@ -31,6 +32,18 @@ pub struct JobFile {
     pub path: String,
     /// What is in it, or why that cannot be shown.
     pub text: Result<String, String>,
+}
+
+impl JobFile {
+    /// That at `path`.
+    pub(super) fn at(path: &str) -> JobFile {
+        let text = match std::fs::metadata(path) {
+            // Anything else has been read already, and would be waited for.
+            Ok(data) if data.is_file() => input::read("job file", path, input::MAX_JOB_BYTES),
+            _ => return JobFile { path: path.to_string(), text: Err("it is no file".to_string()) },
+        };
+        JobFile { path: path.to_string(), text: text.map_err(|error| error.to_string()) }
+    }
 }
 
 impl Comparison {

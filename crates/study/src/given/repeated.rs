@@ -3,7 +3,7 @@
 use filemap_job::{Job, shell_word};
 
 use super::Given;
-use filemap_study::machine_profile;
+use crate::machine_profile;
 
 impl Given {
     /// The command `name` that does with `job`, which came of this, the same again. What is said in

@@ -8,55 +8,62 @@ use filemap_core::rules::Kernel;
 use filemap_job::record::RunsOnMut;
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Record, Written};
 use filemap_model::{Digest, Profile, trace};
-use filemap_study::compare::{Cell, JobFile};
 
-use super::asked::{engines, variants};
+use super::asked;
 use super::booted::{self, Booted};
-use super::job_file;
 use super::unseen::{OfModel, named, unseen};
-use crate::args::CompareArgs;
-use crate::commands::with_seeds;
+use super::{Comparison, JobFile, OfFile, Ran};
+use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::{self, Given, workload_of};
-use filemap_study::host::{self, Found};
-use filemap_study::input;
-use filemap_study::kernel_match;
-use filemap_study::machine_profile;
-use filemap_study::seeds;
-use filemap_study::variants::{self, Variant};
+use crate::host::{self, Found};
+use crate::input;
+use crate::kernel_match;
+use crate::machine_profile;
+use crate::seeds::{self, with_seeds};
+use crate::variants::{self, Variant};
+
+/// What is asked of jobs that are compared.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// The variants, as they were written.
+    pub variants: Vec<String>,
+    /// Kernel images, and where their modules are.
+    pub images: Vec<String>,
+    pub modules: Vec<String>,
+    /// How many seeds, where that was said.
+    pub seeds: Option<u64>,
+    /// Whether settings of the machine may be changed.
+    pub apply: bool,
+}
 
 /// One job in all its variants, yet to be run.
-pub struct Comparison {
+pub struct Plan {
     /// What the variants are called.
-    pub names: Vec<String>,
+    names: Vec<String>,
     /// The job of each.
-    pub jobs: Vec<Job>,
+    jobs: Vec<Job>,
     /// What the model has for each.
-    pub profiles: Vec<Profile>,
+    profiles: Vec<Profile>,
     /// The command that compares the same again.
     pub command: String,
     /// The job as it was given.
-    pub given: Given,
+    given: Given,
     warnings: Vec<String>,
 }
 
-/// What came of it.
-pub struct Compared {
-    pub cells: Vec<Cell>,
-    pub warnings: Vec<String>,
-}
-
-/// The variants of a job that was `given`; their machine profiles are inputs of the command.
-pub fn with_variants(given: &mut Given, args: &CompareArgs) -> Result<Vec<Variant>, Error> {
-    let variants = variants(&given.written.flags(), &args.variants)?;
+/// The variants of a job that was `given`.
+///
+/// # Errors
+/// What is no variant of it.
+pub fn variants(given: &Given, asked: &Asked) -> Result<Vec<Variant>, Error> {
+    let variants = asked::variants(&given.written.flags(), &asked.variants)?;
     match &given.written {
         Written::Flags(_) => variants::check_one_file(&variants)?,
         // What flags say, variants can say otherwise.
         Written::Tables(_) if given.is_thrash => {}
         Written::Tables(_) => variants.iter().try_for_each(check_of_tables)?,
     }
-    let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
-    profiles.for_each(|name| given.inputs.add_profile("machine of a variant", name));
     Ok(variants)
 }
 
@@ -76,22 +83,25 @@ fn check_of_tables(variant: &Variant) -> Result<(), Error> {
     })))
 }
 
-impl Comparison {
+impl Plan {
     /// The job that was `given` in `variants`.
-    pub fn of(given: Given, variants: Vec<Variant>, args: &CompareArgs) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// What is wrong with one of them, and where there is one only.
+    pub fn of(given: Given, variants: &[Variant], asked: &Asked) -> Result<Self, Error> {
         let mut written = given.written.clone();
-        let images = images(&mut written, &args.job.image, &args.job.modules)?;
+        let images = images(&mut written, &asked.images, &asked.modules)?;
         let on = written.runs_on_mut().engine;
-        *on = on.as_deref().map(engines).transpose()?;
+        *on = on.as_deref().map(asked::engines).transpose()?;
         let found = given.resolve(&mut written)?;
         let profile = given::profile(&mut written)?;
-        let cells = cells(&given, &written, &variants, &images, &found)?;
+        let cells = cells(&given, &written, variants, &images, &found)?;
         if cells.len() < 2 {
             let message = "there is one variant only; give --variants baseline,mmap-miss";
             return Err(Error::Usage(message.to_string()));
         }
-        check(&cells, args.apply)?;
-        let command = command::of(&given, &written, &variants, &images);
+        check(&cells, asked.apply)?;
+        let command = command::of(&given, &written, variants, &images);
         let machine = written.flags().machine.clone();
         let of_cell = |cell: &Planned| match cell.job.machine.profile.as_deref() {
             name if name == machine.as_deref() => Ok(cell.found.on_device(profile)),
@@ -99,11 +109,11 @@ impl Comparison {
         };
         let profiles = cells.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
         let (names, jobs) = cells.into_iter().map(|cell| (cell.variant, cell.job)).unzip();
-        Ok(Comparison {
+        Ok(Plan {
             names,
             jobs,
             profiles,
-            command: with_seeds(command, args.seeds),
+            command: with_seeds(command, asked.seeds),
             given,
             warnings: found.warnings,
         })
@@ -119,51 +129,95 @@ impl Comparison {
             }
             Written::Tables(_) if given.is_thrash => Some(JobFile { path, text: Ok(given.text()) }),
             Written::Flags(spec) if spec.phase.is_empty() => None,
-            _ => given.path.as_deref().map(job_file),
+            _ => given.path.as_deref().map(JobFile::at),
         }
+    }
+
+    /// Runs it on `on`.
+    ///
+    /// # Errors
+    /// Those of the engines.
+    pub fn run(&mut self, on: &impl Engines, asked: &Asked) -> Result<Comparison, Error> {
+        let (jobs, profiles) = (&self.jobs, &mut self.profiles);
+        let begun = seeds::spent();
+        let records = engine::run_jobs(on, jobs, profiles, asked.seeds.unwrap_or(1), asked.apply);
+        let records = records.map_err(|error| self.given.in_file(error))?;
+        let (ran, warnings) = self.ran(records, asked, seeds::spent() - begun)?;
+        Ok(Comparison::new(ran, warnings, self.command.clone()))
     }
 
     /// What came out, of which `records` are the variants', which `took` so much of this process's
     /// time, and what is to be said of it.
-    pub fn compared(
+    fn ran(
         &self,
         mut records: Vec<Record>,
-        args: &CompareArgs,
+        asked: &Asked,
         took: Duration,
-    ) -> Result<Compared, Error> {
-        let Comparison { names, jobs, profiles, given, .. } = self;
+    ) -> Result<(Vec<Ran>, Vec<String>), Error> {
+        let Plan { names, jobs, profiles, given, .. } = self;
         records.iter_mut().for_each(|record| given.leave_lists(record));
         let mut warnings = self.warnings.clone();
         warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
-        let seeds = args.seeds.unwrap_or(1);
+        let seeds = asked.seeds.unwrap_or(1);
         let of_job = |job: &Job| [job.without_effect(), job.told_of_seeds(seeds)].concat();
         let told = names.iter().zip(jobs).map(|(name, job)| (name.as_str(), of_job(job)));
         warnings.extend(named(&told.collect::<Vec<_>>()));
         let judged: Vec<&Job> = jobs.iter().collect();
         warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);
-        let cells = names.iter().zip(jobs).zip(records);
-        let cells = cells.map(|((variant, job), record)| {
-            let job = Some(job.clone());
-            Cell { variant: variant.clone(), job, record }
+        let ran = names.iter().zip(jobs).zip(records).map(|((variant, job), record)| Ran {
+            variant: variant.clone(),
+            job: job.clone(),
+            record,
         });
-        let cells: Vec<Cell> = cells.collect();
-        let ran: Vec<Ran> = cells.iter().zip(jobs).zip(profiles).collect();
-        let of_model = ran.iter().filter(|((_, job), _)| job.engine == EngineKind::Model);
-        warnings.extend(unseen(of_model.map(|((cell, job), profile)| OfModel {
-            variant: &cell.variant,
-            series: job.rules.series,
-            ran: &cell.record.runs,
+        let ran: Vec<Ran> = ran.collect();
+        let of_model = ran.iter().zip(profiles);
+        let of_model = of_model.filter(|(ran, _)| ran.job.engine == EngineKind::Model);
+        warnings.extend(unseen(of_model.map(|(ran, profile)| OfModel {
+            variant: &ran.variant,
+            series: ran.job.rules.series,
+            ran: &ran.record.runs,
             digest: Box::new(|| {
                 let mut digest = Digest::default();
-                trace(job, profile, &mut digest)?;
+                trace(&ran.job, profile, &mut digest)?;
                 Ok(digest)
             }),
         }))?);
-        if args.seeds.is_none() {
-            warnings.extend(one_seed(&ran, took)?);
+        if asked.seeds.is_none() {
+            let cells = ran.iter().zip(profiles).map(|(ran, profile)| seeds::Cell {
+                name: &ran.variant,
+                job: &ran.job,
+                profile,
+                record: &ran.record,
+            });
+            warnings.extend(seeds::warnings(&cells.collect::<Vec<_>>(), took)?);
         }
-        Ok(Compared { cells, warnings })
+        Ok((ran, warnings))
     }
+}
+
+/// Runs several jobs, each under the path of its job file, on `on`; `command` repeats it. Each
+/// kernel image is booted once for all of them.
+///
+/// # Errors
+/// Those of the engines.
+pub fn run_several(
+    mut plans: Vec<(String, Plan)>,
+    on: &impl Engines,
+    asked: &Asked,
+    command: String,
+) -> Result<Comparison, Error> {
+    let lists = plans.iter_mut();
+    let lists = lists.map(|(_, of)| (of.jobs.as_slice(), of.profiles.as_mut_slice()));
+    let begun = seeds::spent();
+    let ran = engine::run_lists(on, lists.collect(), asked.seeds.unwrap_or(1), asked.apply)?;
+    let took = (seeds::spent() - begun) / plans.len() as u32;
+    let mut jobs = Vec::new();
+    for ((job_file, plan), ran) in plans.into_iter().zip(ran) {
+        let records = plan.jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran));
+        let (ran, warnings) = plan.ran(records.collect(), asked, took)?;
+        jobs.push(OfFile { job_file, ran, warnings });
+    }
+    Ok(Comparison::of_several(jobs, command))
 }
 
 /// The kernels that are booted: those of the flags, or the one that `written` names, which then has
@@ -181,20 +235,6 @@ fn images(
     let images = Booted::pair(or_own(images, image), &or_own(modules, own_modules))?;
     *image = images.first().map(|image| image.path.clone());
     Ok(images)
-}
-
-/// A cell with its job and the profile that the model had for it.
-type Ran<'a> = ((&'a Cell, &'a Job), &'a Profile);
-
-/// What one seed does not show of `cells`, which `took` so much of this process's time.
-fn one_seed(cells: &[Ran], took: Duration) -> Result<Vec<String>, Error> {
-    let cells = cells.iter().map(|((cell, job), profile)| seeds::Cell {
-        name: &cell.variant,
-        job,
-        profile,
-        record: &cell.record,
-    });
-    seeds::warnings(&cells.collect::<Vec<_>>(), took)
 }
 
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.

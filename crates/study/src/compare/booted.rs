@@ -8,8 +8,8 @@ use filemap_job::Image;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use filemap_study::host;
-use filemap_study::variants::Variant;
+use crate::host;
+use crate::variants::Variant;
 
 /// Where the modules are of an image that needs none, beside one that does.
 pub const NONE: &str = "none";

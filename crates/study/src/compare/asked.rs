@@ -3,7 +3,7 @@
 use filemap_job::JobSpec;
 
 use crate::error::Error;
-use filemap_study::variants::{self, Variant};
+use crate::variants::{self, Variant};
 
 /// The engines of a list, each named once, without the blanks around them.
 pub fn engines(text: &str) -> Result<String, Error> {
