@@ -2,19 +2,11 @@
 
 use filemap_job::{JobSpec, Written, shell_word};
 
-<<<<<<< HEAD:crates/cli/src/commands/compare/comparison/command.rs
-use super::booted::{self, Booted};
-use crate::given::Given;
-use filemap_study::input;
-use filemap_study::machine_profile;
-use filemap_study::variants::Variant;
-=======
 use crate::compare::booted::{self, Booted};
 use crate::given::Given;
 use crate::input;
 use crate::machine_profile;
 use crate::variants::Variant;
->>>>>>> 2bc2e8dd (wip: plans of run and compare are in study):crates/study/src/compare/plan/command.rs
 
 /// The command that compares `given`, which came to `written`, again.
 pub fn of(given: &Given, written: &Written, variants: &[Variant], images: &[Booted]) -> String {
