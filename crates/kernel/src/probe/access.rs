@@ -19,7 +19,7 @@ pub(super) enum Access {
     Read {
         /// Where in the file, in bytes.
         offset: u64,
-        /// How much: up to [`MAX_READ_BYTES`].
+        /// How much: up to [`super::MAX_READ_BYTES`].
         bytes: u64,
     },
 }
@@ -54,6 +54,3 @@ pub(super) fn accesses(process: &Process, step: &ProgramStep) -> Vec<Access> {
 /// The instruction that returns to the caller, one byte long, on x86-64: the only machine on which
 /// a probe calls what it maps.
 pub const RETURN: u8 = 0xc3;
-
-/// The longest single read.
-pub const MAX_READ_BYTES: u64 = 256 << 20;

@@ -15,6 +15,7 @@ mod deadline;
 mod files;
 mod flushes;
 mod folio_ops;
+mod folio_sample;
 mod fork_step;
 mod forked;
 mod mapping;
@@ -38,11 +39,12 @@ use std::time::Duration;
 
 use filemap_core::lru::statistics::FLUSH_NS;
 
-pub use access::{MAX_READ_BYTES, RETURN};
-pub use folio_ops::{FolioProbe, FolioSample, Timing};
+pub use access::RETURN;
+pub use folio_ops::FolioProbe;
+pub use folio_sample::{FolioSample, Timing};
 pub use outcome::{Ended, EndedThread, Left, PhaseCost};
 pub use piped::STARVED_EXIT_CODE;
-pub use process::Process;
+pub use process::{MAX_READ_BYTES, Process};
 
 pub(crate) use files::raise_limit;
 pub(crate) use piped::killed_by;

@@ -7,7 +7,6 @@ use filemap_core::units::PageCount;
 use filemap_job::program::{NamedMapping, ProgramStep, ProgramThread, Protection};
 use serde::{Deserialize, Serialize};
 
-use super::access::MAX_READ_BYTES;
 use crate::Error;
 
 /// A child process: its files, open file descriptions, mappings and threads. Where threads are of
@@ -42,6 +41,9 @@ pub struct Process {
     /// Whether a governor reads ahead in its mappings.
     pub is_governed: bool,
 }
+
+/// The longest single read.
+pub const MAX_READ_BYTES: u64 = 256 << 20;
 
 impl Process {
     /// A process of one thread that maps the first `pages` pages of the file at `path` and takes

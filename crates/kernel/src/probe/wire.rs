@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::folio_ops::FolioSample;
+use super::folio_sample::FolioSample;
 use super::outcome::Ended;
 
 /// What the child says.

@@ -6,6 +6,7 @@
 
 mod decisions;
 mod event;
+mod observed;
 mod observer;
 mod packed;
 mod recording;
@@ -15,7 +16,8 @@ mod tracefs;
 mod waits;
 
 pub use event::{Event, Inode, Tracepoint, parse};
-pub use observer::{Observed, Observer};
+pub use observed::Observed;
+pub use observer::Observer;
 pub use recording::Recording;
 pub use subject::Subject;
 pub(crate) use tracefs::A_TRACEPOINT;

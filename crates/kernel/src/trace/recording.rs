@@ -7,7 +7,7 @@ use filemap_job::program::Job;
 
 use super::decisions::{Child, decisions};
 use super::event::{Event, Tracepoint};
-use super::observer::Observed;
+use super::observed::Observed;
 use super::packed::{PackedEvents, Reader, put, put_optional};
 use crate::Error;
 use crate::engine;

@@ -9,10 +9,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::super::child::{fail, reply};
 use super::super::wire::{Reply, read};
+use super::FolioProbe;
 use super::family::{Forked, Gate, exit, fork, reap, say};
 use super::frames::Frames;
 use super::memory::Memory;
-use super::{FolioProbe, FolioSample, Timing};
+use crate::probe::folio_sample::{FolioSample, Timing};
 use crate::{Error, page_size};
 
 /// How often it is tried to get folios of the size that is wanted: the kernel makes room for more
