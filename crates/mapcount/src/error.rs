@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::mm_id::MmId;
-use crate::order::Order;
+use crate::limits::{ID_BITS, LAST_ID, MAX_ORDER};
 
 /// Why a value is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,18 +62,16 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Order(order) => {
-                write!(f, "no folio has order {order}; the largest order is {}", Order::MAX.get())
+                write!(f, "no folio has order {order}; the largest order is {MAX_ORDER}")
             }
             Error::NotLarge => {
                 write!(f, "a folio of order 0 has no owners; the smallest order is 1")
             }
             Error::Id(id) => {
-                let last = MmId::LAST.get();
-                write!(f, "no mm has the id {id}; ids have {} bits, 1 to {last}", MmId::BITS)
+                write!(f, "no mm has the id {id}; ids have {ID_BITS} bits, 1 to {LAST_ID}")
             }
             Error::Ids(ids) => {
-                let last = MmId::LAST.get();
-                write!(f, "there cannot be {ids} mm ids; there are 1 to {last} of them")
+                write!(f, "there cannot be {ids} mm ids; there are 1 to {LAST_ID} of them")
             }
             Error::NoMemory { needed, free } => write!(
                 f,

@@ -48,6 +48,7 @@ pub mod calculator;
 mod error;
 mod folio;
 pub mod folio_ops;
+mod limits;
 mod lock;
 mod mapcount;
 pub mod mm;

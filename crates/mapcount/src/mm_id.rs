@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::atomics::{Atomic, Atomics, Real};
 use crate::broken::Broken;
 use crate::error::Error;
+use crate::limits::{ID_BITS, LAST_ID};
 
 /// The id of an mm: 20 bits, and not 0, which stands for no mm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,9 +14,9 @@ pub struct MmId(NonZeroU32);
 
 impl MmId {
     /// Bits of an id.
-    pub const BITS: u32 = 20;
+    pub const BITS: u32 = ID_BITS;
     /// The largest id.
-    pub const LAST: MmId = MmId(NonZeroU32::new((1 << MmId::BITS) - 1).unwrap());
+    pub const LAST: MmId = MmId(NonZeroU32::new(LAST_ID).unwrap());
 
     /// The id `id`.
     ///

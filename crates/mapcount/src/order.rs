@@ -1,6 +1,7 @@
 //! Sizes of folios.
 
 use crate::error::Error;
+use crate::limits::MAX_ORDER;
 
 /// The size of a folio: 2^order pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +13,7 @@ impl Order {
     /// The PMD order on x86-64: 2 MiB in pages of 4 KiB.
     pub const PMD: Order = Order(9);
     /// The largest order of an anonymous folio: 512 MiB in pages of 64 KiB, the PMD order on arm64.
-    pub const MAX: Order = Order(13);
+    pub const MAX: Order = Order(MAX_ORDER);
 
     /// The order `order`.
     ///

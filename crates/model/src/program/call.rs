@@ -12,7 +12,7 @@ use filemap_core::units::PageIndex;
 use filemap_job::program::{Madvise, ProgramStep};
 use filemap_job::waits::Cause;
 
-use super::cursor::At;
+use super::done::At;
 use super::running::{Running, Space};
 use crate::mm::{Holder, Taken};
 use crate::process::{Area, Row};

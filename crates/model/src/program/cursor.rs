@@ -7,8 +7,8 @@ use filemap_job::accesses::{Accesses, Read, Reads};
 use filemap_job::program::{Access, Madvise, ProgramStep, ProgramThread};
 
 use super::call::Call;
+use super::done::{At, Done};
 use super::populate::Populates;
-use super::record::Done;
 use super::running::Running;
 use crate::Error;
 use crate::access::Takes;
@@ -40,14 +40,6 @@ pub struct Cursor<'p> {
     ends_ns: u64,
     /// What the step had counted when the thread paused.
     tally: Tally,
-}
-
-/// Which step of which thread it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct At {
-    pub(super) thread: usize,
-    pub(super) process: usize,
-    pub(super) step: usize,
 }
 
 /// What a step has begun.

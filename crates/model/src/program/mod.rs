@@ -2,6 +2,7 @@
 
 mod call;
 mod cursor;
+mod done;
 mod fair;
 mod order;
 mod populate;
@@ -18,7 +19,7 @@ use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::program::{Job, ProgramStep};
 
 use self::cursor::Cursor;
-pub use self::record::Done;
+pub use self::done::Done;
 use self::running::Running;
 use crate::Error;
 use crate::extents::ExtentCache;

@@ -7,31 +7,12 @@ use filemap_job::program::{Job, ProgramStep, Rounds};
 use filemap_job::{Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 
 use super::cursor::Cursor;
+use super::done::Done;
 use super::running::Running;
 use super::spent::Spent;
 use crate::census;
 use crate::tally::Tally;
 use crate::world::Timing;
-
-/// What a step did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
-    /// What it counted.
-    pub tally: Tally,
-    /// Predicted time.
-    pub elapsed_ns: u64,
-    /// The counter of misses of its open file when it ended last.
-    pub mmap_miss: u16,
-}
-
-impl Done {
-    /// Adds what it did in one round.
-    pub fn add(&mut self, tally: &Tally, elapsed_ns: u64, mmap_miss: u16) {
-        self.mmap_miss = mmap_miss;
-        self.tally = self.tally.with(tally);
-        self.elapsed_ns += elapsed_ns;
-    }
-}
 
 /// The record of a program whose threads have done their steps.
 pub fn of<C: PageCache, L: Log>(

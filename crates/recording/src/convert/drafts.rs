@@ -4,6 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::Pages;
 
+/// A thread.
+#[derive(Debug)]
+pub struct Thread {
+    pub process: u32,
+    pub tid: u32,
+    pub drafts: Drafts,
+}
+
 /// What a thread does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draft {

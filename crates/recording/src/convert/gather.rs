@@ -7,7 +7,7 @@ use filemap_job::bounds::MAX_READ_BYTES;
 
 use super::advice::{self, EXECUTABLE, POPULATE, WILLNEED, WRITABLE};
 use super::approximation::Said;
-use super::drafts::{Draft, Drafts};
+use super::drafts::{Draft, Drafts, Thread};
 use super::mappings::{Made, Mapping};
 use super::names;
 use super::order::Order;
@@ -23,14 +23,6 @@ pub struct File {
     pub first_size_bytes: u64,
     /// So many bytes of it were accessed, from its beginning.
     pub needed_bytes: u64,
-}
-
-/// A thread.
-#[derive(Debug)]
-pub struct Thread {
-    pub process: u32,
-    pub tid: u32,
-    pub drafts: Drafts,
 }
 
 /// What a recording says.

@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::drafts::StepOf;
-use super::gather::Thread;
+use super::drafts::{StepOf, Thread};
 
 /// What threads do with each file.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use filemap_job::program::{AfterSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, Th
 use filemap_job::{ProgramSpec, SizeText};
 
 use super::advice::{self, POPULATE};
-use super::drafts::{Draft, Drafts, StepOf};
-use super::gather::{Gathered, Thread};
+use super::drafts::{Draft, Drafts, StepOf, Thread};
+use super::gather::Gathered;
 use super::names::Names;
 use super::{Conversion, Existing, files};
 use crate::event::Pages;
