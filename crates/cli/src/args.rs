@@ -94,10 +94,10 @@ pub struct PublishedArgs {
     /// Series to show: mmap-miss, vma-bound, exec-order, vma-retry or mm-owner [default: all, but
     /// of vma-retry the published job alone, and of mm-owner a brief form].
     pub series: Vec<String>,
-    /// Also run what takes minutes. For vma-bound this is fio itself at the published sizes, and
-    /// the programs of this machine. For vma-retry these are the published 600 s, more conditions,
-    /// and the sensitivity to each assumed cost, which together take tens of minutes. For mm-owner
-    /// this is the published 1 GiB of memory, which takes some ten minutes.
+    /// Also show what depends on this machine or takes minutes. For vma-bound these are the
+    /// programs of this machine in the model. For vma-retry these are the published 600 s, more
+    /// conditions, and the sensitivity to each assumed cost, which together take tens of minutes.
+    /// For mm-owner this is the published 1 GiB of memory, which takes some ten minutes.
     #[arg(long)]
     pub full: bool,
     /// How many seeds each cell is run with that depends on one. Such cells are in mmap-miss

@@ -87,7 +87,6 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
         debugfs(),
         folio_sizes(&Sizes::here()),
         page_frames(),
-        fio(),
         qemu(),
         kvm(),
         interference(),
@@ -278,14 +277,6 @@ fn page_frames() -> Check {
     Check { note, ..check("page frames", "folio-ops", found) }
 }
 
-fn fio() -> Check {
-    let found = match installed("fio") {
-        true => Ok("fio".to_owned()),
-        false => Err(Error::unavailable("fio", "install the package fio")),
-    };
-    check("fio", "published --full", found)
-}
-
 fn tracepoints(journal: &Journal) -> Check {
     let found = TraceFs::open(journal).map(|tracefs| {
         match tracefs.root().starts_with(journal.directory()) {
@@ -349,7 +340,7 @@ mod tests {
         assert_eq!(missing.state, Err("no thing".to_owned()));
         assert_eq!(missing.note.as_deref(), Some("buy one"));
         let used = |check: &Check| check.used_by.split(", ").all(|name| COMMANDS.contains(&name));
-        for check in [loop_devices(), mkfs("mkfs.xfs", Filesystem::Xfs), debugfs(), fio()] {
+        for check in [loop_devices(), mkfs("mkfs.xfs", Filesystem::Xfs), debugfs()] {
             assert!(used(&check), "{check:?}");
         }
         for check in

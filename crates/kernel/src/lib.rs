@@ -15,7 +15,6 @@ pub mod doctor;
 pub mod ending;
 pub mod engine;
 mod error;
-pub mod fio;
 mod fnv;
 pub mod folio_ops;
 mod governor;

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use filemap_job::JobSpec;
 use filemap_job::schema::Environment;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::explain::{Moves, Point};
 
@@ -89,72 +87,4 @@ pub(crate) struct RemedyFigures {
     bytes_read: Option<u64>,
     major_faults: Option<u64>,
     elapsed_ns: Option<u64>,
-}
-
-/// A cell of a published table, or one of the model beside it. Which keys it has follows its
-/// series.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct PublishedCell {
-    /// `mmap-miss`, `vma-bound`, `exec-order`, `vma-retry` or `mm-owner`.
-    series: String,
-    /// The published figure in `unit`; null where none was published.
-    published: Option<f64>,
-    /// What came out here.
-    figures: BTreeMap<String, Value>,
-    /// Of the figure against the published one, in `error_unit`.
-    error: Option<f64>,
-    /// Whether it holds; null where nothing is judged.
-    ok: Option<bool>,
-    /// `ok`, `fail`, `misses` (a time that decides nothing), `fitted`, `model only`,
-    /// `needs more seeds`, `not compared` or `measured here`.
-    verdict: String,
-    #[serde(flatten)]
-    more: PublishedMore,
-}
-
-/// Keys of a published cell that not every series has.
-#[derive(Serialize, JsonSchema)]
-struct PublishedMore {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_gib: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ram_gib: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    workload: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    variant: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    experiment: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    read_ahead_kb: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    folio_kib: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    published_elapsed_s: Option<Option<f64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    published_rerun: Option<Option<f64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    published_ms: Option<BTreeMap<String, f64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    touched_gib: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    touched_pages: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    assumed: Option<BTreeMap<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_unit: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    below_mib: Option<Option<f64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tolerance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<JobSpec>,
 }

@@ -29,7 +29,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("folio-ops", written::<folio_ops::Json>()),
         ("folio-ops-mapped", written::<folio_maps::Json>()),
         ("calibrate", written::<calibrate::Calibration>()),
-        ("published", written::<published::Json>()),
+        ("published", written::<published::Published>()),
         ("doctor", written::<doctor::Doctor>()),
         ("govern", written::<govern::Run>()),
         ("govern-compare", written::<govern::Comparison>()),

@@ -43,7 +43,7 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ),
     (
         "PATH",
-        "Where the program of govern is looked for, and mkfs.ext4, mkfs.xfs, fio and QEMU, where \
+        "Where the program of govern is looked for, and mkfs.ext4, mkfs.xfs and QEMU, where \
          a command needs them.",
     ),
 ];

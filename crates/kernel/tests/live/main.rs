@@ -4,7 +4,6 @@
 //! is passed over, with a line that says so, where there is none.
 
 mod engine;
-mod fio;
 mod folios;
 mod machine;
 mod observing;
@@ -66,7 +65,6 @@ const TESTS: [Test; 34] = [
     ("a job in a memory cgroup evicts", engine::limited_jobs),
     ("what is not this kernel's is refused", engine::impossible_jobs),
     ("a file that changes its size ends the job", engine::changing_files),
-    ("fio runs on a file of our own", fio::jobs),
     ("pages of folios of each size are copied and reused", folios::sizes),
     ("sizes of folios that are not allowed are named", folios::not_allowed),
     ("folios that are not given are not timed", folios::not_given),

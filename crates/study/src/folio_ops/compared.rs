@@ -2,7 +2,7 @@
 
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::stats::{median, percent};
 use crate::verdict::{LEVEL, paired_p_value};
@@ -40,7 +40,7 @@ pub struct Configuration {
 }
 
 /// How the time of one way to count differs from that of the base.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
     /// Change of the time in percent, of each repeat: what slows the machine down for a while slows
     /// all of a repeat down.
@@ -55,12 +55,12 @@ pub struct Change {
     /// Whether that is rare enough to call it a difference.
     pub differs: bool,
     /// Where writes reuse pages: nanoseconds added for each fault, and the change in percent then.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percent_with_faults: Vec<(u64, f64)>,
 }
 
 /// A figure over repeats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figure {
     /// Median.
     pub median: f64,

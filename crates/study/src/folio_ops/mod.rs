@@ -8,7 +8,7 @@ mod setup;
 mod tables;
 
 use filemap_job::folio_ops::{FOLIO_OPS, Operation, PAGE_BYTES};
-use filemap_job::{EngineKind, FolioOpsRecord};
+use filemap_job::{EngineKind, FolioOpsRecord, FolioOpsRun};
 use serde::Serialize;
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
@@ -46,18 +46,13 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
 }
 
 /// What `record` is of.
-pub(crate) fn title(record: &FolioOpsRecord) -> String {
+fn title(record: &FolioOpsRecord) -> String {
     let bytes = record.benchmark.size.as_ref().map_or("memory", |size| &size.0);
     let place = match record.engine == EngineKind::Model.name() {
         true => "in the small mm of filemap",
         false => "on the kernel",
     };
     format!("{FOLIO_OPS} over {bytes}, {place}")
-}
-
-/// What is said before the figures: the machine, and what else the reader should know.
-pub(crate) fn before(record: &FolioOpsRecord) -> Vec<Part> {
-    std::iter::once(setup::facts(record)).chain(Part::warnings(&record.warnings)).collect()
 }
 
 /// Where its figures come from.
@@ -71,12 +66,14 @@ pub fn compared(record: &FolioOpsRecord) -> Vec<Compared> {
 }
 
 /// The figures of `record`, of which `all` is what was timed.
-pub(crate) fn figures(record: &FolioOpsRecord, all: &[Compared], verbose: bool) -> Vec<Part> {
+fn figures(record: &FolioOpsRecord, all: &[Compared], verbose: bool) -> Vec<Part> {
     let mut parts = vec![Part::Paragraph(notes::figures(&record.runs, all))];
     parts.extend(tables::of_times(all).into_iter().map(Part::Table));
     parts.extend(with_faults(all));
     parts.extend(copies(all, pages(record)));
-    parts.extend(contended(record));
+    let is_here = record.engine == EngineKind::Model.name();
+    let has_large = all.iter().any(|of| of.folio_bytes > PAGE_BYTES);
+    parts.extend(contended(&record.runs, is_here && has_large));
     if verbose {
         parts.push(Part::Table(tables::spreads(all)));
     }
@@ -92,10 +89,10 @@ pub(crate) fn with_faults(all: &[Compared]) -> Vec<Part> {
     parts
 }
 
-/// What threads get done on one folio, or why there is no table of that.
-pub(crate) fn contended(record: &FolioOpsRecord) -> Vec<Part> {
-    let runs = &record.runs;
-    let note = notes::contended(runs).or_else(|| notes::one_cpu(record));
+/// What threads get done on one folio, or why there is no table of that: here `has_large` folios
+/// are left out where there is one CPU.
+pub(crate) fn contended(runs: &[FolioOpsRun], has_large: bool) -> Vec<Part> {
+    let note = notes::contended(runs).or_else(|| has_large.then(notes::one_cpu));
     let table = tables::contended(runs).map(Part::Table);
     table.into_iter().chain(note.map(Part::Paragraph)).collect()
 }
@@ -117,7 +114,7 @@ pub(crate) fn locked(record: &FolioOpsRecord) -> Option<Figure> {
 }
 
 /// Pages of the memory.
-fn pages(record: &FolioOpsRecord) -> u64 {
+pub(crate) fn pages(record: &FolioOpsRecord) -> u64 {
     let bytes = record.benchmark.size.as_ref().and_then(|size| size.bytes().ok());
     bytes.unwrap_or(0) / PAGE_BYTES
 }

@@ -1,7 +1,7 @@
 //! What the tables say, in words.
 
-use filemap_job::folio_ops::{PAGE_BYTES, PAGE_MAPCOUNT};
-use filemap_job::{EngineKind, FolioOpsRecord, FolioOpsRun};
+use filemap_job::FolioOpsRun;
+use filemap_job::folio_ops::PAGE_MAPCOUNT;
 
 use super::compared::{Compared, FAULT_NS, Figure};
 use crate::stats::MAD;
@@ -66,13 +66,8 @@ pub(super) fn with_faults() -> String {
 }
 
 /// Why nothing is said of threads on one folio: here they have at least two CPUs.
-pub(super) fn one_cpu(record: &FolioOpsRecord) -> Option<String> {
-    let is_here = record.engine == EngineKind::Model.name();
-    let mut cells = record.runs.iter().flat_map(|run| &run.cells);
-    (is_here && cells.any(|cell| cell.folio_bytes > PAGE_BYTES)).then(|| {
-        "Two threads on one folio are left out: they take two CPUs, and filemap had one."
-            .to_string()
-    })
+pub(super) fn one_cpu() -> String {
+    "Two threads on one folio are left out: they take two CPUs, and filemap had one.".to_string()
 }
 
 /// How to read the table on threads.

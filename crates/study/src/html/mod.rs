@@ -5,8 +5,6 @@
 
 pub(crate) mod course;
 mod explain;
-mod folio_ops;
-mod published;
 pub(crate) mod waited;
 pub(crate) mod windows;
 
@@ -21,7 +19,9 @@ use crate::compare::Comparison;
 use crate::conform::Conformance;
 use crate::error::Error;
 use crate::explain::History;
+use crate::folio_ops;
 use crate::footer::Footer as About;
+use crate::published::Published;
 use crate::run::RunRecord;
 use filemap_report::{Part, Report, Table};
 
@@ -35,20 +35,20 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 4] = [
+const KINDS: [(&str, Show); 2] = [
     ("causes", explain::page),
     ("through", explain::program),
-    ("sources", published::page),
-    ("benchmark", folio_ops::page),
 ];
 
 /// Makes the report on a record of one kind.
 type Reported = fn(&str) -> Result<Report, Error>;
 
 /// The kinds of records that have a report of their own, in the same order behind the others.
-const REPORTED: [(&str, Reported); 4] = [
+const REPORTED: [(&str, Reported); 6] = [
     ("tried", |json| Ok(read::<Advice>(json)?.report())),
     ("patterns", |json| Ok(read::<Conformance>(json)?.report())),
+    ("sources", |json| Ok(read::<Published>(json)?.report())),
+    ("benchmark", |json| Ok(folio_ops::report(&read(json)?, false, read::<About>(json)?.command))),
     ("regressions", |json| Ok(read::<Comparison>(json)?.check()?.report(false))),
     ("runs", |json| Ok(read::<RunRecord>(json)?.check()?.report(false))),
 ];

@@ -1,123 +1,132 @@
 //! Published tables beside the model's.
 //!
-//! A study is one published patch series: the jobs whose records it needs, and what those say
-//! beside the published figures. Adding a series is adding a module with a [`Study`], and its
-//! name to `study` below.
+//! A study is one published patch series: what it runs, and what came of that as cells beside the
+//! published figures. The report is made of the cells alone. Adding a series is adding a module
+//! with a [`Study`] and what is said of its cells, and its name to [`NAMES`] and [`SERIES`].
 
+mod cell;
 mod data;
 mod exec_order;
-mod here;
 mod mm_owner;
 mod mmap_miss;
+mod page;
+mod plan;
 mod source;
-mod study;
+mod tolerance;
 mod vma_bound;
 mod vma_retry;
 
 use filemap_job::Record;
-use serde::Serialize;
-use serde_json::Value;
+use filemap_job::record::SCHEMA;
+use filemap_report::{Part, Report, Table};
+use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use self::cell::{Cell, FAILS};
+use self::data::PUBLISHED;
+pub use self::plan::{Engines, Found, Options, Plan, Ran, Study};
+pub use self::source::Source;
+pub use self::vma_retry::{Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials};
 use crate::footer::{Footer, Origin};
 use crate::json::to_json;
 use crate::spread::ENOUGH_SEEDS;
-use filemap_report::Report;
-use filemap_report::Table;
-pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
-pub use mm_owner::{Atomics, Counting, FalselyShared};
-pub use source::Source;
-pub use study::{Findings, Ran, Study};
-pub use vma_retry::{Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials};
 
 /// Seeds of a random cell of mmap-miss where none are given.
 pub const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
 
 /// Every published series.
-pub const NAMES: [&str; 5] = ["mmap-miss", "vma-bound", "exec-order", "vma-retry", "mm-owner"];
+pub const NAMES: [&str; 5] =
+    [mmap_miss::NAME, vma_bound::NAME, exec_order::NAME, vma_retry::NAME, mm_owner::NAME];
 
-/// What the published tables are made with.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Seeds of each random cell, 1 or more, where they are given.
-    pub seeds: Option<u64>,
-    /// In the published length, where that takes long.
-    pub full: bool,
-    /// What this machine adds, where a report in full was asked for.
-    pub here: Option<MeasuredHere>,
-    /// What runs threads that wait.
-    pub simulation: Simulation,
-    /// What was counted of mapcounts.
-    pub counting: Counting,
+/// The series of which cells depend on a seed.
+pub const RANDOM: [&str; 2] = [mmap_miss::NAME, vma_retry::NAME];
+
+/// The series to which this machine has something to add.
+pub const OF_PROGRAMS: &str = vma_bound::NAME;
+
+/// The title of a report on several series.
+const TITLE: &str = "Published figures beside the model's";
+
+/// What a report has of the cells of a series: the parts below its source, and the rows of CSV.
+type Shown = (fn(&[Cell]) -> Vec<Part>, fn(&[Cell]) -> Table);
+
+/// That of each of [`NAMES`].
+const SERIES: [Shown; 5] = [
+    (mmap_miss::parts, mmap_miss::rows),
+    (vma_bound::parts, vma_bound::rows),
+    (exec_order::parts, exec_order::rows),
+    (vma_retry::parts, vma_retry::rows),
+    (mm_owner::parts, mm_owner::rows),
+];
+
+/// Where the series of that name comes from.
+fn source(series: &str) -> Option<&'static Source> {
+    let about = match series {
+        mmap_miss::NAME => &PUBLISHED.mmap_miss.about,
+        vma_bound::NAME => &PUBLISHED.vma_bound.about,
+        exec_order::NAME => &PUBLISHED.exec_order.about,
+        vma_retry::NAME => &PUBLISHED.vma_retry.about,
+        mm_owner::NAME => &PUBLISHED.mm_owner.about,
+        _ => return None,
+    };
+    Some(&about.source)
 }
 
-/// The studies of the series named; for no name of all, of which those that take long are brief.
-///
-/// # Errors
-/// For a name that is no series.
-pub fn studies(names: &[String], options: &Options) -> Result<Vec<Box<dyn Study>>, Error> {
-    if names.is_empty() {
-        return Ok(NAMES.iter().filter_map(|name| study(name, false, options)).collect());
-    }
-    let mut chosen: Vec<&String> = Vec::new();
-    for name in names {
-        if !chosen.contains(&name) {
-            chosen.push(name);
-        }
-    }
-    let found = chosen.into_iter().map(|name| {
-        study(name, true, options)
-            .ok_or_else(|| Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") })
-    });
-    found.collect()
-}
-
-/// The study of a series, if it is one; brief where it takes long and is not asked for by name.
-fn study(name: &str, is_named: bool, options: &Options) -> Option<Box<dyn Study>> {
-    match name {
-        "mmap-miss" => {
-            Some(Box::new(mmap_miss::MmapMiss::new(options.seeds.unwrap_or(DEFAULT_SEEDS))))
-        }
-        "vma-bound" => Some(Box::new(vma_bound::VmaBound::new(options.here.clone()))),
-        "exec-order" => Some(Box::new(exec_order::ExecOrder)),
-        "vma-retry" => {
-            let simulation = options.simulation.clone();
-            let form = vma_retry::Form::of(options.full, is_named);
-            Some(Box::new(vma_retry::VmaRetry::new(options.seeds, form, simulation)))
-        }
-        "mm-owner" => {
-            let form = mm_owner::Form::of(options.full, is_named);
-            Some(Box::new(mm_owner::MmOwner::new(form, options.counting.clone())))
-        }
-        _ => None,
-    }
-}
-
-/// The report as JSON.
-#[derive(Serialize, schemars::JsonSchema)]
-pub(crate) struct Json<'a> {
+/// The record of published tables.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Published {
     schema: u32,
     #[serde(flatten)]
-    footer: &'a Footer,
-    sources: Vec<&'a Source>,
-    #[schemars(with = "Vec<crate::forms::PublishedCell>")]
-    cells: Vec<&'a Value>,
+    footer: Footer,
+    /// Of each series.
+    sources: Vec<Source>,
+    /// Those of a series together, in the order of `sources`.
+    cells: Vec<Cell>,
 }
 
-/// One report on all `findings`; `records` are those of all studies, and `command` repeats it.
-pub fn report(findings: Vec<Findings>, records: &[Record], command: String) -> Report {
-    let own = findings.iter().filter_map(|findings| findings.origin.clone());
-    let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
-    let footer = Footer::of(&origins, command);
-    let sources = findings.iter().map(|findings| findings.source).collect();
-    let cells = findings.iter().flat_map(|findings| &findings.cells).collect();
-    let schema = filemap_job::record::SCHEMA;
-    let json = to_json(&Json { schema, footer: &footer, sources, cells });
-    let mut rows = Table::default();
-    let mut parts = Vec::new();
-    for found in findings {
-        parts.extend(found.parts);
-        rows.join(found.rows);
+impl Published {
+    /// What was found of series; `records` are those of all, and `command` repeats it.
+    pub fn new(found: Vec<Found>, records: &[Record], command: String) -> Self {
+        let own = found.iter().filter_map(|found| found.origin.clone());
+        let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
+        Published {
+            schema: SCHEMA,
+            footer: Footer::of(&origins, command),
+            sources: found.iter().filter_map(|found| source(found.series)).cloned().collect(),
+            cells: found.into_iter().flat_map(|found| found.cells).collect(),
+        }
     }
-    Report { parts, rows, footer: footer.footer(), json }
+
+    /// How many published cells the model misses, of those that decide whether the command fails.
+    pub fn failed(&self) -> usize {
+        self.cells.iter().filter(|cell| cell.verdict == FAILS).count()
+    }
+
+    pub fn report(&self) -> Report {
+        let all: Vec<&[Cell]> =
+            self.cells.chunk_by(|one, other| one.series == other.series).collect();
+        // Sources have no name of their series; they come in the same order.
+        let is_whole = self.sources.len() == all.len();
+        let (mut parts, mut rows) = (Vec::new(), Table::default());
+        if all.len() != 1 {
+            parts.push(Part::Heading(TITLE.to_string()));
+        }
+        for (at, cells) in all.iter().enumerate() {
+            let series = cells[0].series.as_str();
+            match self.sources.get(at).filter(|_| is_whole) {
+                Some(source) => parts.extend(source.parts()),
+                None => parts.push(Part::Heading(series.to_string())),
+            }
+            parts.extend(page::pictures(cells));
+            if let Some(known) = NAMES.iter().position(|name| *name == series) {
+                let (own_parts, own_rows) = SERIES[known];
+                parts.extend(own_parts(cells));
+                rows.join(own_rows(cells));
+            }
+        }
+        if !is_whole {
+            parts.extend(self.sources.iter().flat_map(Source::parts));
+        }
+        let report = Report { parts, rows, footer: self.footer.footer(), json: to_json(self) };
+        report.of(page::cards(&self.cells))
+    }
 }

@@ -26,7 +26,7 @@ impl Source {
     pub fn parts(&self) -> Vec<Part> {
         vec![
             Part::Heading(self.title.clone()),
-            Part::Paragraph(format!("What it does: {}.", self.does)),
+            Part::Lead(format!("What it does: {}.", self.does)),
             Part::Paragraph(format!("Posted: {}.", self.origin())),
             Part::Paragraph(format!("Measured on: {}.", self.setup)),
         ]
@@ -57,9 +57,9 @@ mod tests {
     fn every_series_says_what_it_does_and_where_it_was_posted() {
         let published = &*PUBLISHED;
         let [miss, bound, exec] = [
-            &published.mmap_miss.source,
-            &published.vma_bound.source,
-            &published.exec_order.source,
+            &published.mmap_miss.about.source,
+            &published.vma_bound.about.source,
+            &published.exec_order.about.source,
         ];
         for source in [miss, bound, exec] {
             assert!(!source.does.is_empty() && !source.does.ends_with('.'), "{}", source.does);

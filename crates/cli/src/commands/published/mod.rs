@@ -1,11 +1,13 @@
 //! `filemap published`.
 
-mod counting;
-mod here;
 mod trials;
 
+use std::path::Path;
+
+use filemap_job::{FolioOps, FolioOpsRecord, Job, JobSpec, Record};
 use filemap_model::Profile;
-use filemap_study::published::{self, Options, Ran, Trials};
+use filemap_study::{engine, input};
+use filemap_study::published::{Engines, OF_PROGRAMS, Options, Plan, RANDOM, Trial, Trials};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
@@ -13,13 +15,18 @@ use crate::error::Error;
 use crate::folio_ops::{self, Asked};
 use crate::machine::Machine;
 use crate::output::Inputs;
-use filemap_study::engine::{self};
 
-/// The series to which this machine has something to add.
-const VMA_BOUND: &str = "vma-bound";
-
-/// The series of which cells depend on a seed.
-const RANDOM: [&str; 2] = ["mmap-miss", "vma-retry"];
+/// Programs and libraries that many machines have, from small to large.
+const PROGRAMS: [&str; 8] = [
+    "/bin/sh",
+    "/bin/bash",
+    "/usr/bin/git",
+    "/usr/bin/perl",
+    "/usr/bin/python3",
+    "/usr/lib/x86_64-linux-gnu/libc.so.6",
+    "/usr/lib/aarch64-linux-gnu/libc.so.6",
+    "/usr/lib64/libc.so.6",
+];
 
 /// Prints the published tables beside the model's.
 pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
@@ -32,56 +39,53 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
         )));
     }
     let simulation = trials::simulation()?;
-    let counting = counting::counted()?;
-    let mut options =
-        Options { seeds: args.seeds, full: args.full, here: None, simulation, counting };
-    let mut studies = published::studies(&args.series, &options)?;
-    let asked = Asked::Published { shorter_bytes: shorter_bytes(args, &options)? };
+    let with_programs = args.series.is_empty() || args.series.iter().any(|of| of == OF_PROGRAMS);
+    let programs = if args.full && with_programs { programs() } else { Vec::new() };
+    let options = Options { seeds: args.seeds, full: args.full, programs, simulation };
+    let plan = Plan::of(&args.series, &options)?;
+    let shorter = Options { full: false, ..options };
+    let shorter = args.full.then(|| Plan::of(&args.series, &shorter)).transpose()?;
+    let shorter_bytes = shorter.and_then(|shorter| Some(shorter.folio_ops()?.bytes));
+    let asked = Asked::Published { shorter_bytes };
     // It runs last, and what ran before would be lost.
-    let mut of_folios = studies.iter().filter_map(|study| study.folio_ops());
-    of_folios.try_for_each(|job| folio_ops::check(&job, asked))?;
+    plan.folio_ops().iter().try_for_each(|job| folio_ops::check(job, asked))?;
     let output = args.output.open(&Inputs::default(), &[])?;
-    let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
-    if args.full && with_vma_bound {
-        options.here = Some(here::measured()?);
-        studies = published::studies(&args.series, &options)?;
-    }
-    let per_study: Vec<_> = studies.iter().map(|study| study.jobs()).collect();
-    let jobs = per_study.concat();
-    let mut profiles = vec![Profile::DEFAULT; jobs.len()];
-    let records = engine::run_jobs(&Machine, &jobs, &mut profiles, 1, false)?;
-    let mut left = records.as_slice();
-    let mut findings = Vec::new();
-    for (study, jobs) in studies.iter().zip(&per_study) {
-        let (own, rest) = left.split_at(jobs.len());
-        let mut known = Trials::default();
-        loop {
-            let next = study.trials(&known);
-            if next.is_empty() {
-                break;
-            }
-            trials::run_all(next, &mut known)?;
-        }
-        // Behind the others, and alone: it is in real time.
-        let of_folios = study.folio_ops().map(|job| folio_ops::record(&job, asked));
-        let of_folios = of_folios.transpose()?;
-        let ran = Ran { records: own, trials: &known, folio_ops: of_folios.as_ref() };
-        findings.push(study.findings(&ran));
-        left = rest;
-    }
-    let failed: usize = findings.iter().map(|findings| findings.failed).sum();
-    output.write(&published::report(findings, &records, command(args)))?;
-    Ok(if failed == 0 { Outcome::Done } else { Outcome::CheckFailed })
+    let published = plan.run(&Here(asked), command(args))?;
+    output.write(&published.report())?;
+    Ok(if published.failed() == 0 { Outcome::Done } else { Outcome::CheckFailed })
 }
 
-/// What operations over folios would take without `--full`, where that was given.
-fn shorter_bytes(args: &PublishedArgs, options: &Options) -> Result<Option<u64>, Error> {
-    if !args.full {
-        return Ok(None);
+/// Jobs that map a program, for each of [`PROGRAMS`] that is here and can be read.
+fn programs() -> Vec<JobSpec> {
+    let spec = |path: &&str| {
+        Some(JobSpec {
+            workload: Some("elf".to_string()),
+            file: Some(path.to_string()),
+            elf: Some(input::segments(path).ok()?),
+            ..JobSpec::default()
+        })
+    };
+    PROGRAMS.iter().filter(|path| Path::new(path).exists()).filter_map(spec).collect()
+}
+
+/// The model, and this machine for what is timed.
+struct Here(Asked);
+
+impl Engines for Here {
+    type Error = Error;
+
+    fn jobs(&self, jobs: &[Job]) -> Result<Vec<Record>, Error> {
+        let mut profiles = vec![Profile::DEFAULT; jobs.len()];
+        engine::run_jobs(&Machine, jobs, &mut profiles, 1, false)
     }
-    let shorter = Options { full: false, ..options.clone() };
-    let studies = published::studies(&args.series, &shorter)?;
-    Ok(studies.iter().find_map(|study| study.folio_ops()).map(|job| job.bytes))
+
+    fn trials(&self, trials: Vec<Trial>, known: &mut Trials) -> Result<(), Error> {
+        trials::run_all(trials, known)
+    }
+
+    fn folio_ops(&self, job: &FolioOps) -> Result<FolioOpsRecord, Error> {
+        folio_ops::record(job, self.0)
+    }
 }
 
 fn command(args: &PublishedArgs) -> String {
@@ -102,23 +106,33 @@ mod tests {
 
     use super::*;
 
-    /// One repeat of the brief form: the command itself takes longer than a test may.
+    /// One repeat of little memory: the command itself takes longer than a test may.
+    struct Brief;
+
+    impl Engines for Brief {
+        type Error = Error;
+
+        fn jobs(&self, _: &[Job]) -> Result<Vec<Record>, Error> {
+            Ok(Vec::new())
+        }
+
+        fn trials(&self, _: Vec<Trial>, _: &mut Trials) -> Result<(), Error> {
+            unreachable!("the series has none")
+        }
+
+        fn folio_ops(&self, job: &FolioOps) -> Result<FolioOpsRecord, Error> {
+            let folio_bytes = vec![16 << 10, 128 << 10, 2 << 20];
+            let job = FolioOps { runs: 1, bytes: 16 << 20, folio_bytes, ..job.clone() };
+            folio_ops::record(&job, Asked::Published { shorter_bytes: None })
+        }
+    }
+
     #[test]
     fn mm_owner_is_said_as_it_was_counted() {
-        let simulation = trials::simulation().unwrap();
-        let counting = counting::counted().unwrap();
-        let options = Options { seeds: None, full: false, here: None, simulation, counting };
-        let studies = published::studies(&[], &options).unwrap();
-        let mut found =
-            studies.iter().filter_map(|study| study.folio_ops().map(|job| (study, job)));
-        let (study, mut job) = found.next().expect("mm-owner has such a job");
-        job.runs = 1;
-        let record = folio_ops::record(&job, Asked::Published { shorter_bytes: None }).unwrap();
-        let trials = Trials::default();
-        let ran = Ran { records: &[], trials: &trials, folio_ops: Some(&record) };
-        let findings = study.findings(&ran);
-        assert_eq!(findings.failed, 0, "copies are the same on every machine");
-        let report = published::report(vec![findings], &[], "filemap published".to_string());
+        let plan = Plan::of(&["mm-owner".to_string()], &Options::default()).unwrap();
+        let published = plan.run(&Brief, "filemap published".to_string()).unwrap();
+        assert_eq!(published.failed(), 0, "copies are the same on every machine");
+        let report = published.report();
         let text = report.render(Format::Table);
         for line in text.lines().filter(|line| !line.starts_with("Command:")) {
             assert!(line.chars().count() <= TEXT_COLUMNS, "{line}");

@@ -210,18 +210,17 @@ fn told(trial: &Trial, run: &Run) -> TrialRun {
 #[cfg(test)]
 mod tests {
     use filemap_report::{Format, Report};
-    use filemap_study::published::{self, Options, Study};
+    use std::cell::RefCell;
+
+    use filemap_job::{FolioOps, FolioOpsRecord, Job, Record};
+    use filemap_study::published::{Engines, Options, Plan};
 
     use super::*;
 
-    fn study(full: bool, seeds: u64) -> Box<dyn Study> {
-        let options = Options {
-            seeds: Some(seeds),
-            full,
-            simulation: simulation().unwrap(),
-            ..Options::default()
-        };
-        published::studies(&["vma-retry".to_string()], &options).unwrap().remove(0)
+    fn plan(full: bool, seeds: u64) -> Plan {
+        let simulation = simulation().unwrap();
+        let options = Options { seeds: Some(seeds), full, simulation, ..Options::default() };
+        Plan::of(&["vma-retry".to_string()], &options).unwrap()
     }
 
     /// A job like `trial`, but so small that all of them take seconds.
@@ -239,28 +238,35 @@ mod tests {
         }
     }
 
-    /// The trials of `study`, with what small ones came to.
-    fn played(study: &dyn Study) -> Trials {
-        let mut known = Trials::default();
-        loop {
-            let next = study.trials(&known);
-            if next.is_empty() {
-                return known;
-            }
+    /// Trials that were asked for. Small ones are run instead of them.
+    #[derive(Default)]
+    struct Small(RefCell<Vec<Trial>>);
+
+    impl Engines for Small {
+        type Error = Error;
+
+        fn jobs(&self, _: &[Job]) -> Result<Vec<Record>, Error> {
+            Ok(Vec::new())
+        }
+
+        fn trials(&self, next: Vec<Trial>, known: &mut Trials) -> Result<(), Error> {
             let mut of_small = Trials::default();
-            run_all(next.iter().map(small).collect(), &mut of_small).unwrap();
+            run_all(next.iter().map(small).collect(), &mut of_small)?;
             for trial in next {
                 let run = of_small.find(&small(&trial)).unwrap().clone();
+                self.0.borrow_mut().push(trial.clone());
                 known.add(trial, run);
             }
+            Ok(())
+        }
+
+        fn folio_ops(&self, _: &FolioOps) -> Result<FolioOpsRecord, Error> {
+            unreachable!("the series has none")
         }
     }
 
-    fn report(study: &dyn Study) -> Report {
-        let trials = played(study);
-        let ran = published::Ran { records: &[], trials: &trials, folio_ops: None };
-        let findings = study.findings(&ran);
-        published::report(vec![findings], &[], "filemap published vma-retry".to_string())
+    fn report(plan: &Plan) -> Report {
+        plan.run(&Small::default(), "filemap published vma-retry".to_string()).unwrap().report()
     }
 
     #[test]
@@ -270,7 +276,7 @@ mod tests {
         let validator = jsonschema::validator_for(schema.as_value()).unwrap();
         // Two rows by three figures, and two by two; nothing is judged with few seeds.
         for (full, seeds, judged) in [(false, 5, 10), (true, 2, 0)] {
-            let report = report(&*study(full, seeds));
+            let report = report(&plan(full, seeds));
             let text = report.render(Format::Table);
             for line in text.lines().filter(|line| !line.starts_with("Command:")) {
                 assert!(line.chars().count() <= 75, "{line}");
@@ -295,9 +301,9 @@ mod tests {
     /// Which trial ends first is the machine's affair.
     #[test]
     fn a_report_is_the_same_again() {
-        let study = study(false, 1);
-        let one = report(&*study);
-        assert_eq!(one.json, report(&*study).json);
+        let plan = plan(false, 1);
+        let one = report(&plan);
+        assert_eq!(one.json, report(&plan).json);
         let text = one.render(Format::Table).replace('\n', " ");
         assert!(text.contains("with one seed") && !text.contains("1 seeds"), "{text}");
         assert!(text.contains("evicting a page (170 us) is assumed"), "{text}");
@@ -305,27 +311,29 @@ mod tests {
 
     #[test]
     fn the_published_job_is_what_was_published() {
-        let study = study(true, 5);
-        let first = study.trials(&Trials::default()).remove(0);
+        let small = Small::default();
+        plan(true, 5).run(&small, String::new()).unwrap();
+        let asked = small.0.into_inner();
+        let first = asked[0].clone();
         let program = spec(&first).unwrap().validate(None).unwrap();
         assert_eq!((program.threads.len(), program.file_pages(499).0), (500, 4096));
         assert_eq!(program.cpus, Some(256));
         let (high, max) = (program.machine.memory_high_bytes, program.machine.memory_max_bytes);
         assert_eq!(high, Some(1 << 30));
         assert_eq!(max.unwrap() / PAGE, (1.2 * f64::from(1 << 30) / 4096.0) as u64);
-        let known = played(&*study);
         let longest = Trial { seconds: 600, ..first };
         let pages = [32, 128, 256, 384, 480, 576, 640, 704, 768, 896, 1024];
         let run = pages.iter().filter(|&&read_ahead_pages| {
-            known.find(&Trial { read_ahead_pages, ..longest.clone() }).is_some()
+            asked.contains(&Trial { read_ahead_pages, ..longest.clone() })
         });
         assert_eq!(run.count(), 1, "600 s at the size that is inferred");
     }
 
     #[test]
     fn threads_of_one_vma_read_parts_of_one_file() {
-        let study = study(true, 1);
-        let base = small(&study.trials(&Trials::default()).remove(0));
+        let trials = Small::default();
+        plan(false, 1).run(&trials, String::new()).unwrap();
+        let base = small(&trials.0.into_inner()[0]);
         let trial = Trial { one_vma: true, writers: 2, ..base };
         let program = spec(&trial).unwrap().validate(None).unwrap();
         assert_eq!((program.files.len(), program.mappings.len()), (1, 1));

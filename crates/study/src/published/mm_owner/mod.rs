@@ -1,107 +1,118 @@
 //! The series "MM owner tracking for large folios": operations over anonymous memory, in real time.
 
+mod cells;
 mod counting;
-mod flat;
-mod notes;
-mod plan;
-mod published_vs_model;
 mod tables;
 
-use filemap_job::folio_ops::Operation;
-use filemap_job::{FolioOps, FolioOpsRecord, Job};
+use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
+use filemap_job::{DEFAULT_SEED, EngineKind, FolioOps};
 
-pub use self::counting::{Atomics, Counting, FalselyShared};
-pub use self::plan::Form;
-use self::published_vs_model::{Beside, What};
-use super::data::PUBLISHED;
-use super::{Findings, Ran, Study};
-use crate::folio_ops::{self, Compared};
-use filemap_report::Part;
+pub use self::tables::{parts, rows};
+use super::cell::Cell;
+use super::{Ran, Study};
+use crate::folio_ops;
+use crate::footer::Origin;
+
+pub const NAME: &str = "mm-owner";
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Sizes of folios: the control, then those that were published.
+const SIZES: [u64; 9] =
+    [4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, PMD_BYTES];
+
+/// Those of a brief form.
+const FEW_SIZES: [u64; 3] = [16 * KIB, 128 * KIB, PMD_BYTES];
+
+/// How long the report is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Among all series: a second or two. Times are not judged: they are too few and too short.
+    Brief,
+    /// By name: an eighth of the published memory.
+    Short,
+    /// As published.
+    Full,
+}
+
+impl Form {
+    /// The form of a report that `is_named`, and is in full or not.
+    pub fn of(full: bool, is_named: bool) -> Form {
+        match (full, is_named) {
+            (true, _) => Form::Full,
+            (false, true) => Form::Short,
+            (false, false) => Form::Brief,
+        }
+    }
+
+    /// The form that has so much memory.
+    fn of_bytes(bytes: u64) -> Form {
+        let is_own = |form: &Form| form.job().bytes >= bytes;
+        [Form::Brief, Form::Short].into_iter().find(is_own).unwrap_or(Form::Full)
+    }
+
+    /// The note on it.
+    fn note(self) -> &'static str {
+        match self {
+            Form::Brief => "brief",
+            Form::Short => "short",
+            Form::Full => "full",
+        }
+    }
+
+    /// What is run.
+    fn job(self) -> FolioOps {
+        let (bytes, runs) = match self {
+            Form::Brief => (16 * MIB, 5),
+            Form::Short => (128 * MIB, 7),
+            Form::Full => (1024 * MIB, 9),
+        };
+        let sizes: &[u64] = if self == Form::Brief { &FEW_SIZES } else { &SIZES };
+        FolioOps {
+            engine: EngineKind::Model,
+            runs,
+            seed: DEFAULT_SEED,
+            bytes,
+            folio_bytes: sizes.to_vec(),
+        }
+    }
+}
 
 /// The study of the series.
-pub struct MmOwner {
-    form: Form,
-    counting: Counting,
-}
-
-impl MmOwner {
-    /// The study of this length, with what was counted beside it.
-    pub fn new(form: Form, counting: Counting) -> Self {
-        MmOwner { form, counting }
-    }
-}
+pub struct MmOwner(pub Form);
 
 impl Study for MmOwner {
-    fn jobs(&self) -> Vec<Job> {
-        Vec::new()
-    }
-
     fn folio_ops(&self) -> Option<FolioOps> {
-        Some(self.form.job())
+        Some(self.0.job())
     }
 
-    fn findings(&self, ran: &Ran<'_>) -> Findings {
-        let record = ran.folio_ops;
-        let all: Vec<Compared> = record.map_or(Vec::new(), folio_ops::compared);
-        let job = self.form.job();
-        let beside = Beside::all(&all, self.form.judges_times(), job.pages());
-        let mut cells: Vec<_> = beside.iter().map(Beside::json).collect();
-        cells.extend(flat::counted(&self.counting));
-        cells.extend(record.into_iter().flat_map(flat::contended));
-        let fails = |own: &&Beside| own.is_exact() && own.ok == Some(false);
-        Findings {
-            parts: self.parts(record, &all, &beside),
-            rows: flat::rows(&beside),
-            cells,
-            source: &PUBLISHED.mm_owner.source,
-            failed: beside.iter().filter(fails).count(),
-            origin: record.map(folio_ops::origin),
+    fn cells(&self, ran: &Ran<'_>) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        if let Some(record) = ran.folio_ops {
+            let pages = folio_ops::pages(record);
+            let form = Form::of_bytes(pages * PAGE_BYTES);
+            cells = cells::beside(&folio_ops::compared(record), form != Form::Brief, pages);
+            cells.extend(cells::alone(record, pages * PAGE_BYTES));
         }
+        cells.extend(counting::cells().expect("folios of these orders have counters"));
+        cells
     }
-}
 
-impl MmOwner {
-    fn parts(
-        &self,
-        record: Option<&FolioOpsRecord>,
-        all: &[Compared],
-        beside: &[Beside],
-    ) -> Vec<Part> {
-        let job = self.form.job();
-        let locked = record.and_then(folio_ops::locked);
-        let mut parts = PUBLISHED.mm_owner.source.parts();
-        parts.push(Part::Paragraph(notes::form(self.form, &job, locked)));
-        parts.push(Part::Paragraph(notes::judged(self.form, beside)));
-        parts.push(Part::Paragraph(notes::carries_over(all)));
-        for operation in Operation::OF_ONE_THREAD {
-            let own = Compared::of_operation(operation, all);
-            parts.push(Part::Table(tables::times(operation, &own, beside)));
-            parts.extend(tables::missed(operation, What::Time, beside));
-            if !operation.writes() {
-                parts.push(Part::Table(tables::savings(operation, &own, beside)));
-                parts.extend(tables::missed(operation, What::Saving, beside));
-            }
-        }
-        parts.extend(notes::noise(all).map(Part::Paragraph));
-        let anon_cow = [Operation::AnonCowSeq, Operation::AnonCowRand];
-        parts.extend(anon_cow.into_iter().filter_map(|of| folio_ops::changes(of, all)));
-        parts.push(Part::Paragraph(notes::anon_cow(&PUBLISHED.mm_owner.vm_scalability)));
-        parts.extend(record.into_iter().flat_map(folio_ops::contended));
-        parts.extend(folio_ops::with_faults(all));
-        parts.extend(folio_ops::copies(all, job.pages()));
-        parts.extend(notes::copied_otherwise(beside).map(Part::Paragraph));
-        parts.extend(self.counting.parts());
-        parts
+    fn origin(&self, ran: &Ran<'_>) -> Option<Origin> {
+        ran.folio_ops.map(folio_ops::origin)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::FolioOpsRun;
-    use filemap_job::folio_ops::{CONFIGURATIONS, FolioCell, MM_OWNER, PAGE_BYTES, PLAIN_COUNTS};
+    use filemap_job::folio_ops::{
+        CONFIGURATIONS, FolioCell, MM_OWNER, Operation, PAGE_BYTES, PLAIN_COUNTS,
+    };
+    use filemap_job::{FolioOpsRecord, FolioOpsRun};
     use serde_json::{Map, Value};
 
-    use super::super::{Trials, report};
+    use super::super::{Found, Published, Trials};
     use super::*;
     use filemap_report::{Format, Report};
 
@@ -154,9 +165,11 @@ mod tests {
     fn found(form: Form, record: FolioOpsRecord) -> (usize, Report) {
         let trials = Trials::default();
         let ran = Ran { records: &[], trials: &trials, folio_ops: Some(&record) };
-        let findings = MmOwner::new(form, Counting::default()).findings(&ran);
-        let failed = findings.failed;
-        (failed, report(vec![findings], &[], "filemap published mm-owner".to_string()))
+        let study = MmOwner(form);
+        let (cells, origin) = (study.cells(&ran), study.origin(&ran));
+        let command = "filemap published mm-owner".to_string();
+        let record = Published::new(vec![Found { series: NAME, cells, origin }], &[], command);
+        (record.failed(), record.report())
     }
 
     fn cells(report: &Report) -> Vec<Value> {

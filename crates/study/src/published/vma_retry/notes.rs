@@ -1,12 +1,14 @@
 //! What the tables of the series say, in words.
 
-use super::PAGE_KIB;
-use super::figures::{Beside, LEAST_SEEDS, VariantPair, published_ratios};
-use super::plan::{Form, PUBLISHED_CPUS, published_miss_percent};
-use super::tables::{Tried, span};
+use filemap_report::units::time;
+
+use super::cells::published_ratios;
+use super::plan::{PUBLISHED_CPUS, baselines, published_miss_percent};
+use super::tables::{Tried, read_ahead_pages, span};
+use super::{LEAST_SEEDS, PAGE_KIB, plan};
+use crate::published::cell::Cell;
 use crate::published::data::PUBLISHED;
 use crate::spread::over_seeds;
-use filemap_report::units::time;
 
 /// From so many misses of 100 drops on there is an effect.
 const EFFECT_PERCENT: f64 = 1.0;
@@ -17,126 +19,126 @@ const STALLS: f64 = 0.1;
 /// Windows of the default readahead size.
 const DEFAULT_PAGES: u64 = 32;
 
+fn note(name: &str, values: &[(&str, String)]) -> String {
+    PUBLISHED.vma_retry.about.note(name, values)
+}
+
+/// The note of that name as it is.
+pub fn plain(name: &str) -> String {
+    note(name, &[])
+}
+
 /// What the runs are.
-pub(super) fn form(form: &Form, seeds: usize) -> String {
-    let (seconds, short) = (form.job_seconds(), form.experiment_seconds());
-    let sweep = form.sweep_seconds();
-    let length = match (form.has_sensitivity, form.has_experiments) {
-        (true, _) => "This is the published length.",
-        (false, true) => {
-            "This is a short form: the published runs took 600 s. --full runs that long, which takes \
-             tens of minutes."
-        }
-        (false, false) => {
-            "This is a brief form: the published runs took 600 s. filemap published vma-retry has \
-             longer runs, and experiments with the job."
-        }
+pub fn form(cells: &[Cell]) -> String {
+    let seconds =
+        |cell: Option<&Cell>| cell.map_or(0, |cell| cell.condition("seconds")).to_string();
+    let find = |experiment: &str| cells.iter().find(|cell| cell.is_of(experiment));
+    let variants = Cell::variants(cells);
+    let (cpus, sensitivity) = (find(plan::CPUS), find(plan::SENSITIVITY));
+    let length = match (sensitivity, cpus) {
+        (Some(_), _) => "full",
+        (None, Some(_)) => "short",
+        (None, None) => "brief",
     };
-    let mut experiments = format!(" The sweep over readahead sizes has one seed and {sweep} s.");
-    if form.has_experiments {
-        experiments += &format!(" Other experiments have one seed and {short} s.");
-    }
-    let seeds = over_seeds(seeds);
-    format!(
-        "Each run of the published job is {seconds} s of virtual time, {seeds}.{experiments} \
-         {length} Files are cached in base pages, and all \
-         costs are assumed. A drop is a try that gave up its lock for I/O, as the published \
-         counter counts them; a fault can drop its lock more than once."
+    let experiments = cpus.map_or(String::new(), |cpus| {
+        format!(" {}", note("experiments", &[("seconds", seconds(Some(cpus)))]))
+    });
+    let seeds = variants.first().map_or(0, |cell| cell.count("seeds"));
+    note(
+        "form",
+        &[
+            ("seconds", seconds(variants.first().copied())),
+            ("seeds", over_seeds(seeds as usize)),
+            ("sweep", seconds(find(plan::READ_AHEAD))),
+            ("experiments", experiments),
+            ("length", plain(length)),
+        ],
     )
 }
 
 /// The readahead size and how it is known.
-pub(super) fn inferred(sweep: &[Tried], pages: u64) -> String {
-    let rows = &PUBLISHED.vma_retry.rows;
-    let file_pages = sweep[0].experiment.trials[0].file_pages;
-    let before = rows.iter().filter(|row| !row.with_series()).map(|row| row.drops_per_round());
-    let (least, most) =
-        before.fold((f64::MAX, 0.0f64), |(least, most), drops| (least.min(drops), most.max(drops)));
-    let of_pages = |tried: &&Tried| tried.experiment.trials[0].read_ahead_pages == pages;
-    let goes_on = sweep.iter().find(of_pages).filter(|tried| !tried.before.jams());
-    let percent = goes_on.map(|tried| tried.before.miss_percent());
-    let kib = pages * PAGE_KIB;
+pub fn read_ahead(sweep: &[Tried], pages: u64) -> String {
+    let file = sweep.first().map_or(0, |of| of.before.condition("file_pages"));
+    let before = || baselines().map(|row| row.drops_per_round());
+    let of_pages = |of: &&Tried| of.before.condition("read_ahead_pages") == pages;
+    let goes_on = sweep.iter().find(of_pages).filter(|of| !of.before.jams());
+    let percent = goes_on.and_then(|of| of.before.number("misses_per_100_drops"));
+    let size = [("pages", pages.to_string()), ("kib", (pages * PAGE_KIB).to_string())];
     let inferred = match percent {
-        Some(percent) => format!(
-            "It is inferred: of the sizes below, {pages} pages ({kib} KiB) come nearest to the \
-             {:.1} misses of 100 drops of the published baselines; the model has {percent:.1} \
-             there.",
-            published_miss_percent()
-        ),
-        None => format!(
-            "Nothing can be inferred, as the job goes on at none of the sizes below. {pages} pages \
-             ({kib} KiB) stand for it."
-        ),
+        Some(percent) => {
+            let published = ("published", format!("{:.1}", published_miss_percent()));
+            let model = ("model", format!("{percent:.1}"));
+            note("inferred", &[&size[..], &[published, model]].concat())
+        }
+        None => note("not_inferred", &size),
     };
-    format!(
-        "The readahead size was not published. {inferred} The default of {} KiB is ruled out by the \
-         published counters themselves: a file of {file_pages} pages in windows of {DEFAULT_PAGES} \
-         takes about {} drops a round, and {least:.1} to {most:.1} were counted.",
-        DEFAULT_PAGES * PAGE_KIB,
-        file_pages / DEFAULT_PAGES + 1,
+    note(
+        "read_ahead",
+        &[
+            ("inferred", inferred),
+            ("default", (DEFAULT_PAGES * PAGE_KIB).to_string()),
+            ("file", file.to_string()),
+            ("window", DEFAULT_PAGES.to_string()),
+            ("drops", (file / DEFAULT_PAGES + 1).to_string()),
+            ("least", format!("{:.1}", before().fold(f64::MAX, f64::min))),
+            ("most", format!("{:.1}", before().fold(0.0, f64::max))),
+        ],
     )
 }
 
 /// What it costs to evict a page, and how that was chosen.
-pub(super) fn evicting(form: &Form, pages: u64, costs: &[(&'static str, u64)]) -> String {
-    let rows = PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series());
+pub fn evicting(cells: &[Cell], has_cpus: bool) -> String {
+    let pages = read_ahead_pages(cells);
     // A drop reads a window at most, and so does a retry that finds its page gone.
-    let windows_s = rows.map(|row| {
-        (row.retry_mmap_drop + row.retry_io_miss) as f64 * row.rounds_s / row.rounds as f64
-    });
+    let windows_s = baselines().map(|row| row.a_second(row.retry_mmap_drop + row.retry_io_miss));
     let windows_s = windows_s.fold(0.0, f64::max);
     let page_us = PUBLISHED_CPUS as f64 * 1e6 / (windows_s * pages as f64);
-    let evicting = costs.iter().find(|(name, _)| *name == "evict_page_ns");
-    let evicting = evicting.map_or(String::new(), |(_, ns)| format!(" ({})", time(*ns as f64)));
-    let more = match form.has_experiments {
-        true => " A table below has other numbers of CPUs.",
-        false => "",
-    };
-    format!(
-        "The cost of evicting a page{evicting} is assumed. It stands for all that a CPU is busy \
-         with for such a page, waiting for the lock of the reclaim lists and for the TLB \
-         flushes of other CPUs included. It grows with the CPUs, and was chosen so that about \
-         as many rounds a second come out as were published, with the {PUBLISHED_CPUS} CPUs of \
-         the published machine. That they do is no independent test of the model. The published \
-         counters bound it: without the series at most {windows_s:.0} windows of {pages} pages \
-         were read in a second, so that all CPUs together had {page_us:.0} us or more for each \
-         page.{more}"
+    let assumed = cells.first().and_then(|cell| cell.assumed.as_ref());
+    let cost = assumed.and_then(|costs| costs.get("evict_page_ns")?.as_f64());
+    note(
+        "evicting",
+        &[
+            ("cost", cost.map_or(String::new(), |ns| format!(" ({})", time(ns)))),
+            ("cpus", PUBLISHED_CPUS.to_string()),
+            ("windows", format!("{windows_s:.0}")),
+            ("pages", pages.to_string()),
+            ("us", format!("{page_us:.0}")),
+            ("more", if has_cpus { format!(" {}", plain("more_cpus")) } else { String::new() }),
+        ],
     )
 }
 
 /// How many of the judged figures hold.
-pub(super) fn verdicts(beside: &[Beside]) -> String {
-    let judged: Vec<bool> = beside.iter().filter_map(Beside::ok).collect();
+pub fn verdicts(beside: &[Cell], variants: &[&Cell]) -> String {
+    let judged: Vec<bool> = beside.iter().filter_map(|cell| cell.ok).collect();
     let hold = judged.iter().filter(|ok| **ok).count();
-    let mut text = format!(
-        "{hold} of {} judged figures hold. A figure is judged by the model's median. The readahead \
-         size was chosen by the misses without the series, and the cost of evicting a page by the \
-         rounds a second: where these hold, the model can give both at once. The others follow.",
-        judged.len()
-    );
-    if judged.is_empty() {
-        text = format!(
-            "Nothing is judged: runs differ, and {LEAST_SEEDS} seeds or more are needed for a median."
-        );
-    }
-    if beside.iter().any(|figure| figure.stalls) {
-        text += " With the series the model's job hardly goes on: it completes fewer than half as \
-                 many rounds as without it. Its misses then say nothing, and count as failed.";
+    let mut said = vec![match judged.len() {
+        0 => note("not_judged", &[("seeds", LEAST_SEEDS.to_string())]),
+        all => note("judged", &[("hold", hold.to_string()), ("all", all.to_string())]),
+    }];
+    let rounds: Vec<_> =
+        variants.iter().filter_map(|cell| cell.number("rounds_s/median")).collect();
+    if let [before, after] = rounds[..]
+        && after < before / 2.0
+    {
+        said.push(plain("stalls"));
     }
     if hold < judged.len() {
-        text += " Where a figure fails, the costs assumed here do not reproduce the published one.";
+        said.push(plain("fails"));
     }
-    text
+    said.join(" ")
 }
 
 /// What the series does to the throughput.
-pub(super) fn ratio(pair: &VariantPair, cpus: &[Tried]) -> String {
+pub fn ratio(cells: &[Cell], cpus: &[Tried]) -> String {
     let (least, most) = published_ratios();
-    let published = format!(
-        "With the series {least:.1} to {most:.1} times as many rounds were published as without it."
+    let published = note(
+        "published_ratio",
+        &[("least", format!("{least:.1}")), ("most", format!("{most:.1}"))],
     );
-    let Some(ratios) = pair.ratios() else {
-        return format!("{published} In the model no round is completed without it.");
+    let beside = cells.iter().find(|cell| cell.assumed.is_none() && cell.published.is_some());
+    let Some(ratios) = beside.and_then(|cell| cell.sample("distribution")) else {
+        return format!("{published} {}", plain("no_ratio"));
     };
     let over_cpus: Vec<f64> = cpus.iter().filter_map(Tried::ratio).collect();
     let low = over_cpus.iter().copied().fold(ratios.min, f64::min);
@@ -154,26 +156,21 @@ pub(super) fn ratio(pair: &VariantPair, cpus: &[Tried]) -> String {
         true => String::new(),
         false => format!(", and {low:.2} to {high:.2} over {and} CPUs below"),
     };
-    format!(
-        "{published} The model has {} times as many {seeds}, which {fits}{over_cpus}.",
-        span(&ratios, 2)
-    )
-}
-
-/// How the causes are to be read.
-pub(super) fn causes() -> String {
-    "The time of all threads, of whatever kind. p99 and max are of one span, the largest of the \
-     seeds."
-        .to_string()
+    let values = [
+        ("ratio", span(&ratios, 1.0, 2)),
+        ("seeds", seeds.to_string()),
+        ("fits", fits.to_string()),
+        ("cpus", over_cpus),
+    ];
+    format!("{published} {}", note("ratio", &values))
 }
 
 /// Where the effect begins, peaks, and where the job jams.
-pub(super) fn sweep(sweep: &[Tried]) -> String {
-    let (jams, goes): (Vec<&Tried>, Vec<&Tried>) =
-        sweep.iter().partition(|tried| tried.before.jams());
+pub fn sweep(sweep: &[Tried]) -> String {
+    let (jams, goes): (Vec<&Tried>, Vec<&Tried>) = sweep.iter().partition(|of| of.before.jams());
+    let misses = |of: &Tried| of.before.number("misses_per_100_drops").unwrap_or(0.0);
     let mut said = vec!["* is the size that was inferred.".to_string()];
-    let mut misses = goes.iter().filter(|tried| tried.before.miss_percent() >= EFFECT_PERCENT);
-    match misses.next() {
+    match goes.iter().find(|of| misses(of) >= EFFECT_PERCENT) {
         Some(first) => said.push(format!(
             "Without the series {EFFECT_PERCENT} of 100 drops or more miss first at x = {}.",
             pressures(&[first])
@@ -184,17 +181,15 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
              on."
         )),
     }
-    let most = goes
-        .iter()
-        .max_by(|one, other| one.before.miss_percent().total_cmp(&other.before.miss_percent()));
-    let percent = most.map_or(0.0, |most| most.before.miss_percent());
-    if let Some(most) = most.filter(|_| percent >= EFFECT_PERCENT) {
+    let most = goes.iter().max_by(|one, other| misses(one).total_cmp(&misses(other)));
+    if let Some(most) = most.filter(|most| misses(most) >= EFFECT_PERCENT) {
+        let percent = misses(most);
         said.push(format!("Most miss at x = {}: {percent:.1} of 100.", pressures(&[most])));
     }
     said.push(match jams[..] {
         [] => "Without the series it jams at none of these.".to_string(),
         [first, ..] => {
-            let how = match &first.before.ended_early {
+            let how = match first.before.read::<String>("ended_early") {
                 Some(ending) => format!("ends with {ending}"),
                 None => "completes no round".to_string(),
             };
@@ -205,7 +200,7 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
             format!("Without the series the job jams (!) at x = {}: {at} {how}.", pressures(&jams))
         }
     });
-    let stalls = |tried: &&Tried| tried.ratio().is_some_and(|ratio| ratio < STALLS);
+    let stalls = |of: &&Tried| of.ratio().is_some_and(|ratio| ratio < STALLS);
     let stalled: Vec<&Tried> = sweep.iter().filter(stalls).collect();
     if !stalled.is_empty() {
         said.push(format!(
@@ -218,57 +213,40 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
 
 /// x of experiments, one after the other.
 fn pressures(tried: &[&Tried]) -> String {
-    let all = tried.iter().map(|tried| format!("{:.2}", tried.experiment.trials[0].pressure()));
+    let all = tried.iter().map(|of| format!("{:.2}", of.before.pressure()));
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// The objection that was raised.
-pub(super) fn one_vma() -> String {
-    "An objection to the series: where all threads fault in one large VMA that others write to, its \
-     lock is as contended as mmap_lock, and a retry that reads a window under it holds writers up. \
-     Here the threads read parts of one mapping, and writers mprotect it."
-        .to_string()
-}
-
 /// What the costs are.
-pub(super) fn costs(form: &Form) -> String {
-    let more = match form.has_sensitivity {
-        true => "The table shows what depends on each of them.",
-        false => "With --full each is also halved and doubled.",
-    };
-    format!(
-        "What things cost was published for no part of that machine. All costs are assumed, one set \
-         for all runs; they are in the environment of the JSON. {more}"
-    )
+pub fn costs(has_sensitivity: bool) -> String {
+    let more = if has_sensitivity { "has_sensitivity" } else { "no_sensitivity" };
+    note("costs", &[("more", plain(more))])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::Experiment;
-    use super::super::trial::TrialRun;
+    use super::super::cells::tried;
+    use super::super::plan::Form;
+    use super::super::trial::{TrialRun, Trials};
     use super::*;
 
     /// What is said of the sizes of a sweep, of which each had so many rounds, drops and misses.
     fn said(counts: &[(u64, u64, u64)]) -> (String, String) {
-        let run = |&(rounds, drops, misses): &(u64, u64, u64)| TrialRun {
-            elapsed_ns: 1_000_000_000,
-            rounds,
-            drops,
-            retries: drops,
-            misses,
-            refused: 0,
-            protections: 0,
-            throttled: 0,
-            spans: Vec::new(),
-            ended_early: None,
-        };
-        let runs: Vec<TrialRun> = counts.iter().map(run).collect();
-        let sizes: Vec<Experiment> =
-            Form::of(true, true).read_ahead_sweep(1).into_iter().take(runs.len()).collect();
-        let tried = sizes.iter().zip(&runs);
-        let tried = tried.map(|(experiment, before)| Tried { experiment, before, after: None });
-        let tried: Vec<Tried> = tried.collect();
-        (sweep(&tried), inferred(&tried, sizes[0].trials[0].read_ahead_pages))
+        let mut known = Trials::default();
+        let sizes = Form::of(true, true).read_ahead_sweep(1).into_iter().zip(counts);
+        let cells = sizes.flat_map(|(experiment, &(rounds, drops, misses))| {
+            for trial in experiment.trials.clone() {
+                let elapsed_ns = 1_000_000_000;
+                let (retries, run) = (drops, TrialRun::default());
+                let run = TrialRun { elapsed_ns, rounds, drops, retries, misses, ..run };
+                known.add(trial, run);
+            }
+            tried(&experiment, &known)
+        });
+        let cells: Vec<Cell> = cells.collect();
+        let tried = Tried::of(&cells, plan::READ_AHEAD);
+        let pages = cells[0].condition("read_ahead_pages");
+        (sweep(&tried), read_ahead(&tried, pages))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is run: the published job, and what experiments make of it.
 
 use super::trial::{Change, Simulation, Trial, Trials};
-use crate::published::data::PUBLISHED;
+use crate::published::data::{PUBLISHED, RetryRow};
 
 /// The published job, in pages of 4 KiB.
 const THREADS: u64 = 500;
@@ -27,9 +27,9 @@ pub struct Form {
     /// Writers to one large VMA.
     writers: &'static [u64],
     /// There are experiments besides the sweep over readahead sizes.
-    pub(super) has_experiments: bool,
+    has_experiments: bool,
     /// Each cost is halved and doubled.
-    pub(super) has_sensitivity: bool,
+    has_sensitivity: bool,
 }
 
 /// As long as the published runs.
@@ -71,35 +71,19 @@ pub(super) const COST_PERCENTS: [u64; 2] = [50, 200];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Experiment {
     /// What it belongs to.
-    pub kind: Kind,
+    pub kind: &'static str,
     /// Its name there.
     pub name: String,
     /// Without the series and with it; with it only where that is asked for.
     pub trials: Vec<Trial>,
 }
 
-/// What experiments are about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    ReadAhead,
-    Cpus,
-    Threads,
-    OneVma,
-    Sensitivity,
-}
-
-impl Kind {
-    /// Its name in JSON and CSV.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Kind::ReadAhead => "readahead",
-            Kind::Cpus => "cpus",
-            Kind::Threads => "threads",
-            Kind::OneVma => "one vma",
-            Kind::Sensitivity => "sensitivity",
-        }
-    }
-}
+/// What experiments are about: their names in JSON and CSV.
+pub(super) const READ_AHEAD: &str = "readahead";
+pub(super) const CPUS: &str = "cpus";
+pub(super) const THREADS_OF: &str = "threads";
+pub(super) const ONE_VMA: &str = "one vma";
+pub(super) const SENSITIVITY: &str = "sensitivity";
 
 impl Form {
     /// The published length, or else the short form, of which only the published job is left where
@@ -112,21 +96,6 @@ impl Form {
         }
     }
 
-    /// Seconds of the runs of the published job.
-    pub(super) fn job_seconds(&self) -> u64 {
-        self.job
-    }
-
-    /// Seconds of the sweep over readahead sizes.
-    pub(super) fn sweep_seconds(&self) -> u64 {
-        self.sweep
-    }
-
-    /// Seconds of experiments.
-    pub(super) fn experiment_seconds(&self) -> u64 {
-        self.experiments
-    }
-
     /// The published job with this readahead size, without the series and with it, for each seed.
     pub(super) fn job(&self, read_ahead_pages: u64, seeds: &[u64]) -> Vec<[Trial; 2]> {
         let of_seed = |seed: &u64| pair(&base(read_ahead_pages, *seed, self.job));
@@ -136,7 +105,7 @@ impl Form {
     /// The published job over readahead sizes.
     pub(super) fn read_ahead_sweep(&self, seed: u64) -> Vec<Experiment> {
         let of_size = |pages: &u64| Experiment {
-            kind: Kind::ReadAhead,
+            kind: READ_AHEAD,
             name: pages.to_string(),
             trials: pair(&base(*pages, seed, self.sweep)).to_vec(),
         };
@@ -163,25 +132,25 @@ impl Form {
         }
         let base = base(pages, seed, self.experiments);
         let mut all = Vec::new();
-        let mut add = |kind: Kind, name: String, trials: &[Trial]| {
+        let mut add = |kind: &'static str, name: String, trials: &[Trial]| {
             all.push(Experiment { kind, name, trials: trials.to_vec() });
         };
         for &cpus in self.cpus {
-            add(Kind::Cpus, cpus.to_string(), &pair(&Trial { cpus, ..base.clone() }));
+            add(CPUS, cpus.to_string(), &pair(&Trial { cpus, ..base.clone() }));
         }
         for &threads in self.threads {
-            add(Kind::Threads, threads.to_string(), &pair(&with_threads(&base, threads)));
+            add(THREADS_OF, threads.to_string(), &pair(&with_threads(&base, threads)));
         }
         for &writers in self.writers {
             let smaller = with_threads(&base, THREADS / SMALLER);
             let cpus = PUBLISHED_CPUS / SMALLER;
             let trial = Trial { one_vma: true, writers, cpus, ..smaller };
-            add(Kind::OneVma, writers.to_string(), &pair(&trial));
+            add(ONE_VMA, writers.to_string(), &pair(&trial));
         }
         for &(name, _) in of.costs.iter().filter(|_| self.has_sensitivity) {
             for percent in COST_PERCENTS {
                 let trial = Trial { change: Change::Cost(name, percent), ..base.clone() };
-                add(Kind::Sensitivity, format!("{name} at {percent} %"), &pair(&trial));
+                add(SENSITIVITY, format!("{name} at {percent} %"), &pair(&trial));
             }
         }
         all
@@ -190,10 +159,13 @@ impl Form {
 
 /// Misses of 100 drops of the published baselines, on average.
 pub(super) fn published_miss_percent() -> f64 {
-    let rows = PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series());
-    let (sum, count) =
-        rows.fold((0.0, 0.0), |(sum, count), row| (sum + row.miss_drop_pct, count + 1.0));
-    sum / count
+    let misses: Vec<f64> = baselines().map(|row| row.miss_drop_pct).collect();
+    misses.iter().sum::<f64>() / misses.len() as f64
+}
+
+/// The published rows without the series.
+pub(super) fn baselines() -> impl Iterator<Item = &'static RetryRow> {
+    PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series())
 }
 
 fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {

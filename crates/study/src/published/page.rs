@@ -1,0 +1,225 @@
+//! What a page shows of cells: rings and dots on one scale, how seeds spread, and all other figures.
+
+use filemap_report::units::figure;
+use filemap_report::{
+    Card, Details, DotCell, DotColumn, Dots, Head, Mark, Outcomes, Part, Scale, Table, Unit,
+};
+use serde_json::{Map, Value};
+
+use super::cell::Cell;
+
+/// Where the figure of the model is.
+const MODEL: [&str; 4] = ["gib", "ratio", "median", "cached_outside"];
+
+/// Where its spread is. Times are told as a change in percent.
+const SPREADS: [&str; 3] = ["distribution", "gib", "change/percent"];
+
+/// Cells without a published figure that are listed of one series; JSON has all.
+const MOST_LISTED: usize = 300;
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// How many of all cells hold, and how pictures of them are read.
+pub fn cards(cells: &[Cell]) -> Part {
+    let judged = cells.iter().filter(|cell| cell.ok.is_some()).count();
+    let held = cells.iter().filter(|cell| cell.ok == Some(true)).count();
+    let beside = cells.iter().filter(|cell| cell.published.is_some()).count();
+    let series = cells.chunk_by(|one, other| one.series == other.series).count();
+    Part::Cards(vec![
+        Card::new("cells that hold", format!("{held} of {judged}"), "of those that are judged"),
+        Card::new("published figures", beside.to_string(), "beside the model's"),
+        Card::new("series", series.to_string(), ""),
+    ])
+}
+
+/// The pictures of one series, and its other figures.
+pub fn pictures(cells: &[Cell]) -> Vec<Part> {
+    let (beside, others): (Vec<&Cell>, Vec<&Cell>) = cells.iter().partition(|cell| {
+        cell.unit.is_some() && (cell.model().is_some() || cell.published.is_some())
+    });
+    let mut tables: Vec<(String, Vec<&Cell>)> = Vec::new();
+    for cell in beside {
+        let title = cell.table();
+        match tables.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, own)) => own.push(cell),
+            None => tables.push((title, vec![cell])),
+        }
+    }
+    let mut parts = Vec::new();
+    for (title, cells) in tables {
+        let spread = filemap_report::spread(&several_outcomes(&cells), "seed");
+        parts.push(Part::Dots(dots(title, &cells, parts.is_empty())));
+        parts.extend(spread.map(Part::Plot));
+    }
+    if !others.is_empty() {
+        let summary = format!("{} results without a published figure", others.len());
+        let mut shown = vec![Part::Table(listed(&others))];
+        if let Some(more) = others.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
+            shown.push(Part::Paragraph(format!("and {more} more, in JSON.")));
+        }
+        parts.push(Part::Details(Details { summary, parts: shown }));
+    }
+    parts
+}
+
+impl Cell {
+    fn model(&self) -> Option<f64> {
+        MODEL.iter().find_map(|key| self.number(key))
+    }
+
+    /// The least and the most over seeds.
+    fn spread(&self) -> Option<(f64, f64)> {
+        let bound = |key: &str, which: &str| self.number(&format!("{key}/{which}"));
+        let of = |key: &&str| Some((bound(key, "min")?, bound(key, "max")?));
+        SPREADS.iter().find_map(of).filter(|(least, most)| least < most)
+    }
+
+    /// What names it.
+    fn names(&self) -> Vec<(&'static str, String)> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let names = [
+            ("experiment", self.experiment.clone()),
+            ("name", self.name.clone()),
+            ("workload", self.workload.clone()),
+            ("phase", self.phase.clone()),
+            ("folio kib", number(self.folio_kib)),
+            ("advice", self.advice.clone()),
+            ("read ahead kb", number(self.read_ahead_kb)),
+            ("variant", self.variant.clone()),
+            ("touched pages", number(self.touched_pages)),
+        ];
+        names.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()
+    }
+
+    fn joined_names(&self) -> String {
+        self.names().into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What names its table.
+    fn table(&self) -> String {
+        let sizes = [(self.file_gib, "file"), (self.ram_gib, "RAM")].into_iter();
+        let sizes = sizes.filter_map(|(gib, of)| Some(format!("{} GiB {of}", gib?)));
+        sizes.chain(self.unit.clone()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn told(&self) -> String {
+        let named = |name: &str, value: Option<f64>| Some(format!("{name} {}", figure(value?)));
+        let spread = self.spread();
+        let range = |(least, most)| format!("from {} to {}", figure(least), figure(most));
+        let tolerated = self.tolerance.as_ref().map(|own| format!("tolerated {own}"));
+        let words = [
+            named("published", self.published),
+            named("here", self.model()),
+            spread.map(range),
+            tolerated,
+        ];
+        words.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A table of `cells`, which are of one unit.
+fn dots(title: String, cells: &[&Cell], is_first: bool) -> Dots {
+    let values = cells.iter().flat_map(|cell| {
+        let (least, most) = cell.spread().unzip();
+        [cell.published, cell.model(), least, most].into_iter().flatten()
+    });
+    let scale = Scale::of("", Unit::Count, values);
+    let mut heads: Vec<&'static str> = Vec::new();
+    for (key, _) in cells.iter().flat_map(|cell| cell.names()) {
+        if !heads.contains(&key) {
+            heads.push(key);
+        }
+    }
+    let mut columns: Vec<DotColumn> =
+        heads.iter().map(|head| DotColumn::Text(Head::left(*head))).collect();
+    columns.extend(["published", "here"].map(|head| DotColumn::Text(Head::right(head))));
+    columns.push(DotColumn::Drawn(scale));
+    columns.extend([Head::right("error"), Head::left("verdict")].map(DotColumn::Text));
+    let note = match is_first {
+        true => {
+            "A ring is the published figure and a dot the one that came out here, with a line from \
+             its least to its most over seeds or repeats. Each table has one scale; it is \
+             logarithmic where figures lie far apart."
+        }
+        false => "",
+    };
+    let rows = cells.iter().map(|cell| row(cell, &heads)).collect();
+    Dots { title, note: note.to_string(), legend: Vec::new(), columns, rows }
+}
+
+fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
+    let names = cell.names();
+    let name = |head: &&'static str| {
+        let found = names.iter().find(|(key, _)| key == head);
+        DotCell::Text(found.map_or(String::new(), |(_, text)| text.clone()))
+    };
+    let text = |value: Option<f64>| DotCell::Text(value.map_or("-".to_string(), figure));
+    let marks = [
+        cell.spread().map(|(least, most)| Mark::Range(least, most, "u4")),
+        cell.published.map(Mark::Ring),
+        cell.model().map(|model| Mark::Dot(model, "u4")),
+    ];
+    let unit = if cell.error_unit.as_deref() == Some("%") { " %" } else { "" };
+    let error = cell.error.map_or("-".to_string(), |error| signed(error) + unit);
+    let mut row: Vec<DotCell> = heads.iter().map(name).collect();
+    row.extend([text(cell.published), text(cell.model())]);
+    row.push(DotCell::Drawn { marks: marks.into_iter().flatten().collect(), told: cell.told() });
+    row.push(DotCell::Text(error));
+    row.push(DotCell::Verdict {
+        text: cell.verdict.clone(),
+        class: cell.ok.map(|ok| if ok { "good" } else { "bad" }),
+        more: cell.tolerance.clone(),
+    });
+    row
+}
+
+/// An error with its sign; without one where it rounds to nothing.
+fn signed(error: f64) -> String {
+    match format!("{error:+.2}").as_str() {
+        "+0.00" | "-0.00" => "0.00".to_string(),
+        text => text.to_string(),
+    }
+}
+
+/// The seeds of the cells that have several outcomes, in bytes.
+fn several_outcomes(cells: &[&Cell]) -> Vec<Outcomes> {
+    let of = |cell: &&Cell| {
+        let sample = cell.sample("distribution").filter(|sample| sample.modes.len() > 1)?;
+        let is_gib = cell.unit.as_deref().is_some_and(|unit| unit.starts_with("GiB"));
+        let runs = sample.samples.into_iter().enumerate();
+        let runs = runs.map(|(at, gib)| (format!("seed {}", at + 1), gib * GIB)).collect();
+        is_gib.then(|| Outcomes { name: cell.joined_names(), runs })
+    };
+    cells.iter().filter_map(of).collect()
+}
+
+/// Cells without a published figure, each with its figures as they are.
+fn listed(cells: &[&Cell]) -> Table {
+    let row =
+        |cell: &&Cell| vec![cell.joined_names(), flat(&cell.figures, 0), cell.verdict.clone()];
+    let columns = ["what", "figures", "verdict"].map(Head::left).to_vec();
+    let rows = cells.iter().take(MOST_LISTED).map(row).collect();
+    Table { title: String::new(), columns, rows }
+}
+
+/// Figures in one line, without lists.
+fn flat(figures: &Map<String, Value>, depth: usize) -> String {
+    let text = |(key, value): (&String, &Value)| match value {
+        Value::Number(value) => Some(format!("{key} {}", figure(value.as_f64()?))),
+        Value::String(text) => Some(format!("{key} {text}")),
+        Value::Object(map) if depth < 2 => Some(format!("{key} ({})", flat(map, depth + 1))),
+        _ => None,
+    };
+    figures.iter().filter_map(text).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signed;
+
+    #[test]
+    fn nothing_has_no_sign() {
+        let shown = [-0.004, 0.004, 0.0, -0.006, 12.345].map(signed);
+        assert_eq!(shown, ["0.00", "0.00", "0.00", "-0.01", "+12.35"]);
+    }
+}

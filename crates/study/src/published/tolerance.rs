@@ -1,0 +1,212 @@
+//! When a figure of ours holds beside a published one.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::stats::{Sample, percent};
+
+/// Fewer seeds do not show how far a cell spreads: a draw outside of them says nothing.
+const SEEDS_OF_A_SPREAD: usize = 20;
+
+/// By how much a figure of three decimals may have been rounded.
+pub const HALF_A_DIGIT: f64 = 0.0005;
+
+const KIB_IN_A_GIB: f64 = (1u64 << 20) as f64;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// It is not above the published one, and below it by no more than a counter of the whole
+    /// machine counts beside the file; both within the published one's rounding.
+    Below(Beside),
+    /// It is off by at most so many percent.
+    Percent(f64),
+    /// It lies between both, whatever was published.
+    Between(f64, f64),
+    /// The published figure lies between the smallest and the largest of the seeds.
+    Spread,
+    /// One of both.
+    SpreadOrPercent(f64),
+}
+
+impl Tolerance {
+    /// Whether the median of `figures` holds; `None` where that needs more seeds.
+    pub fn holds(self, figures: &Sample, published: f64) -> Option<bool> {
+        let figure = figures.median;
+        let near = |most: f64| percent(figure, published).is_some_and(|off| off.abs() <= most);
+        let inside = || {
+            let spans = is_inside(figures, published);
+            (spans || figures.samples.len() >= SEEDS_OF_A_SPREAD).then_some(spans)
+        };
+        match self {
+            Tolerance::Below(beside) => {
+                let below = published - figure;
+                Some((-HALF_A_DIGIT..=beside.bound_gib(figure) + HALF_A_DIGIT).contains(&below))
+            }
+            Tolerance::Percent(most) => Some(near(most)),
+            Tolerance::Between(low, high) => Some((low..=high).contains(&figure)),
+            Tolerance::Spread => inside(),
+            Tolerance::SpreadOrPercent(most) if near(most) => Some(true),
+            Tolerance::SpreadOrPercent(_) => inside(),
+        }
+    }
+}
+
+/// Whether `published` lies between the smallest and the largest of `figures`, as far as three
+/// decimals tell.
+pub fn is_inside(figures: &Sample, published: f64) -> bool {
+    let bound = published.clamp(figures.min, figures.max);
+    (bound - published).abs() <= HALF_A_DIGIT
+}
+
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tolerance::Below(Beside { fixed_kib, kib_for_a_gib }) => {
+                write!(f, "0 to {fixed_kib:.0} KiB + {kib_for_a_gib:.0} KiB/GiB below")
+            }
+            Tolerance::Percent(most) => write!(f, "{most} %"),
+            Tolerance::Between(0.0, high) => write!(f, "below {high}"),
+            Tolerance::Between(low, high) => write!(f, "{low} to {high}"),
+            Tolerance::Spread => f.write_str("inside the seeds' spread"),
+            Tolerance::SpreadOrPercent(most) => write!(f, "inside the seeds' spread, or {most} %"),
+        }
+    }
+}
+
+/// How much of a published figure may be no page of the file.
+///
+/// It is the difference of `pgpgin`, which counts what the whole machine reads: also the probe's
+/// own pages and its libraries, and metadata. `data/whole-machine-6.12.toml` has how much that was
+/// in runs of the published jobs in guests, where each page that entered the cache was counted
+/// under its file. None of these figures comes from a cell that is judged by them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beside {
+    /// KiB of every run: the largest that was measured where memory was not short.
+    pub fixed_kib: f64,
+    /// KiB for each GiB read: the largest growth that was measured where memory was short.
+    pub kib_for_a_gib: f64,
+}
+
+/// The allowance that the measured runs give.
+pub static BESIDE: LazyLock<Beside> = LazyLock::new(|| {
+    let text = include_str!("../../../../data/whole-machine-6.12.toml");
+    let data: Data = toml::from_str(text).expect("data/whole-machine-6.12.toml is of this form");
+    Beside::of(&data.run)
+});
+
+#[derive(Debug, Deserialize)]
+struct Data {
+    run: Vec<GuestRun>,
+}
+
+/// One run in a guest.
+#[derive(Clone, Debug, Deserialize)]
+struct GuestRun {
+    guest: String,
+    ram_gib: f64,
+    /// The difference of `pgpgin`.
+    pgpgin_kib: u64,
+    /// Pages of the file that entered the cache.
+    file_kib: u64,
+}
+
+impl GuestRun {
+    fn beside_kib(&self) -> f64 {
+        self.pgpgin_kib as f64 - self.file_kib as f64
+    }
+
+    fn file_gib(&self) -> f64 {
+        self.file_kib as f64 / KIB_IN_A_GIB
+    }
+
+    fn fits(&self) -> bool {
+        self.file_gib() < self.ram_gib
+    }
+
+    /// KiB for each GiB beyond what the same guest counts in any case.
+    fn growth(&self, runs: &[GuestRun]) -> f64 {
+        let same = runs.iter().filter(|run| run.fits() && run.guest == self.guest);
+        let least = same.map(GuestRun::beside_kib).fold(f64::INFINITY, f64::min);
+        (self.beside_kib() - least).max(0.0) / self.file_gib()
+    }
+}
+
+impl Beside {
+    fn of(runs: &[GuestRun]) -> Beside {
+        let (fit, short): (Vec<&GuestRun>, Vec<&GuestRun>) =
+            runs.iter().partition(|run| run.fits());
+        let largest = |figures: &mut dyn Iterator<Item = f64>| figures.fold(0.0, f64::max);
+        Beside {
+            fixed_kib: largest(&mut fit.into_iter().map(GuestRun::beside_kib)),
+            kib_for_a_gib: largest(&mut short.into_iter().map(|run| run.growth(runs))),
+        }
+    }
+
+    /// How far below a published figure the file's own `gib` GiB may lie, in GiB.
+    fn bound_gib(self, gib: f64) -> f64 {
+        (self.fixed_kib + self.kib_for_a_gib * gib) / KIB_IN_A_GIB
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::data::PUBLISHED;
+
+    const BESIDE_4_MIB: Beside = Beside { fixed_kib: 2048.0, kib_for_a_gib: 100.0 };
+
+    fn holds(figure: f64, published: f64) -> Option<bool> {
+        let gib = Sample::of(vec![figure]).unwrap();
+        Tolerance::Below(BESIDE_4_MIB).holds(&gib, published)
+    }
+
+    #[test]
+    fn a_figure_above_the_published_one_fails() {
+        assert_eq!(holds(4.0, 4.0), Some(true));
+        assert_eq!(holds(4.0004, 4.0), Some(true), "within the rounding");
+        assert_eq!(holds(4.0006, 4.0), Some(false));
+        assert_eq!(holds(409.585, 409.584), Some(false), "by 0.0002 %");
+    }
+
+    #[test]
+    fn a_figure_below_by_more_than_the_rest_of_the_machine_reads_fails() {
+        // 2 MiB and 0.4 MiB of 4 GiB are 0.0023 GiB; half a digit more is rounding.
+        assert_eq!(holds(4.0, 4.0028), Some(true));
+        assert_eq!(holds(4.0, 4.003), Some(false));
+        assert_eq!(holds(0.056, 0.0583), Some(true));
+        assert_eq!(holds(0.056, 0.059), Some(false));
+    }
+
+    /// What is allowed comes from the measured runs, and tells a model that is wrong by one page
+    /// an access: that is 0.2 GiB of the 20 GiB file.
+    #[test]
+    fn the_measured_allowance_is_small_beside_a_wrong_rule() {
+        let published = PUBLISHED.mmap_miss.case[0].rows.iter();
+        for row in published.filter(|row| row.workload != "random") {
+            let bound = BESIDE.bound_gib(row.gib) + HALF_A_DIGIT;
+            assert!(bound < 0.1, "{}: {bound}", row.workload);
+        }
+    }
+
+    fn run(guest: &str, file_gib: u64, beside_kib: u64) -> GuestRun {
+        let file_kib = file_gib << 20;
+        GuestRun { guest: guest.into(), ram_gib: 8.0, pgpgin_kib: file_kib + beside_kib, file_kib }
+    }
+
+    #[test]
+    fn the_allowance_is_a_fixed_part_and_one_that_grows_where_memory_is_short() {
+        let runs = [run("a", 1, 300), run("a", 4, 500), run("b", 4, 900), run("a", 40, 700)];
+        assert_eq!(Beside::of(&runs), Beside { fixed_kib: 900.0, kib_for_a_gib: 10.0 });
+        assert_eq!(Beside::of(&runs).bound_gib(2.0), 920.0 / 1048576.0);
+    }
+
+    #[test]
+    fn the_data_has_runs_of_both_kinds() {
+        let text = include_str!("../../../../data/whole-machine-6.12.toml");
+        let data: Data = toml::from_str(text).unwrap();
+        assert!(data.run.iter().any(GuestRun::fits) && data.run.iter().any(|run| !run.fits()));
+        assert!(data.run.iter().all(|run| run.pgpgin_kib > run.file_kib));
+    }
+}
