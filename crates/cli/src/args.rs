@@ -430,10 +430,6 @@ pub struct FolioOpsArgs {
     /// [default: 4k,16k,32k,64k,128k,256k,512k,1m,2m].
     #[arg(long, value_name = "SIZE,...", allow_hyphen_values = true)]
     pub folio_sizes: Option<String>,
-    /// Time nothing, and say what is told of a folio of which a process maps these pages, such as
-    /// 0-15 or 0-3,8: with counts of pages and without. Give it once for each process.
-    #[arg(long, value_name = "PAGES", allow_hyphen_values = true)]
-    pub mapped: Vec<String>,
     #[command(flatten)]
     pub output: PageFlags,
     /// Allow changes to the sizes of folios that the whole machine has, as root. They are restored

@@ -69,10 +69,6 @@ const FOLIO_OPS: &[Example] = &[
         "Time the same on this kernel, as root, with settings that are restored.",
         "filemap folio-ops --on kernel --folio-sizes 64k,2m --apply",
     ),
-    example(
-        "Say what is told of a folio that two processes map, without counts of pages.",
-        "filemap folio-ops --folio-sizes 64k --mapped 0-15 --mapped 0-3",
-    ),
 ];
 
 const COMPARE: &[Example] = &[

@@ -7,8 +7,6 @@ mod commands;
 mod ended;
 mod error;
 pub mod examples;
-mod folio_maps;
-mod folio_ops;
 mod given;
 mod govern;
 mod interrupt;

@@ -11,7 +11,6 @@ pub mod engine;
 pub mod error;
 pub mod explain;
 mod figures;
-pub mod folio_maps;
 pub mod folio_ops;
 pub mod footer;
 mod forms;

@@ -9,9 +9,7 @@ use schemars::Schema;
 use crate::compare::Comparison;
 use crate::decisions::{NumberedLine, TracedLine};
 use crate::run::RunRecord;
-use crate::{
-    advise, calibrate, conform, doctor, explain, folio_maps, folio_ops, govern, published, search,
-};
+use crate::{advise, calibrate, conform, doctor, explain, folio_ops, govern, published, search};
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`,
 /// `log-kernel` that of a line of a kernel's own decisions, the others are those of the commands'
@@ -27,7 +25,6 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("explain-program", written::<explain::ProgramJson>()),
         ("advise", written::<advise::Advice>()),
         ("folio-ops", written::<folio_ops::Json>()),
-        ("folio-ops-mapped", written::<folio_maps::Json>()),
         ("calibrate", written::<calibrate::Calibration>()),
         ("published", written::<published::Published>()),
         ("doctor", written::<doctor::Doctor>()),

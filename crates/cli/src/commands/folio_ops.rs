@@ -2,19 +2,19 @@
 
 use filemap_job::{EngineKind, FolioOps, FolioOpsRecord, FolioOpsSpec};
 use filemap_kernel::folio_ops::{Measured, measure, samples};
-use filemap_study::folio_ops::report;
+use filemap_study::folio_ops::{self, Asked, report};
 
 use crate::Outcome;
 use crate::args::FolioOpsArgs;
 use crate::error::Error;
-use crate::folio_ops::{self, Asked, mapped};
 use crate::interrupt;
+use crate::machine::Machine;
 use crate::output::Inputs;
 use crate::progress::Bar;
-use filemap_study::engine::Progress;
+use filemap_study::engine::{Engines, Progress};
 use filemap_study::provenance;
 
-/// Times operations and prints their record, or says what is told of a folio that is mapped.
+/// Times operations and prints their record.
 pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     let spec = FolioOpsSpec {
         on: args.on.clone(),
@@ -24,9 +24,6 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
         folio_sizes: args.folio_sizes.clone(),
         ..FolioOpsSpec::default()
     };
-    if !args.mapped.is_empty() {
-        return mapped::run(spec, args);
-    }
     let job = spec.validate()?;
     if args.apply && job.engine == EngineKind::Model {
         let message = "--apply is for the running kernel; give --on kernel, or remove it";
@@ -34,7 +31,9 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     }
     let output = args.output.open(&Inputs::default(), &[])?;
     let record = match job.engine {
-        EngineKind::Model => folio_ops::record(&job, Asked::Size)?,
+        EngineKind::Model => {
+            folio_ops::record(&job, Asked::Size, |total| Machine.progress(Some(total)))?
+        }
         EngineKind::Kernel => on_kernel(&job, args.apply)?,
     };
     let apply = if args.apply { " --apply" } else { "" };

@@ -145,35 +145,3 @@ fn a_signal_ends_it() {
         assert_eq!(child.output().status.code(), Some(128 + number));
     }
 }
-
-#[test]
-fn mappings_are_told_with_counts_of_pages_and_without() {
-    let args = "folio-ops --folio-sizes 64k --mapped 0-15 --mapped 0-3 --mapped 8";
-    let report = json(&format!("{args} --json -"));
-    let folio = &report["folios"][0];
-    let told = |way: usize, mm: usize| {
-        let mm = &folio["told"][way]["mms"][mm];
-        (mm["rss"].as_u64().unwrap(), mm["pss"].as_f64().unwrap(), mm["uss"].as_u64().unwrap())
-    };
-    // By hand: four pages have two mappings, and one more.
-    assert_eq!(told(0, 0), (16, 13.5, 11));
-    assert_eq!(told(0, 1), (4, 2.0, 0));
-    // 21 mappings of 16 pages are one a page.
-    assert_eq!(told(1, 0), (16, 16.0, 0));
-    assert_eq!(told(1, 2), (1, 1.0, 0));
-    let owners: Vec<_> = (0..3)
-        .map(|mm| (&folio["owners"][mm]["two_slots"], &folio["owners"][mm]["precise"]))
-        .map(|(two_slots, precise)| (two_slots.as_bool(), precise.as_bool()))
-        .collect();
-    let [known, not] = [Some(true), Some(false)];
-    assert_eq!(owners, [(known, known), (known, known), (not, known)]);
-    let text = stdout(args);
-    assert!(text.contains("+2.50") && text.contains("not known"), "{text}");
-    let one = "folio-ops --folio-sizes 16k --mapped";
-    fails(&format!("{one} 4"), 2, &["--mapped 4", "0 to 3"]);
-    fails(&format!("{one} 0-1,1"), 2, &["--mapped 0-1,1", "twice"]);
-    fails(&format!("{one} 3-1"), 2, &["3-1 ends before it begins", "give 1-3"]);
-    fails(&format!("{one} 0-99999999999999999999"), 2, &["no folio has a page 9999", "0 to 511"]);
-    fails(&format!("{one} x"), 2, &["'x'", "0-15"]);
-    fails(&format!("{one} 1 --runs 3"), 2, &["--runs", "leave it out"]);
-}

@@ -300,7 +300,6 @@ fn a_page_is_an_output_like_others() {
         (format!("report {table} --html -"), 2, "it is no record of filemap"),
         (format!("report {log} --html -"), 2, "it is no record that there is a page of"),
         (format!("report {record}"), 2, "--html"),
-        ("folio-ops --mapped 0-3 --html -".to_string(), 2, "--html"),
     ] {
         let output = filemap(&args).output().unwrap();
         let message = stderr(&output);

@@ -77,7 +77,6 @@ fn reports_of_jobs() {
     let folio_ops = json("folio-ops --size 2m --folio-sizes 16k --runs 1 --json -");
     check("folio-ops", &folio_ops);
     has_provenance(&folio_ops["environment"]);
-    check("folio-ops-mapped", &json("folio-ops --mapped 0-3 --mapped 1 --json -"));
     let variants = "--variants baseline,vma-retry,writers=1";
     check("compare", &json(&format!("compare {thrash} {variants} --json -")));
     let phases = "file_size = '8m'\n[[phase]]\nworkload = 'random'\naccesses = 9\n\

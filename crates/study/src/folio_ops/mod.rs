@@ -4,6 +4,7 @@
 mod compared;
 mod flat;
 mod notes;
+mod run;
 mod setup;
 mod tables;
 
@@ -12,6 +13,7 @@ use filemap_job::{EngineKind, FolioOpsRecord, FolioOpsRun};
 use serde::Serialize;
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
+pub use run::{Asked, check, record};
 pub(crate) use tables::OF_A_FOLIO;
 
 use crate::footer::{Footer, Origin};

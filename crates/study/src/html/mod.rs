@@ -35,10 +35,7 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 2] = [
-    ("causes", explain::page),
-    ("through", explain::program),
-];
+const KINDS: [(&str, Show); 2] = [("causes", explain::page), ("through", explain::program)];
 
 /// Makes the report on a record of one kind.
 type Reported = fn(&str) -> Result<Report, Error>;

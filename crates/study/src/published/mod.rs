@@ -23,15 +23,15 @@ use serde::{Deserialize, Serialize};
 
 use self::cell::{Cell, FAILS};
 use self::data::PUBLISHED;
-pub use self::plan::{Engines, Found, Options, Plan, Ran, Study};
-pub use self::source::Source;
-pub use self::vma_retry::{Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials};
+use self::plan::{Found, Ran, Study};
+pub use self::plan::{Options, Plan};
+use self::source::Source;
 use crate::footer::{Footer, Origin};
 use crate::json::to_json;
 use crate::spread::ENOUGH_SEEDS;
 
 /// Seeds of a random cell of mmap-miss where none are given.
-pub const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
+const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
 
 /// Every published series.
 pub const NAMES: [&str; 5] =

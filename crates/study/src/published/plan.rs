@@ -1,11 +1,15 @@
 //! From the series that are asked for to their record.
 
 use filemap_job::{FolioOps, FolioOpsRecord, Job, JobSpec, Record};
+use filemap_model::Profile;
 
 use super::cell::Cell;
-use super::{DEFAULT_SEEDS, NAMES, Published, Simulation, Trial, Trials};
+use super::vma_retry::{Trial, Trials};
+use super::{DEFAULT_SEEDS, NAMES, Published};
 use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
+use crate::engine::{self, Engines};
 use crate::error::Error;
+use crate::folio_ops::{self, Asked};
 use crate::footer::Origin;
 
 /// One published patch series.
@@ -65,33 +69,14 @@ pub struct Options {
     /// Programs and libraries of this machine, for a report in full: jobs of the workload `elf`,
     /// with the headers of their file.
     pub programs: Vec<JobSpec>,
-    /// What runs threads that wait.
-    pub simulation: Simulation,
-}
-
-/// What runs the parts of a plan.
-pub trait Engines {
-    type Error;
-
-    /// The records of `jobs`, in their order.
-    ///
-    /// # Errors
-    /// When a job cannot be run.
-    fn jobs(&self, jobs: &[Job]) -> Result<Vec<Record>, Self::Error>;
-
-    /// Runs `trials`, and adds them to `known` in their order.
-    ///
-    /// # Errors
-    /// When a trial cannot be run.
-    fn trials(&self, trials: Vec<Trial>, known: &mut Trials) -> Result<(), Self::Error>;
-
-    /// # Errors
-    /// When there is too little memory for it.
-    fn folio_ops(&self, job: &FolioOps) -> Result<FolioOpsRecord, Self::Error>;
 }
 
 /// The series that are asked for.
-pub struct Plan(Vec<(&'static str, Box<dyn Study>)>);
+pub struct Plan {
+    studies: Vec<(&'static str, Box<dyn Study>)>,
+    /// Who asked for operations over folios.
+    asked: Asked,
+}
 
 impl Plan {
     /// Of the series named; for no name of all, of which those that take long are brief.
@@ -110,24 +95,36 @@ impl Plan {
             }
         }
         let chosen = if is_named { chosen } else { NAMES.to_vec() };
-        Ok(Plan(chosen.into_iter().map(|name| (name, study(name, is_named, options))).collect()))
+        let of = |name| Ok((name, study(name, is_named, options)?));
+        let shorter_bytes = options.full.then(|| mm_owner::Form::of(false, is_named).job().bytes);
+        Ok(Plan {
+            studies: chosen.into_iter().map(of).collect::<Result<_, Error>>()?,
+            asked: Asked::Published { shorter_bytes },
+        })
     }
 
-    /// The operations over folios that are run, which may take more memory than there is.
-    pub fn folio_ops(&self) -> Option<FolioOps> {
-        self.0.iter().find_map(|(_, study)| study.folio_ops())
+    /// Refuses operations over folios for which there is too little memory now: they are run last,
+    /// and what was run before would be lost.
+    ///
+    /// # Errors
+    /// Such operations, with a remedy.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut jobs = self.studies.iter().filter_map(|(_, study)| study.folio_ops());
+        jobs.try_for_each(|job| folio_ops::check(&job, self.asked))
     }
 
     /// Runs everything; `command` repeats it.
     ///
     /// # Errors
     /// When something cannot be run.
-    pub fn run<E: Engines>(&self, engines: &E, command: String) -> Result<Published, E::Error> {
-        let per_study: Vec<Vec<Job>> = self.0.iter().map(|(_, study)| study.jobs()).collect();
-        let records = engines.jobs(&per_study.concat())?;
+    pub fn run(&self, engines: &impl Engines, command: String) -> Result<Published, Error> {
+        let per_study: Vec<Vec<Job>> = self.studies.iter().map(|(_, study)| study.jobs()).collect();
+        let jobs = per_study.concat();
+        let mut profiles = vec![Profile::DEFAULT; jobs.len()];
+        let records = engine::run_jobs(engines, &jobs, &mut profiles, 1, false)?;
         let mut left = records.as_slice();
         let mut all = Vec::new();
-        for ((series, study), jobs) in self.0.iter().zip(&per_study) {
+        for ((series, study), jobs) in self.studies.iter().zip(&per_study) {
             let (own, rest) = left.split_at(jobs.len());
             left = rest;
             let mut known = Trials::default();
@@ -136,11 +133,15 @@ impl Plan {
                 if next.is_empty() {
                     break;
                 }
-                engines.trials(next, &mut known)?;
+                let progress = engines.progress(Some(next.len() as u64));
+                vma_retry::run_all(next, &mut known, &*progress)?;
             }
             // After the others, and alone: it is in real time.
-            let folio_ops = study.folio_ops().map(|job| engines.folio_ops(&job)).transpose()?;
-            let ran = Ran { records: own, trials: &known, folio_ops: folio_ops.as_ref() };
+            let timed = study.folio_ops().map(|job| {
+                folio_ops::record(&job, self.asked, |total| engines.progress(Some(total)))
+            });
+            let timed = timed.transpose()?;
+            let ran = Ran { records: own, trials: &known, folio_ops: timed.as_ref() };
             all.push(Found { series, cells: study.cells(&ran), origin: study.origin(&ran) });
         }
         Ok(Published::new(all, &records, command))
@@ -148,8 +149,8 @@ impl Plan {
 }
 
 /// The study of one of [`NAMES`]; brief where it takes long and is not asked for by name.
-fn study(name: &str, is_named: bool, options: &Options) -> Box<dyn Study> {
-    match name {
+fn study(name: &str, is_named: bool, options: &Options) -> Result<Box<dyn Study>, Error> {
+    Ok(match name {
         mmap_miss::NAME => {
             Box::new(mmap_miss::MmapMiss::new(options.seeds.unwrap_or(DEFAULT_SEEDS)))
         }
@@ -157,9 +158,8 @@ fn study(name: &str, is_named: bool, options: &Options) -> Box<dyn Study> {
         exec_order::NAME => Box::new(exec_order::ExecOrder),
         vma_retry::NAME => {
             let form = vma_retry::Form::of(options.full, is_named);
-            let simulation = options.simulation.clone();
-            Box::new(vma_retry::VmaRetry::new(options.seeds, form, simulation))
+            Box::new(vma_retry::VmaRetry::new(options.seeds, form)?)
         }
         _ => Box::new(mm_owner::MmOwner(mm_owner::Form::of(options.full, is_named))),
-    }
+    })
 }

@@ -62,7 +62,7 @@ impl Form {
     }
 
     /// What is run.
-    fn job(self) -> FolioOps {
+    pub fn job(self) -> FolioOps {
         let (bytes, runs) = match self {
             Form::Brief => (16 * MIB, 5),
             Form::Short => (128 * MIB, 7),
@@ -112,8 +112,11 @@ mod tests {
     use filemap_job::{FolioOpsRecord, FolioOpsRun};
     use serde_json::{Map, Value};
 
-    use super::super::{Found, Published, Trials};
+    use super::super::vma_retry::Trials;
+    use super::super::{Found, Published};
     use super::*;
+    use crate::engine::Engines;
+    use crate::engine::mock::Mock;
     use filemap_report::{Format, Report};
 
     /// What each repeat of the study's job comes to where the series does what is published.
@@ -236,5 +239,37 @@ mod tests {
         assert!(text.contains("| no-page-mapcount published |"), "{text}");
         let judged = cells(&report).iter().filter(|cell| cell["ok"].is_boolean()).count();
         assert_eq!(judged, 3 * 3 * 3, "a brief form judges counts alone");
+    }
+
+    /// One repeat: the command itself takes longer than a test may.
+    #[test]
+    fn mm_owner_is_said_as_it_was_counted() {
+        let job = FolioOps { runs: 1, ..Form::Brief.job() };
+        let progress = |_| Mock::default().progress(None);
+        let record = folio_ops::record(&job, folio_ops::Asked::Size, progress).unwrap();
+        let (failed, report) = found(Form::Brief, record);
+        assert_eq!(failed, 0, "copies are the same on every machine");
+        let text = report.render(Format::Table);
+        for line in text.lines().filter(|line| !line.starts_with("Command:")) {
+            assert!(line.chars().count() <= filemap_report::TEXT_COLUMNS, "{line}");
+        }
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "27 of 27 counts of copied pages are as published",
+            "A fork takes one for each page and one more, the last unmap two more.",
+            "page-mapcount 16 17 18 mm-owner 16 17 18 no-page-mapcount 16 1 1",
+            "mm-owner 512 513 514",
+            "its 0 is proven, not measured",
+            "64 96.9 % 0.0 %",
+            "of 12 cells",
+            "What is reported wrong then, for example:",
+            "0-15; 5",
+        ] {
+            assert!(flat.contains(words), "{words}: {text}");
+        }
+        let is_exact = |cell: &&Value| cell["unit"] == "pages copied of 100";
+        for cell in cells(&report).iter().filter(|cell| !is_exact(cell)) {
+            assert!(cell["ok"].is_null(), "a brief form judges no time: {cell}");
+        }
     }
 }

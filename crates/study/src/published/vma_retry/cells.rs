@@ -1,9 +1,10 @@
 //! What trials came to, as cells.
 
+use filemap_job::waits::{Cause, Wait};
 use serde_json::{Map, Value, json};
 
 use super::plan::{Experiment, PUBLISHED_CPUS};
-use super::trial::{Simulation, Span, Trial, TrialRun, Trials};
+use super::trial::{Simulation, Trial, TrialRun, Trials};
 use super::{LEAST_SEEDS, NAME, PAGE_KIB, PUBLISHED_JOB};
 use crate::published::cell::{Cell, NOT_COMPARED};
 use crate::published::data::{PUBLISHED, RetryRow};
@@ -56,21 +57,23 @@ impl<'a> Variant<'a> {
 
     /// Where the time of its threads went, by cause.
     fn time(&self) -> Value {
-        let spans = || self.runs.iter().flat_map(|run| &run.spans);
-        let all: u64 = spans().map(|span| span.sum_ns).sum();
-        let causes = self.runs.first().into_iter().flat_map(|run| &run.spans);
-        let total = |cause: &'static str| {
-            let own = || spans().filter(move |span| span.cause == cause);
-            let most = |of: fn(&Span) -> u64| own().map(of).max().unwrap_or(0);
-            let sum: u64 = own().map(|span| span.sum_ns).sum();
+        let causes = || Cause::ALL.into_iter().filter(|cause| *cause != Cause::Asleep);
+        let waits = |cause: Cause| {
+            let all = self.runs.iter().flat_map(|run| &run.waits);
+            all.filter(move |wait| wait.cause == cause.name())
+        };
+        let sum = |cause: Cause| waits(cause).map(|wait| wait.sum_ns).sum::<u64>();
+        let all: u64 = causes().map(sum).sum();
+        let total = |cause: Cause| {
+            let most = |of: fn(&Wait) -> u64| waits(cause).map(of).max().unwrap_or(0);
             json!({
-                "percent": sum as f64 * 100.0 / all.max(1) as f64,
-                "p50_ns": most(|span| span.p50_ns),
-                "p99_ns": most(|span| span.p99_ns),
-                "max_ns": most(|span| span.max_ns),
+                "percent": sum(cause) as f64 * 100.0 / all.max(1) as f64,
+                "p50_ns": most(|wait| wait.p50_ns),
+                "p99_ns": most(|wait| wait.p99_ns),
+                "max_ns": most(|wait| wait.max_ns),
             })
         };
-        causes.map(|span| (span.cause.to_string(), total(span.cause))).collect()
+        causes().map(|cause| (cause.name().to_string(), total(cause))).collect()
     }
 }
 

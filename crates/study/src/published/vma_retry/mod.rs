@@ -3,6 +3,7 @@
 mod cells;
 mod notes;
 mod plan;
+mod run;
 mod tables;
 mod trial;
 
@@ -10,11 +11,14 @@ use filemap_job::{DEFAULT_SEED, seeds};
 
 use self::cells::Variant;
 use self::plan::Experiment;
-pub use self::plan::{Form, PUBLISHED_CPUS};
+pub use self::plan::Form;
+pub use self::run::run_all;
 pub use self::tables::{parts, rows};
-pub use self::trial::{Change, Simulation, Span, Trial, TrialRun, Trials};
+use self::trial::Simulation;
+pub use self::trial::{Trial, Trials};
 use super::cell::Cell;
 use super::{Ran, Study};
+use crate::error::Error;
 use crate::footer::Origin;
 
 pub const NAME: &str = "vma-retry";
@@ -37,9 +41,12 @@ pub struct VmaRetry {
 
 impl VmaRetry {
     /// The study with `count` seeds, 1 or more.
-    pub fn new(count: Option<u64>, form: Form, simulation: Simulation) -> Self {
+    ///
+    /// # Errors
+    /// A machine profile that is not to be had.
+    pub fn new(count: Option<u64>, form: Form) -> Result<Self, Error> {
         let seeds = seeds(DEFAULT_SEED, count.unwrap_or(LEAST_SEEDS as u64)).collect();
-        VmaRetry { seeds, form, simulation }
+        Ok(VmaRetry { seeds, form, simulation: run::simulation()? })
     }
 
     fn experiments(&self, read_ahead_pages: u64) -> Vec<Experiment> {

@@ -1,5 +1,6 @@
 //! Runs of threads that wait: what is asked for, and what came out.
 
+use filemap_job::waits::Wait;
 use serde_json::{Map, Value};
 
 /// What an engine has that runs threads that wait.
@@ -65,7 +66,7 @@ impl Trial {
 }
 
 /// What a trial came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialRun {
     /// Virtual nanoseconds that were counted.
     pub elapsed_ns: u64,
@@ -84,26 +85,9 @@ pub struct TrialRun {
     /// Times that a thread slept as it owed pages.
     pub throttled: u64,
     /// Where the threads' time went.
-    pub spans: Vec<Span>,
+    pub waits: Vec<Wait>,
     /// Why it ended before its time.
     pub ended_early: Option<String>,
-}
-
-/// Time of all threads that went into one thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Its name.
-    pub cause: &'static str,
-    /// All of it.
-    pub sum_ns: u64,
-    /// How many times.
-    pub count: u64,
-    /// What half of them do not exceed.
-    pub p50_ns: u64,
-    /// What 99 of 100 do not exceed.
-    pub p99_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
 }
 
 impl TrialRun {

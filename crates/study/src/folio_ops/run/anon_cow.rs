@@ -5,16 +5,17 @@ use std::thread::Builder;
 
 use filemap_job::FolioOps;
 use filemap_job::folio_ops::{
-    FolioCell, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_BYTES, PAGE_MAPCOUNT, PMD_BYTES,
-    PRECISE_OWNERS,
+    FolioCell, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PRECISE_OWNERS,
 };
+use filemap_kernel::clock::thread_ns;
+use filemap_kernel::huge_pages::huge_pages;
 use filemap_mapcount::anon_cow::{AnonCow, Pattern};
 use filemap_mapcount::folio_ops::Sample;
 use filemap_mapcount::mm::Contents;
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
 use super::at_once::at_once;
-use super::clock::{huge_pages, thread_ns};
+use super::memory_budget::{memory_pages, parent_pages};
 use super::{Repeat, memory_budget, order_of, take_turns};
 use crate::error::Error;
 
@@ -62,18 +63,6 @@ impl Setup {
             seed: job.seed,
         })
     }
-}
-
-/// Pages of the parent, where it and `children` share `all` out.
-fn parent_pages(all: usize, children: usize) -> usize {
-    let pmd_pages = (PMD_BYTES / PAGE_BYTES) as usize;
-    (all / pmd_pages / (children + 1)).max(1) * pmd_pages
-}
-
-/// Pages that the parent and `children` take then.
-pub fn memory_pages(all: usize, children: usize) -> usize {
-    // The way to count does not matter for the size.
-    AnonCow::<MmOwner>::memory_pages(parent_pages(all, children), children)
 }
 
 /// Adds to each of `repeats` what `children`, who write at once, take for a page; one repeat more

@@ -2,9 +2,11 @@
 
 use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
 use filemap_job::{FolioOps, format_size};
+use filemap_mapcount::MmOwner;
+use filemap_mapcount::anon_cow::AnonCow;
 use filemap_report::units::bytes;
 
-use super::{WAYS, anon_cow};
+use super::WAYS;
 use crate::error::Error;
 
 /// What is known of a page takes one part of so many of its bytes, for each way to count.
@@ -110,10 +112,22 @@ fn bytes_of_ways(bytes: u64) -> u64 {
 /// What `children` and their parent take, who have the memory of one way to count.
 fn bytes_of_children(bytes: u64, children: usize) -> u64 {
     let pages = usize::try_from(bytes / PAGE_BYTES).unwrap_or(usize::MAX);
-    let taken = anon_cow::memory_pages(pages, children) as u64;
+    let taken = memory_pages(pages, children) as u64;
     let bytes = taken.saturating_mul(PAGE_BYTES);
     let known = bytes / FRAME_PART + bytes / KEEPING_PART;
     bytes.saturating_add(known).saturating_add(LEAST_BYTES)
+}
+
+/// Pages of the parent, where it and `children` share `all` out.
+pub fn parent_pages(all: usize, children: usize) -> usize {
+    let pmd_pages = (PMD_BYTES / PAGE_BYTES) as usize;
+    (all / pmd_pages / (children + 1)).max(1) * pmd_pages
+}
+
+/// Pages that the parent and `children` take then.
+pub fn memory_pages(all: usize, children: usize) -> usize {
+    // The way to count does not matter for the size.
+    AnonCow::<MmOwner>::memory_pages(parent_pages(all, children), children)
 }
 
 #[cfg(test)]

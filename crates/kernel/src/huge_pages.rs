@@ -1,24 +1,8 @@
-//! The clocks of this machine, and huge pages for memory that is timed.
+//! Huge pages for memory that is timed.
 
 use std::ops::Range;
 
 use rustix::mm::{Advice, madvise};
-use rustix::time::{ClockId, clock_gettime};
-
-/// Time that this thread has run for, in nanoseconds.
-pub fn thread_ns() -> u64 {
-    ns(ClockId::ThreadCPUTime)
-}
-
-/// Time that goes on while threads wait, in nanoseconds.
-pub fn wall_ns() -> u64 {
-    ns(ClockId::Monotonic)
-}
-
-fn ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
 
 /// Asks for huge pages, through which a kernel reaches its own memory. Where there are none,
 /// everything is measured through small ones.

@@ -3,8 +3,6 @@
 
 mod anon_cow;
 mod at_once;
-mod clock;
-pub mod mapped;
 mod memory_budget;
 mod one_folio;
 
@@ -12,7 +10,9 @@ use std::sync::Arc;
 
 use filemap_job::folio_ops::{CONFIGURATIONS, Contended, FolioCell, Operation, PAGE_BYTES};
 use filemap_job::{FolioOps, FolioOpsRecord, FolioOpsRun};
+use filemap_kernel::clock::thread_ns;
 use filemap_kernel::engine::{available_bytes, host_environment};
+use filemap_kernel::huge_pages::huge_pages;
 use filemap_mapcount::atomics::PlainPages;
 use filemap_mapcount::folio_ops::{self, Placement, Sample, contents, read_modify_write_ns};
 use filemap_mapcount::mm::Contents;
@@ -21,12 +21,10 @@ use filemap_mapcount::{
 };
 use serde_json::{Map, Value};
 
-use self::clock::{huge_pages, thread_ns};
 pub use self::memory_budget::Asked;
+use crate::engine::Progress;
 use crate::error::Error;
-use crate::progress::Bar;
-use filemap_study::engine::Progress;
-use filemap_study::provenance;
+use crate::provenance;
 
 /// How many ways to count run side by side.
 const WAYS: usize = CONFIGURATIONS.len();
@@ -39,14 +37,19 @@ pub fn check(job: &FolioOps, asked: Asked) -> Result<(), Error> {
     memory_budget::check(job, asked, cpus(), available_bytes())
 }
 
-/// The record of `job`, all of whose ways to count take turns.
+/// The record of `job`, all of whose ways to count take turns. `progress` shows how far so many
+/// operations are.
 ///
 /// # Errors
 /// As [`check`].
-pub fn record(job: &FolioOps, asked: Asked) -> Result<FolioOpsRecord, Error> {
+pub fn record(
+    job: &FolioOps,
+    asked: Asked,
+    progress: impl FnOnce(u64) -> Box<dyn Progress>,
+) -> Result<FolioOpsRecord, Error> {
     check(job, asked)?;
     let cpus = cpus();
-    let progress = Bar::new(job.folio_bytes.len() * Operation::ALL.len());
+    let progress = progress((job.folio_bytes.len() * Operation::ALL.len()) as u64);
     let mut repeats = vec![Repeat::default(); job.runs as usize];
     for &folio_bytes in &job.folio_bytes {
         let order = order_of(folio_bytes)?;
@@ -134,7 +137,7 @@ fn way<C: Mapcount + 'static>(
 ///
 /// # Errors
 /// When there is none, which no valid job asks for.
-pub fn order_of(folio_bytes: u64) -> Result<Order, Error> {
+fn order_of(folio_bytes: u64) -> Result<Order, Error> {
     Ok(Order::new((folio_bytes / PAGE_BYTES).ilog2())?)
 }
 
@@ -202,6 +205,8 @@ mod tests {
     use filemap_job::{FolioOpsSpec, SizeText};
 
     use super::*;
+    use crate::engine::Engines;
+    use crate::engine::mock::Mock;
 
     #[test]
     fn every_operation_of_a_job_is_one_of_the_small_mm() {
@@ -232,7 +237,9 @@ mod tests {
             runs: Some(2),
             ..FolioOpsSpec::default()
         };
-        let record = record(&spec.validate().unwrap(), Asked::Size).unwrap();
+        let record =
+            record(&spec.validate().unwrap(), Asked::Size, |_| Mock::default().progress(None))
+                .unwrap();
         assert_eq!((record.runs.len(), record.engine.as_str()), (2, "model"));
         for run in &record.runs {
             assert!(run.locked_ns.is_some_and(|ns| ns > 0.0));

@@ -8,18 +8,15 @@ use filemap_job::program::{
     FileSpec, MappingSpec, OpenSpec, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
     change_protection,
 };
-use filemap_job::waits::{Cause, Wait};
 use filemap_job::{JobSpec, Run, SizeText};
 use filemap_model::{Profile, trace};
-use filemap_study::published::{Change, PUBLISHED_CPUS, Simulation, Span, Trial, TrialRun, Trials};
 use serde_json::{Map, Value, json};
 
+use super::plan::PUBLISHED_CPUS;
+use super::trial::{Change, Simulation, Trial, TrialRun, Trials};
+use crate::engine::Progress;
 use crate::error::Error;
-use crate::progress::Bar;
-use filemap_study::engine::Progress;
-use filemap_study::machine_profile;
-use filemap_study::parallel;
-use filemap_study::provenance;
+use crate::{machine_profile, parallel, provenance};
 
 /// The newest modelled kernel that the series was not published before.
 const KERNEL: Kernel = Kernel::V6_18;
@@ -66,8 +63,14 @@ pub fn simulation() -> Result<Simulation, Error> {
 }
 
 /// Runs `trials` beside each other, and adds them to `known` in their order.
-pub fn run_all(trials: Vec<Trial>, known: &mut Trials) -> Result<(), Error> {
-    let progress = Bar::new(trials.len());
+///
+/// # Errors
+/// When a trial cannot be run.
+pub fn run_all(
+    trials: Vec<Trial>,
+    known: &mut Trials,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
     let done = parallel::map(trials, |trial| {
         let run = run(&trial)?;
         progress.advance();
@@ -183,12 +186,6 @@ fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
 
 fn told(trial: &Trial, run: &Run) -> TrialRun {
     let counters = &run.counters;
-    let span = |cause: Cause| {
-        let of = run.waits.iter().find(|wait| wait.cause == cause.name());
-        let Wait { sum_ns, count, p50_ns, p99_ns, max_ns, .. } = of.cloned().unwrap_or_default();
-        Span { cause: cause.name(), sum_ns, count, p50_ns, p99_ns, max_ns }
-    };
-    let is_shown = |cause: &Cause| *cause != Cause::Asleep;
     let rounds = |of: &str| -> u64 {
         let threads = run.threads.iter().filter(|thread| thread.name.starts_with(of));
         threads.filter_map(|thread| thread.counters.rounds).sum()
@@ -202,7 +199,7 @@ fn told(trial: &Trial, run: &Run) -> TrialRun {
         refused: counters.vma_lock_refused.unwrap_or(0),
         protections: 2 * rounds(WRITER),
         throttled: counters.throttled.unwrap_or(0),
-        spans: Cause::ALL.into_iter().filter(is_shown).map(span).collect(),
+        waits: run.waits.clone(),
         ended_early: None,
     }
 }
@@ -210,17 +207,16 @@ fn told(trial: &Trial, run: &Run) -> TrialRun {
 #[cfg(test)]
 mod tests {
     use filemap_report::{Format, Report};
-    use std::cell::RefCell;
 
-    use filemap_job::{FolioOps, FolioOpsRecord, Job, Record};
-    use filemap_study::published::{Engines, Options, Plan};
+    use super::super::super::{Found, Published, Ran, Study};
+    use super::super::{Form, NAME, VmaRetry};
+    use crate::engine::Engines;
+    use crate::engine::mock::Mock;
 
     use super::*;
 
-    fn plan(full: bool, seeds: u64) -> Plan {
-        let simulation = simulation().unwrap();
-        let options = Options { seeds: Some(seeds), full, simulation, ..Options::default() };
-        Plan::of(&["vma-retry".to_string()], &options).unwrap()
+    fn study(full: bool, seeds: u64) -> VmaRetry {
+        VmaRetry::new(Some(seeds), Form::of(full, true)).unwrap()
     }
 
     /// A job like `trial`, but so small that all of them take seconds.
@@ -238,45 +234,44 @@ mod tests {
         }
     }
 
-    /// Trials that were asked for. Small ones are run instead of them.
-    #[derive(Default)]
-    struct Small(RefCell<Vec<Trial>>);
-
-    impl Engines for Small {
-        type Error = Error;
-
-        fn jobs(&self, _: &[Job]) -> Result<Vec<Record>, Error> {
-            Ok(Vec::new())
-        }
-
-        fn trials(&self, next: Vec<Trial>, known: &mut Trials) -> Result<(), Error> {
+    /// The trials of `study`, with what small ones came to.
+    fn played(study: &VmaRetry) -> Trials {
+        let mut known = Trials::default();
+        loop {
+            let next = study.trials(&known);
+            if next.is_empty() {
+                return known;
+            }
             let mut of_small = Trials::default();
-            run_all(next.iter().map(small).collect(), &mut of_small)?;
+            run_all(
+                next.iter().map(small).collect(),
+                &mut of_small,
+                &*Mock::default().progress(None),
+            )
+            .unwrap();
             for trial in next {
                 let run = of_small.find(&small(&trial)).unwrap().clone();
-                self.0.borrow_mut().push(trial.clone());
                 known.add(trial, run);
             }
-            Ok(())
-        }
-
-        fn folio_ops(&self, _: &FolioOps) -> Result<FolioOpsRecord, Error> {
-            unreachable!("the series has none")
         }
     }
 
-    fn report(plan: &Plan) -> Report {
-        plan.run(&Small::default(), "filemap published vma-retry".to_string()).unwrap().report()
+    fn report(study: &VmaRetry) -> Report {
+        let trials = played(study);
+        let ran = Ran { records: &[], trials: &trials, folio_ops: None };
+        let (cells, origin) = (study.cells(&ran), study.origin(&ran));
+        let found = vec![Found { series: NAME, cells, origin }];
+        Published::new(found, &[], "filemap published vma-retry".to_string()).report()
     }
 
     #[test]
     fn a_report_is_a_page_wide_and_of_its_schema() {
-        let schema = filemap_study::schema::all().into_iter();
+        let schema = crate::schema::all().into_iter();
         let schema = schema.into_iter().find(|(name, _)| *name == "published").unwrap().1;
         let validator = jsonschema::validator_for(schema.as_value()).unwrap();
         // Two rows by three figures, and two by two; nothing is judged with few seeds.
         for (full, seeds, judged) in [(false, 5, 10), (true, 2, 0)] {
-            let report = report(&plan(full, seeds));
+            let report = report(&study(full, seeds));
             let text = report.render(Format::Table);
             for line in text.lines().filter(|line| !line.starts_with("Command:")) {
                 assert!(line.chars().count() <= 75, "{line}");
@@ -301,9 +296,9 @@ mod tests {
     /// Which trial ends first is the machine's affair.
     #[test]
     fn a_report_is_the_same_again() {
-        let plan = plan(false, 1);
-        let one = report(&plan);
-        assert_eq!(one.json, report(&plan).json);
+        let study = study(false, 1);
+        let one = report(&study);
+        assert_eq!(one.json, report(&study).json);
         let text = one.render(Format::Table).replace('\n', " ");
         assert!(text.contains("with one seed") && !text.contains("1 seeds"), "{text}");
         assert!(text.contains("evicting a page (170 us) is assumed"), "{text}");
@@ -311,29 +306,26 @@ mod tests {
 
     #[test]
     fn the_published_job_is_what_was_published() {
-        let small = Small::default();
-        plan(true, 5).run(&small, String::new()).unwrap();
-        let asked = small.0.into_inner();
-        let first = asked[0].clone();
+        let study = study(true, 5);
+        let first = study.trials(&Trials::default()).remove(0);
         let program = spec(&first).unwrap().validate(None).unwrap();
         assert_eq!((program.threads.len(), program.file_pages(499).0), (500, 4096));
         assert_eq!(program.cpus, Some(256));
         let (high, max) = (program.machine.memory_high_bytes, program.machine.memory_max_bytes);
         assert_eq!(high, Some(1 << 30));
         assert_eq!(max.unwrap() / PAGE, (1.2 * f64::from(1 << 30) / 4096.0) as u64);
+        let known = played(&study);
         let longest = Trial { seconds: 600, ..first };
         let pages = [32, 128, 256, 384, 480, 576, 640, 704, 768, 896, 1024];
         let run = pages.iter().filter(|&&read_ahead_pages| {
-            asked.contains(&Trial { read_ahead_pages, ..longest.clone() })
+            known.find(&Trial { read_ahead_pages, ..longest.clone() }).is_some()
         });
         assert_eq!(run.count(), 1, "600 s at the size that is inferred");
     }
 
     #[test]
     fn threads_of_one_vma_read_parts_of_one_file() {
-        let trials = Small::default();
-        plan(false, 1).run(&trials, String::new()).unwrap();
-        let base = small(&trials.0.into_inner()[0]);
+        let base = small(&study(true, 1).trials(&Trials::default()).remove(0));
         let trial = Trial { one_vma: true, writers: 2, ..base };
         let program = spec(&trial).unwrap().validate(None).unwrap();
         assert_eq!((program.files.len(), program.mappings.len()), (1, 1));

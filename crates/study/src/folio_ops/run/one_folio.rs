@@ -5,11 +5,11 @@ use std::thread::Builder;
 use filemap_job::folio_ops::{
     Contended, MM_OWNER, NO_PAGE_MAPCOUNT, PAGE_MAPCOUNT, PRECISE_OWNERS,
 };
+use filemap_kernel::clock::now_ns;
 use filemap_mapcount::one_folio::{OneFolio, ROUNDS_AT_A_TIME, Run, Until};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
 use super::at_once::at_once;
-use super::clock::wall_ns;
 use super::{Repeat, take_turns};
 use crate::error::Error;
 
@@ -52,7 +52,7 @@ pub fn time((folio_bytes, order): (u64, Order), repeats: &mut [Repeat]) -> Resul
 /// What each thread did. Afterwards no count is lost.
 fn runs<C: Mapcount>(order: Order) -> Result<Vec<Run>, Error> {
     let folio = OneFolio::<C>::new(order, THREADS as u32)?;
-    let bodies = vec![|| folio.run(Until::Ns(TIME_NS), wall_ns); THREADS];
+    let bodies = vec![|| folio.run(Until::Ns(TIME_NS), now_ns); THREADS];
     let runs = at_once(bodies, Builder::new)?.into_iter().collect::<Result<Vec<Run>, _>>()?;
     assert!(folio.left().is_nothing(), "threads on one folio lost a count");
     Ok(runs)
