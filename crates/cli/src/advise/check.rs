@@ -1,26 +1,26 @@
 //! The best answers, run for real: the recorded program again and again, cold, as it is and with
 //! each of them in turn.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use filemap_attach::Refusal;
 use filemap_job::program::Job;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::page_size;
 use filemap_report::units::{number, time};
 use filemap_study::advise::check::{CheckRun, How, Measured, Selected};
-use filemap_study::advise::{Change, OF_FILES, Rule, Study};
+use filemap_study::advise::{Advice, Change, OF_FILES, Rule};
 use rustix::process::geteuid;
 
 use super::advising::{Advising, Given};
 use super::writes;
 use crate::error::Error;
 use crate::govern::trial::Governed;
-use crate::govern::{self, Collecting, parent, trial};
+use crate::govern::{self, Collecting, Program, parent, trial};
 use crate::progress::Bar;
 use crate::{interrupt, recording};
 use filemap_study::engine::Progress;
@@ -28,74 +28,74 @@ use filemap_study::engine::Progress;
 /// How often each is run, if nobody says.
 pub const RUNS: u64 = 5;
 
-/// A program that can be run again.
-pub struct Again {
-    program: govern::Program,
-}
-
-impl Again {
-    /// The program of the recording at `path`. From here on every signal that ends a program ends
-    /// this command in order.
-    ///
-    /// # Errors
-    /// A recording that does not name it; a program that may write to its files, or that cannot be
-    /// advised.
-    pub fn of(path: &str) -> Result<Again, Error> {
-        parent::wait_for_children();
-        interrupt::exit_on_all_signals();
-        crate::undo_what_was_left();
-        let words = recording::open(path)?.header().command.clone();
-        if words.is_empty() {
-            return Err(Error::Usage(format!(
-                "--check runs the program again, and '{path}' does not say which it is of; record \
-                 it with filemap record -- PROGRAM"
-            )));
-        }
-        let program = govern::find(&words)?;
-        if let Some(gain) = govern::gain(&program.path).filter(|_| !geteuid().is_root()) {
-            return Err(Error::CannotRun(format!(
-                "'{}' cannot be advised: it {gain}; leave out --check, or run it as root",
-                program.path.display()
-            )));
-        }
-        if let Some(does) = writes::of(path)? {
-            return Err(Error::CannotRun(format!(
-                "the program of '{path}' {does}: --check would have it write again and again; \
-                 leave out --check, or record a run that only reads"
-            )));
-        }
-        Advising::check()?;
-        Ok(Again { program })
+/// The program with these `words`, of which a recording is at `path`, to be run again. From here on
+/// every signal that ends a program ends this command in order.
+///
+/// # Errors
+/// A recording that does not name it; a program that may write to its files, or that cannot be
+/// advised.
+pub fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
+    parent::wait_for_children();
+    interrupt::exit_on_all_signals();
+    crate::undo_what_was_left();
+    if words.is_empty() {
+        return Err(Error::Usage(format!(
+            "--check runs the program again, and '{path}' does not say which it is of; record it \
+             with filemap record -- PROGRAM"
+        )));
     }
+    let program = govern::find(words)?;
+    if let Some(gain) = govern::gain(&program.path).filter(|_| !geteuid().is_root()) {
+        return Err(Error::CannotRun(format!(
+            "'{}' cannot be advised: it {gain}; leave out --check, or run it as root",
+            program.path.display()
+        )));
+    }
+    if let Some(does) = writes::of(path)? {
+        return Err(Error::CannotRun(format!(
+            "the program of '{path}' {does}: --check would have it write again and again; leave \
+             out --check, or record a run that only reads"
+        )));
+    }
+    Advising::check()?;
+    Ok(program)
 }
 
-/// Runs the best answers of `study` of `program`, each `runs` times. Settings of the machine are
+/// A program with its arguments, as a line for a shell.
+pub fn shown(words: &[OsString]) -> String {
+    let words: Vec<String> = words.iter().map(|word| shell_word(&word.to_string_lossy())).collect();
+    words.join(" ").replace(char::is_control, "?")
+}
+
+/// Runs the best answers of `advice` for `program`, each `runs` times. Settings of the machine are
 /// changed for that where it `applies` them.
 ///
 /// # Errors
 /// When the program cannot be run, is not as it was recorded, or changes its files.
 pub fn run(
-    again: &Again,
-    study: &Study,
+    again: &Program,
+    advice: &Advice,
     program: &Job,
     runs: u64,
     applies: bool,
 ) -> Result<Measured, Error> {
-    let files = files(study, program)?;
-    let Selected { answer, trials, left_out } = Selected::of(study, program, applies);
+    let files = files(advice, program)?;
+    let Selected { answer, trials, left_out } = Selected::of(advice, program, applies);
     let collecting = Collecting::begin()?;
     let mut notes = Vec::new();
-    let all = || study.trials.iter().flat_map(|trial| &trial.changes);
+    let all = || advice.tried.iter().flat_map(|tried| &tried.does);
     if all().any(|change| matches!(change, Change::Fadvise(..))) {
-        notes.push(format!("posix_fadvise(2) is not checked: {}.", OF_FILES));
+        notes.push(format!("posix_fadvise(2) is not checked: {OF_FILES}."));
     }
     let mut running = Running { again, files, collecting, notes };
     running.warn(runs * (trials.len() as u64 + 1) + 1);
-    let mut variants: Vec<Variant> = vec![Variant::new(None, None)];
-    variants.extend(trials.into_iter().map(|(trial, how)| Variant::new(Some(trial), Some(how))));
+    let variant =
+        |(trial, how)| Variant { trial: Some(trial), how: Some(how), ..Variant::default() };
+    let mut variants = vec![Variant::default()];
+    variants.extend(trials.into_iter().map(variant));
     let progress = Bar::new(usize::try_from(runs).unwrap_or(0) * variants.len() + 1);
     // What a first run brings into memory beside the files favours nobody then.
-    running.run(&mut Variant::new(None, None))?;
+    running.run(&mut Variant::default())?;
     progress.advance();
     for round in 0..usize::try_from(runs).unwrap_or(usize::MAX) {
         for place in 0..variants.len() {
@@ -110,29 +110,16 @@ pub fn run(
     Ok(measured)
 }
 
-/// A variant, and how it came out.
+/// A variant, its runs, and what became of its advice in each.
 #[derive(Default)]
 struct Variant {
     trial: Option<usize>,
     how: Option<How>,
     runs: Vec<CheckRun>,
-    /// Runs in which all of its advice was given to something.
-    given: usize,
-    /// Why some was not.
-    refused: Option<Refusal>,
-    /// The most pages that were dropped before the advice held, and for how long a run was held at
-    /// most for that.
-    dropped_pages: u64,
-    held_ns: u64,
-    /// Some pages that were read before the advice held are counted.
-    is_kept: bool,
+    given: Vec<Given>,
 }
 
 impl Variant {
-    fn new(trial: Option<usize>, how: Option<How>) -> Variant {
-        Variant { trial, how, ..Variant::default() }
-    }
-
     /// The rules by which the program is advised.
     fn rules(&self) -> &[Rule] {
         match &self.how {
@@ -141,9 +128,14 @@ impl Variant {
         }
     }
 
-    /// Why it was not given in each run, as the end of a sentence.
-    fn not_given(self) -> String {
-        match (self.how, self.refused) {
+    /// Why not all of its advice was given to something in each run, as the end of a sentence.
+    fn not_given(&self) -> Option<String> {
+        let is_given = |given: &Given| given.rules.iter().all(|is_given| *is_given);
+        if self.given.iter().all(is_given) {
+            return None;
+        }
+        let refused = self.given.iter().find_map(|given| given.refused.as_ref());
+        Some(match (&self.how, refused) {
             (Some(How::Governed), _) => {
                 "nothing of the program was governed, as filemap govern --json tells".to_string()
             }
@@ -151,17 +143,7 @@ impl Variant {
             (_, None) => "in some run the program made no such mapping, or it could not be held \
                           to be advised"
                 .to_string(),
-        }
-    }
-
-    /// Takes over what became of them in a run. Returns how many pages were read for nothing.
-    fn take(&mut self, given: Given) -> u64 {
-        self.given += usize::from(given.rules.iter().all(|is_given| *is_given));
-        self.refused = self.refused.take().or(given.refused);
-        self.dropped_pages = self.dropped_pages.max(given.dropped_pages);
-        self.held_ns = self.held_ns.max(given.held_ns);
-        self.is_kept |= given.is_kept;
-        given.dropped_pages
+        })
     }
 }
 
@@ -170,7 +152,7 @@ type Stamp = (u64, i64, i64, u64);
 
 /// The program between two runs.
 struct Running<'a> {
-    again: &'a Again,
+    again: &'a Program,
     files: Vec<(PathBuf, Stamp)>,
     collecting: Collecting,
     notes: Vec<String>,
@@ -179,9 +161,7 @@ struct Running<'a> {
 impl Running<'_> {
     /// Says before anything runs what is going to run, and what that may do.
     fn warn(&self, runs: u64) {
-        let words = self.again.program.words.iter();
-        let words: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();
-        let shown = words.join(" ").replace(char::is_control, "?");
+        let shown = shown(&self.again.words);
         // Nobody is left to be told if stderr is closed.
         let _ = writeln!(
             std::io::stderr(),
@@ -211,15 +191,15 @@ impl Running<'_> {
         };
         let metered = match &governed {
             Some(governed) => governed.run(),
-            None => trial::run(&self.again.program),
+            None => trial::run(self.again),
         };
-        let dropped_pages = match (advising, governed) {
-            (Some(advising), _) => variant.take(advising.end()),
-            (None, governed) => {
-                let is_given = governed.is_none_or(|governed| !governed.told().paths.is_empty());
-                variant.given += usize::from(is_given);
-                0
+        let given = match (advising, governed) {
+            (Some(advising), _) => advising.end(),
+            (None, Some(governed)) => {
+                let is_given = !governed.told().paths.is_empty();
+                Given { rules: vec![is_given], ..Given::default() }
             }
+            (None, None) => Given::default(),
         };
         let metered = metered?;
         let (exit_code, signal) = metered.end();
@@ -227,7 +207,7 @@ impl Running<'_> {
         variant.runs.push(CheckRun {
             exit_code,
             signal,
-            pages_read: (metered.bytes_read / page_size()).saturating_sub(dropped_pages),
+            pages_read: (metered.bytes_read / page_size()).saturating_sub(given.dropped_pages),
             major_faults: metered.major_faults,
             elapsed_ns: metered.elapsed_ns,
             cpu_ns: metered.cpu_ns,
@@ -235,12 +215,13 @@ impl Running<'_> {
             stdout,
             stderr,
         });
+        variant.given.push(given);
         self.unchanged()
     }
 
     /// The program as it is governed.
     fn governed(&self) -> Result<Governed, Error> {
-        Governed::of(&self.again.program, &[], self.collecting.directory())
+        Governed::of(self.again, &[], self.collecting.directory())
     }
 
     /// Refuses to go on where the program has changed a file.
@@ -260,8 +241,9 @@ impl Running<'_> {
     /// Enters what was measured of `variants`.
     fn end(self, measured: &mut Measured, variants: Vec<Variant>) {
         measured.notes = self.notes;
-        let dropped = variants.iter().map(|of| of.dropped_pages).max().unwrap_or(0);
-        let held_ns = variants.iter().map(|of| of.held_ns).max().unwrap_or(0);
+        let all = || variants.iter().flat_map(|of| &of.given);
+        let dropped = all().map(|given| given.dropped_pages).max().unwrap_or(0);
+        let held_ns = all().map(|given| given.held_ns).max().unwrap_or(0);
         if dropped > 0 {
             measured.notes.push(format!(
                 "A mapping is advised once it is seen: what was read of its file before that, at \
@@ -271,7 +253,7 @@ impl Running<'_> {
                 time(held_ns as f64)
             ));
         }
-        if variants.iter().any(|of| of.is_kept) {
+        if all().any(|given| given.is_kept) {
             measured.notes.push(
                 "A mapping is advised once it is seen: what was read of its file before that is \
                  counted too, as this user is not told what is cached of a file of others."
@@ -279,9 +261,9 @@ impl Running<'_> {
             );
         }
         for variant in variants {
-            match variant.trial.filter(|_| variant.given < variant.runs.len()) {
-                None => measured.variants.push((variant.trial, variant.runs)),
-                Some(trial) => measured.left_out.push((trial, variant.not_given())),
+            match (variant.trial, variant.not_given()) {
+                (Some(trial), Some(reason)) => measured.left_out.push((trial, reason)),
+                (trial, _) => measured.variants.push((trial, variant.runs)),
             }
         }
     }
@@ -293,8 +275,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 /// The recorded files: those that count are there as they were.
-fn files(study: &Study, program: &Job) -> Result<Vec<(PathBuf, Stamp)>, Error> {
-    let counting = study.now.files_that_count();
+fn files(advice: &Advice, program: &Job) -> Result<Vec<(PathBuf, Stamp)>, Error> {
+    let counting = advice.now.files_that_count();
     let mut files = Vec::new();
     for (number, file) in program.files.iter().enumerate() {
         let path = file.file.path.as_ref().map(PathBuf::from);

@@ -3,20 +3,19 @@
 use std::io::Read;
 
 use filemap_job::program::{Job, NamedFile};
-use filemap_job::{EngineKind, JobSpec, Record, Written, shell_word};
+use filemap_job::{EngineKind, JobSpec, Record, Written};
 use filemap_model::Model;
 use filemap_study::Footer;
 use filemap_study::advise::check::Check;
-use filemap_study::advise::{Advice, Contents, FIRST_BYTES, Study};
+use filemap_study::advise::{Bench, Contents, FIRST_BYTES};
 
 use crate::Outcome;
-use crate::advise::check::{self, Again};
+use crate::advise::check;
 use crate::args::AdviseArgs;
 use crate::error::Error;
 use crate::given::{self, Given};
 use crate::govern;
 use crate::machine::Machine;
-use crate::output::Inputs;
 use crate::recording;
 use filemap_study::input;
 use filemap_study::kernel_match;
@@ -45,13 +44,19 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
              filemap record"
         )));
     }
-    let again = args.check.then(|| Again::of(path)).transpose()?;
+    let words = match is_recording {
+        true => recording::open(path)?.header().command.clone(),
+        false => Vec::new(),
+    };
+    let again = args.check.then(|| check::again(path, &words)).transpose()?;
     if given.flags.advice.is_some() {
         let message = "--advice does not go with advise, which tries all of it; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    if is_recording {
-        add_recorded_program(&mut given.inputs, path)?;
+    // The program, and what of its arguments is a file.
+    if let Some((first, arguments)) = words.split_first() {
+        let found = govern::find(&words).map(|program| program.path);
+        given.inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
     }
     let output = args.output.open(&given.inputs, &[])?;
     let Written::Tables(spec) = &mut given.written else { unreachable!("it has tables") };
@@ -77,29 +82,26 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     let program = given.validate(&written)?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
-    let (study, run) = Study::of(&program, profile, &contents, &Machine)?;
-    let mut warnings = found.warnings;
-    warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&program])?);
+    let shown = Some(check::shown(&words)).filter(|shown| !shown.is_empty());
+    let bench = Bench { program: &program, profile, contents: &contents, engines: &Machine };
+    let (mut advice, run) = bench.advice(path, shown.as_deref())?;
+    advice.warnings = found.warnings;
+    let kernel = given.kernel();
+    advice.warnings.extend(kernel_match::warnings(kernel.as_deref(), &[&program])?);
     let mut command = given.command("advise", &program);
     command.extend(args.check.then_some(" --check"));
     command.extend(args.apply.then_some(" --apply"));
-    let check = match &again {
-        None => None,
-        Some(again) => {
-            warnings.extend(other_machine(&given.flags));
-            let runs = runs.unwrap_or(check::RUNS);
-            let measured = check::run(again, &study, &program, runs, args.apply)?;
-            Some(Check::of(&study, measured))
-        }
-    };
-    let shown = if is_recording { shown(path)? } else { None };
+    if let Some(again) = &again {
+        advice.warnings.extend(other_machine(&given.flags));
+        let runs = runs.unwrap_or(check::RUNS);
+        let measured = check::run(again, &advice, &program, runs, args.apply)?;
+        advice.check = Some(Check::of(&advice, measured));
+    }
     let ran = Model { profile }.ran(&program, vec![run]);
     let record = Record::of(&program, provenance::stamped(ran));
-    let footer = Footer::new(std::slice::from_ref(&record), command);
-    let advice = study.advice(path, shown.as_deref());
-    let advice = Advice { footer, warnings, check, ..advice };
+    advice.footer = Footer::new(std::slice::from_ref(&record), command);
     output.write(&advice.report())?;
-    let fails = advice.check.as_ref().is_some_and(|check| check.fails(&advice.now));
+    let fails = advice.check.as_ref().is_some_and(|check| check.fails(&advice));
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
 }
 
@@ -115,33 +117,13 @@ fn check_ends(program: &Job) -> Result<(), Error> {
     }
 }
 
-/// Adds the program of the recording at `path`, and what of its arguments is a file.
-fn add_recorded_program(inputs: &mut Inputs, path: &str) -> Result<(), Error> {
-    let recording = recording::open(path)?;
-    let words = &recording.header().command;
-    if let Some((first, arguments)) = words.split_first() {
-        let found = govern::find(words).map(|program| program.path);
-        inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
-    }
-    Ok(())
-}
-
 /// What is to be said where `flags` give the model another machine than the one that was measured.
 fn other_machine(flags: &JobSpec) -> Option<String> {
-    let given = JobSpec { machine: None, runs: None, ..flags.clone() }.flags();
-    let given: Vec<String> = given.into_iter().collect();
+    let given: Vec<String> =
+        JobSpec { machine: None, runs: None, ..flags.clone() }.flags().into_iter().collect();
     (!given.is_empty()).then(|| {
         format!("the model has {}, and what was measured is this machine as it is", given.join(" "))
     })
-}
-
-/// The program that was recorded, with its arguments, where the recording says it.
-fn shown(path: &str) -> Result<Option<String>, Error> {
-    let recording = recording::open(path)?;
-    let words = recording.header().command.iter();
-    let words: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();
-    let shown = words.join(" ").replace(char::is_control, "?");
-    Ok((!shown.is_empty()).then_some(shown))
 }
 
 /// The kind of `file`: by its first bytes where it is there.

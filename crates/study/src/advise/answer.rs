@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::trial::{Outcome, Trial};
 use crate::explain::remedies::LEAST_SHARE;
+use crate::verdict::{Margin, Verdict};
 
 /// Latencies that times are predicted with, as factors of that of the profile.
 pub const LATENCIES: [f64; 3] = [1.0, 0.5, 2.0];
@@ -25,26 +25,18 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// How it is beside `now`, at latency number `at`.
-    fn beside(self, now: Figures, at: usize) -> Beside {
-        let (most, least) = (1.0 + LEAST_SHARE, 1.0 - LEAST_SHARE);
-        let (pages, ns) = ((self.pages, now.pages), (self.ns[at], now.ns[at]));
-        match () {
-            () if pages.0 > pages.1 * most => Beside::ReadsMore,
-            () if ns.0 > ns.1 * most => Beside::Slower,
-            () if pages.0 < pages.1 * least || ns.0 < ns.1 * least => Beside::Better,
-            () => Beside::Same,
-        }
+    /// How what is read and the time at latency number `at` are beside those of `now`.
+    fn beside(self, now: Figures, at: usize) -> [Verdict; 2] {
+        let margin = Margin::share(LEAST_SHARE);
+        [(now.pages, self.pages), (now.ns[at], self.ns[at])]
+            .map(|(now, own)| Verdict::of_exact(now, own, margin))
     }
 
-    /// How it is beside `now` at the latency of the profile.
-    pub fn verdict(self, now: Figures) -> Beside {
-        self.beside(now, 0)
-    }
-
-    /// Whether it is an answer beside `now`, at latency number `at`.
+    /// Whether it reads less or is faster than `now` at latency number `at`, and neither reads more
+    /// nor is slower.
     fn helps_at(self, now: Figures, at: usize) -> bool {
-        self.beside(now, at) == Beside::Better
+        let beside = self.beside(now, at);
+        beside.contains(&Verdict::Less) && !beside.contains(&Verdict::More)
     }
 
     /// The same at the latency of the profile.
@@ -58,19 +50,6 @@ impl Figures {
         self.ns[0] <= best.ns[0] * (1.0 + AS_GOOD)
             || self.ns.iter().zip(best.ns).any(|(own, best)| *own <= best)
     }
-}
-
-/// How a run is beside another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
-    /// It reads less or is faster, and neither reads more nor is slower.
-    Better,
-    /// There is no difference to speak of.
-    Same,
-    /// It takes longer.
-    Slower,
-    /// It reads more.
-    ReadsMore,
 }
 
 /// Something that may be the answer.
@@ -115,32 +94,15 @@ impl Answer {
         }
     }
 
-    /// The same among those of `trials` that a user can do and that are `wanted`.
-    pub(super) fn for_users(
-        now: Figures,
-        trials: &[Trial],
-        figures: impl Fn(&Outcome) -> Figures,
-        wanted: impl Fn(usize, &Trial) -> bool,
-    ) -> Answer {
-        let all = trials.iter().enumerate();
-        let open = all.filter(|(at, trial)| trial.is_for_users() && wanted(*at, trial));
-        let candidate = |(at, trial): (usize, &Trial)| Candidate {
-            at,
-            figures: figures(&trial.outcome),
-            reach: trial.reach(),
-        };
-        Answer::among(now, open.map(candidate))
-    }
-
-    /// The verdict on trial `at`, which comes to `own`.
+    /// The verdict on what was tried as number `at`, which comes to `own`.
     pub(super) fn verdict(&self, at: usize, own: Figures, now: Figures) -> &'static str {
-        match own.verdict(now) {
-            Beside::ReadsMore => "reads more",
-            Beside::Slower => "slower",
-            Beside::Same => "no change",
-            Beside::Better if self.best == Some(at) => "best",
-            Beside::Better if self.ties.contains(&at) => "tied",
-            Beside::Better => "helps",
+        match own.beside(now, 0) {
+            [Verdict::More, _] => "reads more",
+            [_, Verdict::More] => "slower",
+            _ if !own.helps(now) => "no change",
+            _ if self.best == Some(at) => "best",
+            _ if self.ties.contains(&at) => "tied",
+            _ => "helps",
         }
     }
 
@@ -209,8 +171,9 @@ mod tests {
         let slower = (0, 10, [110.0, 80.0, 200.0]);
         let same = (0, 990, [99.0, 89.0, 119.0]);
         assert_eq!(among(&[more, slower, same]), Answer::default());
-        let verdicts = [more, slower, same].map(|tried| figures(tried).verdict(NOW));
-        assert_eq!(verdicts, [Beside::ReadsMore, Beside::Slower, Beside::Same]);
+        let none = Answer::default();
+        let verdicts = [more, slower, same].map(|tried| none.verdict(0, figures(tried), NOW));
+        assert_eq!(verdicts, ["reads more", "slower", "no change"]);
         assert_eq!(among(&[]), Answer::default());
     }
 }

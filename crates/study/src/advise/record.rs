@@ -1,13 +1,11 @@
 //! The record of what was tried, and what is said of it.
 
-use filemap_job::record::SCHEMA;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Answer;
+use super::answer::{Answer, Candidate, Figures};
 use super::check::Check;
-use super::trial::{Outcome, Trial};
 use super::words::{self, Written};
-use super::{Change, Contents};
+use super::{Change, Contents, Outcome};
 use crate::footer::Footer;
 
 /// What would help a program.
@@ -53,8 +51,12 @@ pub struct FileAdvice {
     pub name: String,
     pub contents: Contents,
     pub pages_read: u64,
+    /// Each counted once.
     pub pages_used: u64,
     pub answer: Answer,
+    /// Its number in the program, while it is studied.
+    #[serde(skip)]
+    pub(super) number: usize,
 }
 
 /// Something that was tried.
@@ -67,6 +69,9 @@ pub struct Tried {
     /// `best`, `tied`, `helps`, `no change`, `slower` or `reads more`: of the whole program.
     pub verdict: String,
     pub outcome: Outcome,
+    /// The changes themselves, while the program is studied.
+    #[serde(skip)]
+    pub does: Vec<Change>,
 }
 
 /// The answer under other conditions.
@@ -82,106 +87,76 @@ pub struct Condition {
     pub best: Option<String>,
 }
 
-/// What was tried for a program, before it is said what follows from it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Study {
-    /// Its files.
-    pub files: Vec<FileUse>,
-    /// What it costs as it is.
-    pub now: Outcome,
-    /// What was tried, alone first.
-    pub trials: Vec<Trial>,
-    /// The same under other conditions.
-    pub conditions: Vec<Condition>,
-    /// Base page size in bytes.
-    pub page_bytes: u64,
-    /// Readahead size of what was tried, in KiB.
-    pub read_ahead_kb: u64,
-    /// Latency of the machine profile in nanoseconds.
-    pub latency_ns: u64,
-}
+impl Tried {
+    /// What comes to `outcome`.
+    pub(super) fn new(does: Vec<Change>, outcome: Outcome) -> Self {
+        Tried {
+            changes: does.iter().map(Change::label).collect(),
+            for_users: does.iter().all(Change::is_for_users),
+            verdict: String::new(),
+            outcome,
+            does,
+        }
+    }
 
-/// A file of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileUse {
-    pub name: String,
-    /// Pages of it that the program touches or reads, each counted once.
-    pub used_pages: u64,
-    pub contents: Contents,
-}
+    /// What was changed, in words.
+    pub fn label(&self) -> String {
+        self.changes.join(" + ")
+    }
 
-/// Files of which less than this share of all pages are read count for nothing.
-const LEAST_FILE_SHARE: f64 = 0.01;
+    /// For the choice among several; pairs are more to do than anything alone.
+    fn candidate(&self, at: usize, figures: Figures) -> Candidate {
+        let more = self.does.len().saturating_sub(1) as u32;
+        let reach = self.does.iter().map(Change::reach).sum::<u32>() + 10 * more;
+        Candidate { at, figures, reach }
+    }
 
-impl Outcome {
-    /// The files that count, the one that is read most first.
-    pub fn files_that_count(&self) -> Vec<usize> {
-        let least = self.data_pages_read as f64 * LEAST_FILE_SHARE;
-        let counts = |file: &usize| self.files[*file] > 0 && self.files[*file] as f64 >= least;
-        let mut files: Vec<usize> = (0..self.files.len()).filter(counts).collect();
-        files.sort_by_key(|file| std::cmp::Reverse(self.files[*file]));
-        files
+    /// Whether nothing of it is about another file than this one.
+    pub(super) fn is_about(&self, file: usize) -> bool {
+        self.does.iter().all(|change| change.file().is_none_or(|of| of == file))
     }
 }
 
-impl Study {
-    /// The answer for the whole program.
-    pub fn answer(&self) -> Answer {
-        self.answer_among(|_| true)
+impl Advice {
+    /// What is best, if anything is.
+    pub fn best(&self) -> Option<&Tried> {
+        self.tried.get(self.answer.best?)
     }
 
-    /// The answer among the trials that are `wanted`, by their positions.
+    /// What a user can do, with its position.
+    fn open(&self) -> impl Iterator<Item = (usize, &Tried)> {
+        self.tried.iter().enumerate().filter(|(_, tried)| tried.for_users)
+    }
+
+    /// The answer for the whole program among what is `wanted`, by positions in `tried`.
     pub fn answer_among(&self, wanted: impl Fn(usize) -> bool) -> Answer {
-        Answer::for_users(self.now.figures(), &self.trials, Outcome::figures, |at, _| wanted(at))
+        let open = self.open().filter(|(at, _)| wanted(*at));
+        let candidates = open.map(|(at, tried)| tried.candidate(at, tried.outcome.figures()));
+        Answer::among(self.now.figures(), candidates)
     }
 
     /// The answer for one file: among changes of this file alone and of everything.
     fn answer_of(&self, file: usize) -> Answer {
-        let of_file = |outcome: &Outcome| outcome.of_file(file);
-        let is_own = |_, trial: &Trial| trial.changes.len() == 1 && trial.is_about(file);
-        Answer::for_users(self.now.of_file(file), &self.trials, of_file, is_own)
+        let own = self.open().filter(|(_, tried)| tried.does.len() == 1 && tried.is_about(file));
+        let candidates = own.map(|(at, tried)| tried.candidate(at, tried.outcome.of_file(file)));
+        Answer::among(self.now.of_file(file), candidates)
     }
 
-    /// What follows for the program that is called `name`. `program` has its arguments, ready for a
-    /// shell, where they are known.
-    pub fn advice(self, name: &str, program: Option<&str>) -> Advice {
-        let file = |file: usize| {
-            let FileUse { name, used_pages, contents } = self.files[file].clone();
-            let pages_read = self.now.files[file];
-            let answer = self.answer_of(file);
-            (file, FileAdvice { name, contents, pages_read, pages_used: used_pages, answer })
-        };
-        let files: Vec<(usize, FileAdvice)> =
-            self.now.files_that_count().into_iter().map(file).collect();
-        let answer = self.answer();
-        let tried = |(at, trial): (usize, &Trial)| Tried {
-            changes: trial.labels(),
-            for_users: trial.is_for_users(),
-            verdict: answer.verdict(at, trial.outcome.figures(), self.now.figures()).to_string(),
-            outcome: trial.outcome.clone(),
-        };
-        Advice {
-            schema: SCHEMA,
-            name: name.to_string(),
-            words: words::lines(&self, &files, &answer),
-            to_write: words::written(&self, &files, &answer),
-            governed: words::governed(&self, program.unwrap_or("PROGRAM")),
-            page_bytes: self.page_bytes,
-            read_ahead_kb: self.read_ahead_kb,
-            latency_ns: self.latency_ns,
-            tried: self.trials.iter().enumerate().map(tried).collect(),
-            files: files.into_iter().map(|(_, file)| file).collect(),
-            answer,
-            now: self.now,
-            conditions: self.conditions,
-            ..Advice::default()
+    /// With the answers that follow from what was tried for the program that is called `name`.
+    /// `program` has its arguments, ready for a shell, where they are known.
+    pub(super) fn concluded(mut self, name: &str, program: Option<&str>) -> Self {
+        self.name = name.to_string();
+        self.answer = self.answer_among(|_| true);
+        let answers: Vec<Answer> =
+            self.files.iter().map(|file| self.answer_of(file.number)).collect();
+        self.files.iter_mut().zip(answers).for_each(|(file, answer)| file.answer = answer);
+        for (at, tried) in self.tried.iter_mut().enumerate() {
+            let (own, now) = (tried.outcome.figures(), self.now.figures());
+            tried.verdict = self.answer.verdict(at, own, now).to_string();
         }
-    }
-}
-
-impl Trial {
-    /// Whether it is this change alone.
-    pub(super) fn is_only(&self, change: &Change) -> bool {
-        matches!(self.changes.as_slice(), [only] if only == change)
+        self.words = words::lines(&self);
+        self.to_write = words::written(&self);
+        self.governed = words::governed(&self, program.unwrap_or("PROGRAM"));
+        self
     }
 }

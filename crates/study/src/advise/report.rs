@@ -1,9 +1,8 @@
 //! The report on what one could do about a program that reads too much: the answer for each file,
 //! what to write, all that was tried, and what would turn the answer around.
 
-use super::check;
-use super::record::{Advice, Condition, Tried};
-use super::trial::Outcome;
+use super::record::{Condition, Tried};
+use super::{Advice, Outcome, check};
 use crate::json::to_json;
 use filemap_report::units::{bytes, number, time};
 use filemap_report::{
@@ -55,10 +54,6 @@ const COLUMNS: [Column<Tried>; 7] = {
 };
 
 impl Tried {
-    pub(super) fn label(&self) -> String {
-        self.changes.join(" + ")
-    }
-
     /// Its place among [`VERDICTS`].
     fn rank(&self) -> usize {
         let known = VERDICTS.iter().position(|(name, ..)| *name == self.verdict);
@@ -72,10 +67,6 @@ impl Tried {
 }
 
 impl Advice {
-    pub(super) fn best(&self) -> Option<&Tried> {
-        self.tried.get(self.answer.best?)
-    }
-
     /// The report on it.
     pub fn report(&self) -> Report {
         let mut parts = vec![Part::Heading(match self.name.as_str() {
@@ -94,12 +85,8 @@ impl Advice {
         parts.extend(self.check.iter().flat_map(|check| check::parts(self, check)));
         parts.push(Part::Heading("What was tried in the model".to_string()));
         parts.push(Part::Dots(self.picture()));
-        let as_it_is = Tried {
-            changes: vec!["as it is".to_string()],
-            for_users: true,
-            verdict: String::new(),
-            outcome: self.now.clone(),
-        };
+        let mut as_it_is = Tried::new(Vec::new(), self.now.clone());
+        as_it_is.changes.push("as it is".to_string());
         let rows: Vec<Tried> = [as_it_is].into_iter().chain(self.tried.iter().cloned()).collect();
         parts.push(Part::Table(self.tried_table(&rows)));
         parts.push(Part::Paragraph(self.note()));
@@ -269,8 +256,8 @@ impl Advice {
 mod tests {
     use filemap_core::address::vma::ReadHint;
 
-    use super::super::testing::{on, outcome, study};
-    use super::super::{Ask, Change, Trial};
+    use super::super::testing::{on, outcome, tried};
+    use super::super::{Ask, Change};
     use super::*;
 
     /// Figures as large as those of real programs.
@@ -281,17 +268,16 @@ mod tests {
             Change::Madvise(on.clone(), ReadHint::Sequential),
             Change::Ask(on, Ask::WillNeed, vec![(0, 1)]),
         ];
-        let large = outcome(12_345_678, 123_456);
-        let large = Outcome { major_faults: 12_345_678, ..large };
-        let mut study = study(large.clone(), Vec::new());
-        study.trials.push(Trial { changes, outcome: outcome(1_545_166, 1000) });
-        study.conditions.push(Condition {
+        let large = Outcome { major_faults: 12_345_678, ..outcome(12_345_678, 123_456) };
+        let mut advice = tried(large.clone(), Vec::new());
+        advice.tried.push(Tried::new(changes, outcome(1_545_166, 1000)));
+        advice.conditions.push(Condition {
             name: "page cache of 123456m".to_string(),
-            now: Some(large.clone()),
+            now: Some(large),
             answer: Some(outcome(12_345_678, 1000)),
-            best: Some(study.trials[0].label()),
+            best: Some(advice.tried[0].label()),
         });
-        let tables = study.advice("", None).report().parts.into_iter();
+        let tables = advice.concluded("", None).report().parts.into_iter();
         let tables = tables.filter_map(|part| match part {
             Part::Table(table) => Some(table.text()),
             _ => None,

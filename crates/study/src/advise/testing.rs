@@ -1,8 +1,8 @@
-//! Studies for tests.
+//! Programs for tests.
 
-use super::record::{FileUse, Study};
-use super::trial::{Outcome, Trial};
-use super::{Change, Contents, Target};
+use super::answer::Answer;
+use super::record::{FileAdvice, Tried};
+use super::{Advice, Change, Contents, Outcome, Target};
 
 /// The only mapping of the only file.
 pub fn on(name: &str) -> Target {
@@ -21,18 +21,25 @@ pub fn outcome(pages: u64, ms: u64) -> Outcome {
     }
 }
 
-/// Of a program with one file, of which `trials` were tried each alone.
-pub fn study(now: Outcome, trials: Vec<(Change, Outcome)>) -> Study {
-    let file =
-        FileUse { name: "data.mdb".to_string(), used_pages: 3000, contents: Contents::Other };
-    let trial = |(change, outcome)| Trial { changes: vec![change], outcome };
-    Study {
+/// Of a program with one file, for which `changes` were tried each alone; what follows is not said
+/// yet.
+pub fn tried(now: Outcome, changes: Vec<(Change, Outcome)>) -> Advice {
+    let file = FileAdvice {
+        name: "data.mdb".to_string(),
+        contents: Contents::Other,
+        pages_read: now.data_pages_read,
+        pages_used: 3000,
+        answer: Answer::default(),
+        number: 0,
+    };
+    let tried = changes.into_iter().map(|(change, outcome)| Tried::new(vec![change], outcome));
+    Advice {
         files: vec![file],
         now,
-        trials: trials.into_iter().map(trial).collect(),
+        tried: tried.collect(),
         page_bytes: 4096,
         read_ahead_kb: 8192,
         latency_ns: 54_000,
-        ..Study::default()
+        ..Advice::default()
     }
 }

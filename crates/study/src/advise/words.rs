@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::answer::Answer;
-use super::record::{FileAdvice, Study};
-use super::trial::{Outcome, Trial};
-use super::{Change, Contents, writing};
+use super::record::{FileAdvice, Tried};
+use super::{Advice, Change, Contents, Outcome, writing};
 use filemap_report::units::{number, time};
 
 /// Most ties that are named.
@@ -30,29 +29,24 @@ pub struct WrittenLine {
     pub text: String,
 }
 
-/// Files that count, each with its position in the program.
-type Files<'a> = &'a [(usize, FileAdvice)];
-
-/// What helps each of `files`, and what is best together.
-pub fn lines(study: &Study, files: Files, together: &Answer) -> Vec<String> {
-    let mut lines: Vec<String> =
-        files.iter().map(|(number, file)| line(study, *number, file)).collect();
-    let rest = study.files.len() - files.len();
+/// What helps each file, and what is best together.
+pub fn lines(advice: &Advice) -> Vec<String> {
+    let mut lines: Vec<String> = advice.files.iter().map(|file| line(advice, file)).collect();
+    let rest = advice.now.files.len() - advice.files.len();
     if rest > 0 {
         let plural = if rest == 1 { "file reads" } else { "files read" };
         lines.push(format!("{rest} more {plural} next to nothing."));
     }
     // One thing is what a file's line names.
-    let best = together.best.map(|best| &study.trials[best]).filter(|of| of.changes.len() > 1);
-    lines.extend(best.map(|trial| {
-        let pages = number(trial.outcome.data_pages_read as f64);
-        let times = instead(&trial.outcome, &study.now);
-        format!("Together: {}: {pages} pages, {times}.", trial.label())
+    lines.extend(advice.best().filter(|best| best.does.len() > 1).map(|best| {
+        let pages = number(best.outcome.data_pages_read as f64);
+        let times = instead(&best.outcome, &advice.now);
+        format!("Together: {}: {pages} pages, {times}.", best.label())
     }));
     lines
 }
 
-fn line(study: &Study, file: usize, of: &FileAdvice) -> String {
+fn line(advice: &Advice, of: &FileAdvice) -> String {
     let (read, used) = (of.pages_read, of.pages_used);
     let now = format!(
         "{} reads {} pages for {} touched ({}).",
@@ -70,31 +64,30 @@ fn line(study: &Study, file: usize, of: &FileAdvice) -> String {
         };
         return format!("{now} {why}");
     };
-    let trial = &study.trials[best];
-    let pages = trial.outcome.files[file];
+    let best = &advice.tried[best];
+    let pages = best.outcome.files[of.number];
     let mut line = format!(
         "{now} {}: {} pages ({}), {}.",
-        trial.changes[0].call(),
+        best.does[0].call(),
         number(pages as f64),
         times(pages, used),
-        instead(&trial.outcome, &study.now)
+        instead(&best.outcome, &advice.now)
     );
-    line += &tie(study, &of.answer);
-    line += &for_this_program(study, file, trial);
+    line += &tie(advice, &of.answer);
+    line += &for_this_program(advice, of.number, best);
     line
 }
 
 /// The fastest that helps this program alone, where `best` is a setting for every program.
-fn for_this_program(study: &Study, file: usize, best: &Trial) -> String {
-    let is_own = |trial: &&Trial| trial.changes.iter().all(|change| !change.is_for_all());
-    if is_own(&best) {
+fn for_this_program(advice: &Advice, file: usize, best: &Tried) -> String {
+    let is_own = |of: &Tried| of.does.iter().all(|change| !change.is_for_all());
+    if is_own(best) {
         return String::new();
     }
-    let now = study.now.of_file(file);
-    let helps = |trial: &&Trial| {
-        is_own(trial) && trial.is_about(file) && trial.outcome.of_file(file).helps(now)
-    };
-    let own = study.trials.iter().filter(helps).min_by_key(|trial| trial.outcome.elapsed_ns);
+    let now = advice.now.of_file(file);
+    let helps =
+        |of: &&Tried| is_own(of) && of.is_about(file) && of.outcome.of_file(file).helps(now);
+    let own = advice.tried.iter().filter(helps).min_by_key(|of| of.outcome.elapsed_ns);
     own.map_or(String::new(), |own| {
         format!(
             " That is a setting for every program. For this one alone: {}: {} pages, {}.",
@@ -106,14 +99,14 @@ fn for_this_program(study: &Study, file: usize, best: &Trial) -> String {
 }
 
 /// What is as good, and whether doing nothing is.
-fn tie(study: &Study, Answer { ties, ties_with_now, .. }: &Answer) -> String {
+fn tie(advice: &Advice, Answer { ties, ties_with_now, .. }: &Answer) -> String {
     let mut text = String::new();
     if *ties_with_now {
         text += " It is a tie with doing nothing: at half or double the device's latency it \
                  gains nothing worth the change.";
     }
     if !ties.is_empty() {
-        let named = ties.iter().take(MOST_TIES).map(|tie| study.trials[*tie].label());
+        let named = ties.iter().take(MOST_TIES).map(|tie| advice.tried[*tie].label());
         let named = named.collect::<Vec<_>>().join(", ");
         let more = match ties.len().saturating_sub(MOST_TIES) {
             0 => String::new(),
@@ -138,38 +131,38 @@ fn times(read: u64, used: u64) -> String {
 }
 
 /// What to write for the answers, each once.
-pub fn written(study: &Study, files: Files, together: &Answer) -> Vec<Written> {
+pub fn written(advice: &Advice) -> Vec<Written> {
     let mut changes: Vec<&Change> = Vec::new();
-    for answer in files.iter().map(|(_, file)| &file.answer).chain([together]) {
-        let best = answer.best.iter().flat_map(|best| &study.trials[*best].changes);
+    for answer in advice.files.iter().map(|file| &file.answer).chain([&advice.answer]) {
+        let best = answer.best.iter().flat_map(|best| &advice.tried[*best].does);
         // Nobody changes the whole machine for a tie with doing nothing.
-        let worth = best.filter(|change| !(answer.ties_with_now && change.is_for_all()));
-        worth.for_each(|change| {
+        for change in best.filter(|change| !(answer.ties_with_now && change.is_for_all())) {
             if !changes.contains(&change) {
                 changes.push(change);
             }
-        });
+        }
     }
     let of_change = |change: &Change| {
-        let contents = change.file().map_or(Contents::Other, |file| study.files[file].contents);
-        let lines = writing::lines(change, contents).into_iter();
+        let file = advice.files.iter().find(|file| change.file() == Some(file.number));
+        let contents = file.map_or(Contents::Other, |file| file.contents);
         let line = |(place, text): writing::Written| WrittenLine { place: place.to_string(), text };
-        Written { change: change.label(), lines: lines.map(line).collect() }
+        let lines = writing::lines(change, contents).into_iter().map(line).collect();
+        Written { change: change.label(), lines }
     };
     let written = changes.into_iter().map(of_change);
     written.filter(|written| !written.lines.is_empty()).collect()
 }
 
 /// What the governor does for a program that cannot be changed, where that helps.
-pub fn governed(study: &Study, program: &str) -> Option<String> {
-    let own = &study.trials.iter().find(|trial| trial.is_only(&Change::Governor))?.outcome;
-    own.figures().helps(study.now.figures()).then(|| {
+pub fn governed(advice: &Advice, program: &str) -> Option<String> {
+    let own = &advice.tried.iter().find(|of| of.does == [Change::Governor])?.outcome;
+    own.figures().helps(advice.now.figures()).then(|| {
         format!(
             "Where the program cannot be changed: filemap govern -- {program}: {} instead of {} \
              pages, {}.",
             number(own.data_pages_read as f64),
-            number(study.now.data_pages_read as f64),
-            instead(own, &study.now)
+            number(advice.now.data_pages_read as f64),
+            instead(own, &advice.now)
         )
     })
 }
@@ -178,16 +171,16 @@ pub fn governed(study: &Study, program: &str) -> Option<String> {
 mod tests {
     use filemap_core::address::vma::ReadHint;
 
-    use super::super::testing::{on, outcome, study};
+    use super::super::testing::{on, outcome, tried};
     use super::*;
 
     /// What is told of a database of which `used_pages` are used: its lines, where something is
     /// written and what the governor does.
     fn told(now: Outcome, used_pages: u64, trials: Vec<(Change, Outcome)>) -> Vec<String> {
-        let mut study = study(now, trials);
-        study.files[0].used_pages = used_pages;
-        study.files[0].contents = Contents::Lmdb;
-        let advice = study.advice("lookups", Some("./lookups data.mdb"));
+        let mut advice = tried(now, trials);
+        advice.files[0].pages_used = used_pages;
+        advice.files[0].contents = Contents::Lmdb;
+        let advice = advice.concluded("lookups", Some("./lookups data.mdb"));
         let written = advice.to_write.into_iter().flat_map(|Written { change, lines }| {
             let places: Vec<String> = lines.into_iter().map(|line| line.place).collect();
             [format!("What to write for {change}:"), places.join(" ")]

@@ -2,37 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use filemap_job::{Job, JobSpec, Run};
-
-use super::goal::{Cost, Goal};
+use super::goal::Goal;
+use super::record::{Case, Group};
 use crate::error::Error;
-
-/// What a job costs in both variants.
-#[derive(Clone, Debug)]
-pub struct Tried {
-    /// The job without its variants.
-    pub spec: JobSpec,
-    /// How many accesses it makes.
-    pub accesses: u64,
-    /// In the first variant.
-    pub first: Cost,
-    /// In the second variant.
-    pub second: Cost,
-}
-
-impl Tried {
-    /// The job of `spec`, which is `job`, with its `runs` in both variants.
-    pub(super) fn new(spec: JobSpec, job: &Job, runs: &[Run]) -> Self {
-        let [first, second] = [&runs[0], &runs[1]].map(Cost::of);
-        let accesses = job.accesses().map(|phase| phase.accesses).sum();
-        Tried { spec, accesses, first, second }
-    }
-
-    /// How far it meets `goal`.
-    pub(super) fn gain(&self, goal: Goal) -> (f64, u64) {
-        goal.gain(&self.first, &self.second).unwrap_or((0.0, 0))
-    }
-}
 
 /// What became of a job that was drawn.
 pub(super) enum Fate {
@@ -43,7 +15,7 @@ pub(super) enum Fate {
     /// It does not show what is looked for.
     Same,
     /// It does, by this mechanism.
-    Found(String, Box<Tried>),
+    Found(String, Box<Case>),
 }
 
 /// What a round has found of one of its jobs.
@@ -57,15 +29,6 @@ pub enum Known {
     Tried,
 }
 
-/// The jobs of one mechanism that are kept.
-#[derive(Clone, Debug)]
-pub struct Kept {
-    /// How many were found.
-    pub jobs: u64,
-    /// The one with the fewest accesses, with the largest ratio, and with the largest difference.
-    pub cases: [Tried; 3],
-}
-
 /// What a search has found so far, by mechanism.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
@@ -76,7 +39,7 @@ pub struct Found {
     /// Of these, those in which both variants are the same job.
     pub alike: u64,
     /// What was found of each mechanism.
-    pub mechanisms: BTreeMap<String, Kept>,
+    pub mechanisms: BTreeMap<String, Group>,
 }
 
 impl Found {
@@ -101,27 +64,28 @@ impl Found {
                 }
                 Fate::Alike => self.alike += 1,
                 Fate::Same => {}
-                Fate::Found(mechanism, tried) => self.add(mechanism, *tried, goal),
+                Fate::Found(mechanism, case) => self.add(mechanism, *case, goal),
             }
         }
     }
 
     /// Adds a job that differs by `mechanism`. Of equals the first one is kept.
-    fn add(&mut self, mechanism: String, tried: Tried, goal: Goal) {
-        let Some(Kept { jobs, cases }) = self.mechanisms.get_mut(&mechanism) else {
-            let cases = [(); 3].map(|()| tried.clone());
-            self.mechanisms.insert(mechanism, Kept { jobs: 1, cases });
+    fn add(&mut self, mechanism: String, case: Case, goal: Goal) {
+        let Some(Group { jobs, cases, .. }) = self.mechanisms.get_mut(&mechanism) else {
+            let cases = [(); 3].map(|()| case.clone());
+            let group = Group { mechanism: mechanism.clone(), jobs: 1, cases };
+            self.mechanisms.insert(mechanism, group);
             return;
         };
         *jobs += 1;
-        let (ratio, cost) = tried.gain(goal);
+        let (ratio, cost) = case.gain(goal);
         let is_more = [
-            tried.accesses < cases[0].accesses,
+            case.accesses < cases[0].accesses,
             ratio > cases[1].gain(goal).0,
             cost > cases[2].gain(goal).1,
         ];
-        for (case, _) in cases.iter_mut().zip(is_more).filter(|(_, is_more)| *is_more) {
-            case.clone_from(&tried);
+        for (kept, _) in cases.iter_mut().zip(is_more).filter(|(_, is_more)| *is_more) {
+            kept.clone_from(&case);
         }
     }
 }

@@ -12,7 +12,7 @@ mod state;
 pub use draw::Space;
 pub use goal::{Goal, Metric};
 pub use ledger::Keeper;
-pub use record::{CASES, Case, Search};
+pub use record::Search;
 pub use searching::{Begun, Searching, variants_flag};
 pub use state::State;
 

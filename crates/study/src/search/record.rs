@@ -1,6 +1,6 @@
 //! The record of jobs that tell two variants apart, or that the second makes worse, and its report.
 
-use filemap_job::JobSpec;
+use filemap_job::{Job, JobSpec, Run};
 use serde::{Deserialize, Serialize};
 
 use super::goal::{Cost, Goal};
@@ -49,10 +49,10 @@ pub struct Group {
 
 /// The smallest job that still shows a mechanism, and the simplest ones with the largest ratio and
 /// with the largest difference.
-pub const CASES: [&str; 3] = ["smallest", "largest-ratio", "largest-difference"];
+pub(super) const CASES: [&str; 3] = ["smallest", "largest-ratio", "largest-difference"];
 
 /// A job that was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Case {
     /// `smallest`, `largest-ratio` or `largest-difference`.
     pub case: String,
@@ -66,6 +66,20 @@ pub struct Case {
     pub job: JobSpec,
     /// The command that repeats it; JOB.toml stands for a file of the job.
     pub command: String,
+}
+
+impl Case {
+    /// The job of `spec`, which is `job`, with its `runs` in both variants.
+    pub(super) fn new(spec: JobSpec, job: &Job, runs: [&Run; 2]) -> Self {
+        let [first, second] = runs.map(Cost::of);
+        let accesses = job.accesses().map(|phase| phase.accesses).sum();
+        Case { accesses, first, second, job: spec, ..Case::default() }
+    }
+
+    /// How far it meets `goal`.
+    pub(super) fn gain(&self, goal: Goal) -> (f64, u64) {
+        goal.gain(&self.first, &self.second).unwrap_or((0.0, 0))
+    }
 }
 
 /// A case with the group that it is of.
@@ -121,8 +135,9 @@ impl Search {
             parts.push(Part::Paragraph(MORE.to_string()));
         }
         parts.extend(self.notes.iter().cloned().map(Part::Paragraph));
-        let of_group = |group| group_rows(group);
-        let rows: Vec<Row> = self.groups.iter().flat_map(of_group).collect();
+        let rows = self.groups.iter();
+        let rows: Vec<Row> =
+            rows.flat_map(|group| group.cases.iter().map(move |case| (group, case))).collect();
         let json = serde_json::to_string(self).expect("it has keys that are texts");
         Report { parts, rows: csv(&columns(), &rows), footer: self.footer.footer(), json }
     }
@@ -197,10 +212,6 @@ impl Search {
         let columns = columns.map(Head::right).to_vec();
         Table { title: String::new(), columns, rows: rows.collect() }
     }
-}
-
-fn group_rows(group: &Group) -> impl Iterator<Item = Row<'_>> {
-    group.cases.iter().map(move |case| (group, case))
 }
 
 /// `1 job`, `2 jobs`.

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use filemap_job::random::Rng;
 use filemap_job::record::SCHEMA;
-use filemap_job::{JobSpec, Record, Run, shell_word};
+use filemap_job::{Job, JobSpec, Record, shell_word};
 use filemap_model::{Digest, Model, Profile, trace};
 
 use super::draw::Space;
-use super::found::{Fate, Found, Kept, Known, Tried};
+use super::found::{Fate, Found, Known};
 use super::goal::Goal;
 use super::ledger::{Keeper, Ledger};
 use super::record::{CASES, Case, Group, Search};
@@ -136,7 +136,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
         let kept = found.mechanisms.values().nth(of).expect("there are so many");
         let [smallest, by_ratio, by_cost] = &kept.cases;
         let like = rng.pick(&[smallest, by_cost, by_ratio, by_ratio]);
-        self.space.changed(&like.spec, &mut rng)
+        self.space.changed(&like.job, &mut rng)
     }
 
     fn tried(&self, spec: JobSpec) -> Result<Fate, Error> {
@@ -153,21 +153,21 @@ impl<E: Engines + Sync> Searching<'_, E> {
         if jobs[0] == jobs[1] {
             return Ok(Fate::Alike);
         }
-        let mut digests = [Digest::default(); 2];
-        let mut runs: Vec<Run> = Vec::with_capacity(2);
-        for (job, digest) in jobs.iter().zip(&mut digests) {
-            match trace(job, &self.profile, digest).map_err(Error::from) {
-                Ok(run) => runs.push(run),
-                Err(error) => return Ok(Fate::LeftOut(error)),
-            }
-        }
-        let tried = Tried::new(spec, &jobs[0], &runs);
-        if digests[0] == digests[1] || self.goal.gain(&tried.first, &tried.second).is_none() {
+        let run = |job: &Job| {
+            let mut digest = Digest::default();
+            trace(job, &self.profile, &mut digest).map(|run| (run, digest))
+        };
+        let [(first, of_first), (second, of_second)] = match (run(&jobs[0]), run(&jobs[1])) {
+            (Ok(first), Ok(second)) => [first, second],
+            (Err(error), _) | (_, Err(error)) => return Ok(Fate::LeftOut(error.into())),
+        };
+        let case = Case::new(spec, &jobs[0], [&first, &second]);
+        if of_first == of_second || self.goal.gain(&case.first, &case.second).is_none() {
             return Ok(Fate::Same);
         }
         Ok(match mechanism::of([&jobs[0], &jobs[1]], &self.profile)? {
             None => Fate::Same,
-            Some(mechanism) => Fate::Found(mechanism, Box::new(tried)),
+            Some(mechanism) => Fate::Found(mechanism, Box::new(case)),
         })
     }
 
@@ -177,23 +177,18 @@ impl<E: Engines + Sync> Searching<'_, E> {
     /// # Errors
     /// Those of the model.
     pub fn resumed(&self, state: State) -> Result<Option<Begun>, Error> {
-        let Some((mut found, known, kept)) = state.parts() else { return Ok(None) };
-        let again = parallel::map(kept, |(mechanism, jobs, specs)| {
-            let cases = specs.map(|spec| match self.tried(spec) {
-                Ok(Fate::Found(now, tried)) if now == mechanism => Ok(Some(*tried)),
-                other => other.map(|_| None),
-            });
-            let [smallest, by_ratio, by_cost] = cases;
-            Ok::<_, Error>(match (smallest?, by_ratio?, by_cost?) {
-                (Some(smallest), Some(by_ratio), Some(by_cost)) => {
-                    Some((mechanism, Kept { jobs, cases: [smallest, by_ratio, by_cost] }))
-                }
-                _ => None,
-            })
-        })?;
-        let Some(mechanisms) = again.into_iter().collect() else { return Ok(None) };
-        found.mechanisms = mechanisms;
-        Ok(Some((found, known)))
+        let Some((mut found, known)) = state.begun() else { return Ok(None) };
+        let are_so =
+            parallel::map(cases(found.mechanisms.values_mut()), |(mechanism, _, case)| {
+                Ok::<_, Error>(match self.tried(case.job.clone())? {
+                    Fate::Found(now, again) if now == mechanism => {
+                        *case = *again;
+                        true
+                    }
+                    _ => false,
+                })
+            })?;
+        Ok(are_so.into_iter().all(|is_so| is_so).then_some((found, known)))
     }
 
     /// The record of what was `found`. Where it was interrupted, it says how it goes on, and with
@@ -261,26 +256,15 @@ impl<E: Engines + Sync> Searching<'_, E> {
         found: Found,
         is_enough: &(impl Fn() -> bool + Sync),
     ) -> Result<Vec<Group>, Error> {
-        let mut groups = Vec::new();
-        let mut wanted = Vec::new();
-        for (mechanism, Kept { jobs, cases }) in found.mechanisms {
-            let cases = cases.into_iter().enumerate();
-            wanted.extend(cases.map(|(of, case)| (mechanism.clone(), of, case)));
-            groups.push((mechanism, jobs));
-        }
+        let mut groups: Vec<Group> = found.mechanisms.into_values().collect();
+        let wanted = cases(groups.iter_mut());
         let progress = self.engines.progress(Some(wanted.len() as u64));
-        let cases = parallel::map(wanted, |(mechanism, of, case)| {
-            let smaller = self.smaller(&mechanism, of, case, is_enough);
+        parallel::map(wanted, |(mechanism, of, case)| {
+            *case = self.smaller(&mechanism, of, case.clone(), is_enough)?;
             progress.advance();
-            smaller
+            Ok::<_, Error>(())
         })?;
-        let mut cases = cases.into_iter();
-        let mut next = || cases.next().expect("each mechanism has three");
-        let group = |(mechanism, jobs)| Group { mechanism, jobs, cases: [(); 3].map(|()| next()) };
-        let mut groups: Vec<Group> = groups.into_iter().map(group).collect();
-        let ratio = |Group { cases: [_, by_ratio, _], .. }: &Group| {
-            self.goal.gain(&by_ratio.first, &by_ratio.second).map_or(0.0, |(ratio, _)| ratio)
-        };
+        let ratio = |Group { cases: [_, by_ratio, _], .. }: &Group| by_ratio.gain(self.goal).0;
         groups.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
         Ok(groups)
     }
@@ -291,46 +275,47 @@ impl<E: Engines + Sync> Searching<'_, E> {
         &self,
         mechanism: &str,
         of: usize,
-        case: Tried,
+        case: Case,
         is_enough: &(impl Fn() -> bool + Sync),
     ) -> Result<Case, Error> {
         let (ratio, cost) = case.gain(self.goal);
-        let still = |spec: &JobSpec| -> Result<Option<Tried>, Error> {
+        let still = |spec: &JobSpec| -> Result<Option<Case>, Error> {
             if is_enough() || !self.space.has(spec) {
                 return Ok(None);
             }
-            let Fate::Found(now, tried) = self.tried(spec.clone())? else { return Ok(None) };
-            let (now_ratio, now_cost) = tried.gain(self.goal);
-            let holds = match of {
-                0 => true,
-                1 => now_ratio >= ratio,
-                _ => now_cost >= cost,
-            };
-            Ok((now == mechanism && holds).then_some(*tried))
+            let Fate::Found(now, case) = self.tried(spec.clone())? else { return Ok(None) };
+            let (now_ratio, now_cost) = case.gain(self.goal);
+            let holds = [true, now_ratio >= ratio, now_cost >= cost][of];
+            Ok((now == mechanism && holds).then_some(*case))
         };
         let first = |specs: &[JobSpec]| {
             for (at, spec) in specs.iter().enumerate() {
-                if let Some(tried) = still(spec)? {
-                    return Ok(Some((at, tried)));
+                if let Some(case) = still(spec)? {
+                    return Ok(Some((at, case)));
                 }
             }
             Ok(None)
         };
-        let (_, tried) = shrink(&case.spec.clone(), case, MOST_TRIES[of], |_| None, first)?;
-        self.case(CASES[of], tried)
-    }
-
-    fn case(&self, name: &str, tried: Tried) -> Result<Case, Error> {
-        let Tried { spec: mut job, accesses, first, second } = tried;
-        job.machine = job.machine.filter(|name| machine_profile::needs_said(name));
-        let valid = job.clone().validate(input::host_release().as_deref())?;
-        let command = match valid.accesses().nth(1) {
+        let (_, mut case) = shrink(&case.job.clone(), case, MOST_TRIES[of], |_| None, first)?;
+        case.case = CASES[of].to_string();
+        case.job.machine = case.job.machine.filter(|name| machine_profile::needs_said(name));
+        let job = case.job.clone().validate(input::host_release().as_deref())?;
+        let command = match job.accesses().nth(1) {
             Some(_) => "filemap compare JOB.toml".to_string(),
-            None => valid.command().replacen("filemap run", "filemap compare", 1),
+            None => job.command().replacen("filemap run", "filemap compare", 1),
         };
-        let command = format!("{command} {}", variants_flag(&self.variants.map(Variant::name)));
-        Ok(Case { case: name.to_string(), accesses, first, second, job, command })
+        case.command = format!("{command} {}", variants_flag(&self.variants.map(Variant::name)));
+        Ok(case)
     }
+}
+
+/// All cases of `groups`, each with its mechanism and its number.
+fn cases<'a>(groups: impl Iterator<Item = &'a mut Group>) -> Vec<(String, usize, &'a mut Case)> {
+    let of_group = |Group { mechanism, cases, .. }: &'a mut Group| {
+        let all = cases.iter_mut().enumerate();
+        all.map(|(of, case)| (mechanism.clone(), of, case))
+    };
+    groups.flat_map(of_group).collect()
 }
 
 /// The flag that names `variants`.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ROUND;
 use super::found::{Found, Known};
+use super::record::{Case, Group};
 
 /// The form of the file.
 const FORM: u32 = 2;
@@ -35,16 +36,12 @@ struct Mechanism {
     by_cost: JobSpec,
 }
 
-/// What [`State::parts`] has: what whole rounds have found but the jobs, what is known of the round
-/// behind them, and each mechanism with how many jobs were found and those that are kept.
-pub(super) type Parts = (Found, Vec<Known>, Vec<(String, u64, [JobSpec; 3])>);
-
 impl State {
     /// What whole rounds of `search` have `found`, and what is `known` of the jobs of the one behind
     /// them.
     pub fn of(search: &str, found: &Found, known: &[Known]) -> State {
         let mechanisms = found.mechanisms.iter().map(|(mechanism, kept)| {
-            let [smallest, by_ratio, by_cost] = kept.cases.each_ref().map(|case| case.spec.clone());
+            let [smallest, by_ratio, by_cost] = kept.cases.each_ref().map(|case| case.job.clone());
             let mechanism = mechanism.clone();
             Mechanism { mechanism, jobs: kept.jobs, smallest, by_ratio, by_cost }
         });
@@ -90,17 +87,19 @@ impl State {
         Ok(state)
     }
 
-    /// What it has; `None` where it does not show what it says.
-    pub(super) fn parts(self) -> Option<Parts> {
+    /// What whole rounds have found, of which only the jobs are known, and what is known of the one
+    /// behind them; `None` where it does not show what it says.
+    pub(super) fn begun(self) -> Option<(Found, Vec<Known>)> {
         let known = known(&self.begun)?;
-        if !self.drawn.is_multiple_of(ROUND) {
-            return None;
-        }
+        let group = |of: Mechanism| {
+            let cases = [of.smallest, of.by_ratio, of.by_cost];
+            let cases = cases.map(|job| Case { job, ..Case::default() });
+            (of.mechanism.clone(), Group { mechanism: of.mechanism, jobs: of.jobs, cases })
+        };
+        let mechanisms = self.mechanisms.into_iter().map(group).collect();
         let State { drawn, left_out, alike, .. } = self;
-        let found = Found { drawn, left_out, alike, ..Found::default() };
-        let mechanism =
-            |of: Mechanism| (of.mechanism, of.jobs, [of.smallest, of.by_ratio, of.by_cost]);
-        Some((found, known, self.mechanisms.into_iter().map(mechanism).collect()))
+        let found = Found { drawn, left_out, alike, mechanisms };
+        drawn.is_multiple_of(ROUND).then_some((found, known))
     }
 }
 

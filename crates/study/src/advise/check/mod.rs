@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::selected::{How, Selected};
 pub(super) use self::shown::parts;
-use super::record::Study;
-use super::trial::Outcome;
+use super::Advice;
 use crate::verdict::{p_value, samples};
 
 /// One run of a program, and of all that it started.
@@ -129,12 +128,13 @@ fn spread(runs: &[CheckRun], value: fn(&CheckRun) -> u64) -> Spread {
 }
 
 impl Check {
-    /// What `measured` says of the answer of `study`.
+    /// What `measured` says of the answer of `advice`.
     ///
     /// # Panics
     /// Without runs of the program as it is, or of a variant.
-    pub fn of(study: &Study, measured: Measured) -> Check {
-        let labels = |at: Option<usize>| at.map_or(Vec::new(), |at| study.trials[at].labels());
+    pub fn of(advice: &Advice, measured: Measured) -> Check {
+        let labels =
+            |at: Option<usize>| at.map_or(Vec::new(), |at| advice.tried[at].changes.clone());
         let plain = &measured.variants[0].1;
         let variant = |(tried, runs): &(Option<usize>, Vec<CheckRun>)| CheckVariant {
             tried: *tried,
@@ -164,7 +164,7 @@ impl Check {
             notes: measured.notes,
         };
         check.differences = check.differences();
-        (check.verdict, check.text) = judge::judged(&study.now, &check);
+        (check.verdict, check.text) = judge::judged(&advice.now, &check);
         check
     }
 
@@ -187,11 +187,11 @@ impl Check {
         differences
     }
 
-    /// Whether the check says that the answer is wrong, or that the program did something else than
-    /// what was predicted to come to `now`.
-    pub fn fails(&self, now: &Outcome) -> bool {
+    /// Whether it says that the answer of `advice` is wrong, or that the program did something else
+    /// than what was recorded.
+    pub fn fails(&self, advice: &Advice) -> bool {
         self.verdict == Verdict::Refuted
-            || judge::other_work(now, &self.variants[0]).is_some()
+            || judge::other_work(&advice.now, &self.variants[0]).is_some()
             || !self.differences.is_empty()
     }
 }

@@ -3,7 +3,7 @@
 use filemap_job::program::Job;
 
 use crate::advise::rules::{self, Rule};
-use crate::advise::{Change, Study, Trial};
+use crate::advise::{Advice, Change, Tried};
 
 /// Most answers that are run beside the program as it is.
 const MOST: usize = 5;
@@ -61,20 +61,20 @@ fn how(program: &Job, changes: &[Change], applies: bool) -> Result<How, String> 
 }
 
 impl Selected {
-    /// What of `study` of `program` is run: the answer, what is tied with it, and then what is
+    /// What of `advice` for `program` is run: the answer, what is tied with it, and then what is
     /// fastest of the rest.
-    pub fn of(study: &Study, program: &Job, applies: bool) -> Selected {
-        let trials = &study.trials;
+    pub fn of(advice: &Advice, program: &Job, applies: bool) -> Selected {
+        let trials = &advice.tried;
         let hows: Vec<Result<How, String>> =
-            trials.iter().map(|trial| how(program, &trial.changes, applies)).collect();
-        let named = study.answer().named(MOST_TIES).into_iter();
+            trials.iter().map(|trial| how(program, &trial.does, applies)).collect();
+        let named = advice.answer.named(MOST_TIES).into_iter();
         let left_out = named.filter_map(|at| Some((at, hows[at].as_ref().err()?.clone())));
-        let answer = study.answer_among(|at| hows[at].is_ok());
+        let answer = advice.answer_among(|at| hows[at].is_ok());
         let mut order = answer.named(MOST_TIES);
-        let is_rest = |at: &usize| trials[*at].is_for_users() && !order.contains(at);
+        let is_rest = |at: &usize| trials[*at].for_users && !order.contains(at);
         let mut rest: Vec<usize> = (0..trials.len()).filter(is_rest).collect();
-        let now = study.now.figures();
-        let helps = |trial: &Trial| trial.outcome.figures().helps(now);
+        let now = advice.now.figures();
+        let helps = |trial: &Tried| trial.outcome.figures().helps(now);
         rest.sort_by_key(|at| (!helps(&trials[*at]), trials[*at].outcome.elapsed_ns));
         order.extend(rest);
         let mut selected: Vec<(usize, How)> = Vec::new();
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::advise::Outcome;
-    use crate::advise::testing::{on, outcome, study};
+    use crate::advise::testing::{on, outcome, tried};
 
     fn program() -> Job {
         let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
@@ -118,8 +118,8 @@ mod tests {
         trials: Vec<(Change, Outcome)>,
         applies: bool,
     ) -> (Option<usize>, Vec<usize>, Vec<usize>) {
-        let study = study(outcome(1000, 100), trials);
-        let Selected { answer, trials, left_out } = Selected::of(&study, &program(), applies);
+        let advice = tried(outcome(1000, 100), trials).concluded("", None);
+        let Selected { answer, trials, left_out } = Selected::of(&advice, &program(), applies);
         let places = trials.into_iter().map(|(at, _)| at).collect();
         (answer, places, left_out.into_iter().map(|(at, _)| at).collect())
     }

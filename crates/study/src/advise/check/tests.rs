@@ -3,15 +3,13 @@ use filemap_report::Format;
 
 use super::*;
 use crate::advise::Change;
-use crate::advise::testing::{on, outcome, study};
+use crate::advise::testing::{on, outcome, tried};
 
-/// A study whose first trial is MADV_RANDOM, and whose second the governor.
-fn lookups() -> Study {
+/// A program for which MADV_RANDOM was tried first, and then the governor.
+fn lookups() -> Advice {
     let random = Change::Madvise(on("a"), ReadHint::Random);
-    study(
-        outcome(500_000, 1600),
-        vec![(random, outcome(3000, 400)), (Change::Governor, outcome(3100, 410))],
-    )
+    let changes = vec![(random, outcome(3000, 400)), (Change::Governor, outcome(3100, 410))];
+    tried(outcome(500_000, 1600), changes).concluded("lookups", None)
 }
 
 /// Five runs that read about `pages` pages and take about `ms`, each a `step` more.
@@ -50,7 +48,7 @@ fn check(answer: Option<usize>, variants: &[Figures]) -> Check {
 }
 
 fn fails(check: &Check) -> bool {
-    check.fails(&lookups().now)
+    check.fails(&lookups())
 }
 
 fn verdict(answer: Option<usize>, variants: &[Figures]) -> (Verdict, String) {
@@ -184,7 +182,7 @@ fn measured_stands_beside_predicted() {
     let mut measured = measured(Some(0), &[PLAIN, (3000, 400, 5)]);
     measured.variants[0].1[1].exit_code = Some(3);
     measured.left_out.push((1, "it needs more".to_string()));
-    let mut advice = lookups().advice("lookups", None);
+    let mut advice = lookups();
     advice.check = Some(judged(measured));
     let report = advice.report();
     let text = report.render(Format::Table);
@@ -206,6 +204,6 @@ fn measured_stands_beside_predicted() {
     assert_eq!(json["variants"][1]["pages_read"]["median"], 3002);
     assert_eq!(json["variants"][1]["beside"], "reads less, faster");
     assert_eq!(json["left_out"][0]["tried"], 1);
-    let read: super::super::Advice = serde_json::from_str(&report.json).unwrap();
+    let read: Advice = serde_json::from_str(&report.json).unwrap();
     assert_eq!(read.report().render(Format::Table), report.render(Format::Table));
 }

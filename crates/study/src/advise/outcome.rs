@@ -1,10 +1,12 @@
-//! What was tried, and what the model did with it.
+//! What a run of the model came to.
 
 use filemap_job::Run;
 use serde::{Deserialize, Serialize};
 
-use super::Change;
 use super::answer::Figures;
+
+/// Files of which less than this share of all pages are read count for nothing.
+const LEAST_FILE_SHARE: f64 = 0.01;
 
 /// What a run of the model came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -63,38 +65,13 @@ impl Outcome {
     pub fn of_file(&self, file: usize) -> Figures {
         Figures { pages: self.files[file] as f64, ..self.figures() }
     }
-}
 
-/// One or more changes, and what came of them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trial {
-    pub changes: Vec<Change>,
-    pub outcome: Outcome,
-}
-
-impl Trial {
-    /// What was changed, in words.
-    pub fn label(&self) -> String {
-        self.labels().join(" + ")
-    }
-
-    pub(super) fn labels(&self) -> Vec<String> {
-        self.changes.iter().map(Change::label).collect()
-    }
-
-    /// How far it reaches: pairs are more to do than anything alone.
-    pub(super) fn reach(&self) -> u32 {
-        let more = self.changes.len().saturating_sub(1) as u32;
-        self.changes.iter().map(Change::reach).sum::<u32>() + 10 * more
-    }
-
-    /// Whether a user can do it on the kernel that is there.
-    pub fn is_for_users(&self) -> bool {
-        self.changes.iter().all(Change::is_for_users)
-    }
-
-    /// Whether nothing of it is about another file than this one.
-    pub(super) fn is_about(&self, file: usize) -> bool {
-        self.changes.iter().all(|change| change.file().is_none_or(|of| of == file))
+    /// The files that count, the one that is read most first.
+    pub fn files_that_count(&self) -> Vec<usize> {
+        let least = self.data_pages_read as f64 * LEAST_FILE_SHARE;
+        let counts = |file: &usize| self.files[*file] > 0 && self.files[*file] as f64 >= least;
+        let mut files: Vec<usize> = (0..self.files.len()).filter(counts).collect();
+        files.sort_by_key(|file| std::cmp::Reverse(self.files[*file]));
+        files
     }
 }

@@ -2,14 +2,14 @@
 //! under other conditions.
 
 use filemap_core::units::PageCount;
-use filemap_job::program::{Job, NamedFile};
+use filemap_job::program::Job;
+use filemap_job::record::SCHEMA;
 use filemap_job::{Run, format_size};
 use filemap_model::{Profile, trace};
 
-use super::answer::LATENCIES;
-use super::record::{Condition, FileUse, Study};
-use super::trial::{Outcome, Trial};
-use super::{Change, Contents, apply, candidates, used_pages};
+use super::answer::{Answer, LATENCIES};
+use super::record::{Condition, FileAdvice, Tried};
+use super::{Advice, Change, Contents, Outcome, apply, candidates, used_pages};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::parallel;
@@ -23,80 +23,60 @@ const READ_AHEAD_KB: [u64; 2] = [128, 8192];
 /// What the memory limit is multiplied by and divided by where the answer is looked at again.
 const MEMORY: [(u64, u64); 2] = [(1, 2), (2, 1)];
 
-/// A program in the model, whose device has the latency of `profile`.
-struct Bench<'a, E> {
-    program: &'a Job,
-    profile: Profile,
-    engines: &'a E,
-}
-
-impl Study {
-    /// Everything tried for `program`, whose files have these `contents`, and the run without any
-    /// change. A change with which the model cannot run it, because the memory is too small, is
-    /// left out.
-    ///
-    /// # Errors
-    /// When the model cannot run it as it is.
-    pub fn of(
-        program: &Job,
-        profile: Profile,
-        contents: &[Contents],
-        engines: &impl Engines,
-    ) -> Result<(Study, Run), Error> {
-        let run = trace(program, &profile, &mut ())?;
-        let used = used_pages::of(program);
-        let bench = Bench { program, profile, engines };
-        let now = bench.outcomes(std::slice::from_ref(program), &LATENCIES)?;
-        let now = now.into_iter().flatten().next().expect("it has run before");
-        let alone = candidates::all(program, &used, &now).into_iter().map(|change| vec![change]);
-        let trials = bench.tried(alone.collect())?;
-        let file = |(number, of): (usize, &NamedFile)| FileUse {
-            name: of.name.clone(),
-            used_pages: used.files[number],
-            contents: contents.get(number).copied().unwrap_or_default(),
-        };
-        let mut study = Study {
-            files: program.files.iter().enumerate().map(file).collect(),
-            now,
-            trials,
-            conditions: Vec::new(),
-            page_bytes: program.page_size(),
-            read_ahead_kb: program.machine.read_ahead.bytes(program.page_size()) / 1024,
-            latency_ns: profile.device.latency_ns,
-        };
-        study.trials.extend(bench.tried(study.pairs())?);
-        study.conditions = bench.conditions(&study)?;
-        Ok((study, run))
-    }
-
-    /// Pairs of the changes that help most, the best of each kind.
-    fn pairs(&self) -> Vec<Vec<Change>> {
-        let now = self.now.figures();
-        let helps = |of: &&Trial| of.is_for_users() && of.outcome.figures().helps(now);
-        let mut helping: Vec<&Trial> = self.trials.iter().filter(helps).collect();
-        helping.sort_by_key(|trial| trial.outcome.elapsed_ns);
-        let mut best: Vec<&Change> = Vec::new();
-        for trial in helping {
-            let change = &trial.changes[0];
-            if best.len() < PAIRED && best.iter().all(|known| known.goes_with(change)) {
-                best.push(change);
-            }
-        }
-        let mut pairs = Vec::new();
-        for (number, one) in best.iter().enumerate() {
-            let others = &best[number + 1..];
-            pairs.extend(others.iter().map(|other| vec![(*one).clone(), (*other).clone()]));
-        }
-        pairs
-    }
+/// A program in the model.
+pub struct Bench<'a, E> {
+    pub program: &'a Job,
+    /// The machine.
+    pub profile: Profile,
+    /// Of its files.
+    pub contents: &'a [Contents],
+    /// Who shows how far it is.
+    pub engines: &'a E,
 }
 
 impl<E: Engines> Bench<'_, E> {
-    fn tried(&self, changes: Vec<Vec<Change>>) -> Result<Vec<Trial>, Error> {
+    /// Everything tried for the program, and what follows, and the run without any change. A change
+    /// with which the model cannot run it, because the memory is too small, is left out. The program
+    /// is called `name`; where they are known, `shown` has its words.
+    ///
+    /// # Errors
+    /// When the model cannot run it as it is.
+    pub fn advice(&self, name: &str, shown: Option<&str>) -> Result<(Advice, Run), Error> {
+        let (program, page_bytes) = (self.program, self.program.page_size());
+        let run = trace(program, &self.profile, &mut ())?;
+        let used = used_pages::of(program);
+        let now = self.outcomes(std::slice::from_ref(program), &LATENCIES)?;
+        let now = now.into_iter().flatten().next().expect("it has run before");
+        let file = |number: usize| FileAdvice {
+            name: program.files[number].name.clone(),
+            contents: self.contents.get(number).copied().unwrap_or_default(),
+            pages_read: now.files[number],
+            pages_used: used.files[number],
+            answer: Answer::default(),
+            number,
+        };
+        let alone = candidates::all(program, &used, &now).into_iter().map(|change| vec![change]);
+        let mut advice = Advice {
+            schema: SCHEMA,
+            page_bytes,
+            read_ahead_kb: program.machine.read_ahead.bytes(page_bytes) / 1024,
+            latency_ns: self.profile.device.latency_ns,
+            files: now.files_that_count().into_iter().map(file).collect(),
+            tried: self.tried(alone.collect())?,
+            now,
+            ..Advice::default()
+        };
+        advice.tried.extend(self.tried(pairs(&advice))?);
+        let mut advice = advice.concluded(name, shown);
+        advice.conditions = self.conditions(&advice)?;
+        Ok((advice, run))
+    }
+
+    fn tried(&self, changes: Vec<Vec<Change>>) -> Result<Vec<Tried>, Error> {
         let programs: Vec<Job> =
             changes.iter().map(|changes| apply::with(self.program, changes)).collect();
-        let trials = changes.into_iter().zip(self.outcomes(&programs, &LATENCIES)?);
-        Ok(trials.filter_map(|(changes, of)| Some(Trial { changes, outcome: of? })).collect())
+        let tried = changes.into_iter().zip(self.outcomes(&programs, &LATENCIES)?);
+        Ok(tried.filter_map(|(changes, of)| Some(Tried::new(changes, of?))).collect())
     }
 
     /// What each of `programs` comes to with each of `latencies`; nothing for one that the model
@@ -127,7 +107,7 @@ impl<E: Engines> Bench<'_, E> {
 
     /// The answer with other readahead sizes, and with half and double the memory where that is
     /// limited.
-    fn conditions(&self, study: &Study) -> Result<Vec<Condition>, Error> {
+    fn conditions(&self, advice: &Advice) -> Result<Vec<Condition>, Error> {
         let page_size = self.program.page_size();
         let mut others: Vec<(String, Job)> = Vec::new();
         for kb in READ_AHEAD_KB {
@@ -146,29 +126,48 @@ impl<E: Engines> Bench<'_, E> {
             }
         }
         let others = others.into_iter();
-        others.map(|(name, other)| self.condition(name, &other, study)).collect()
+        others.map(|(name, other)| self.condition(name, &other, advice)).collect()
     }
 
-    /// What all of the trials of `study` come to for `other`, and its answer.
-    fn condition(&self, name: String, other: &Job, study: &Study) -> Result<Condition, Error> {
+    /// What all that was tried comes to for `other`, and the answer.
+    fn condition(&self, name: String, other: &Job, advice: &Advice) -> Result<Condition, Error> {
         let mut condition = Condition { name, now: None, answer: None, best: None };
         if other.machine.cache_limit.is_some_and(|limit| other.anonymous >= limit) {
             return Ok(condition);
         }
-        let changed = study.trials.iter().map(|trial| apply::with(other, &trial.changes));
+        let changed = advice.tried.iter().map(|tried| apply::with(other, &tried.does));
         let programs: Vec<Job> = [other.clone()].into_iter().chain(changed).collect();
         let mut outcomes = self.outcomes(&programs, &LATENCIES[..1])?.into_iter();
         let Some(now) = outcomes.next().flatten() else { return Ok(condition) };
         let outcomes: Vec<Option<Outcome>> = outcomes.collect();
-        condition.answer = study.answer().best.and_then(|at| outcomes[at].clone());
-        let there = study.trials.iter().zip(outcomes).filter_map(|(trial, outcome)| {
-            Some(Trial { changes: trial.changes.clone(), outcome: outcome? })
-        });
-        let there = Study { now, trials: there.collect(), ..Study::default() };
-        condition.best = there.answer().best.map(|at| there.trials[at].label());
+        condition.answer = advice.answer.best.and_then(|at| outcomes[at].clone());
+        let tried = advice.tried.iter().zip(outcomes);
+        let tried = tried.filter_map(|(of, outcome)| Some(Tried::new(of.does.clone(), outcome?)));
+        let there = Advice { now, tried: tried.collect(), ..Advice::default() };
+        let best = there.answer_among(|_| true).best;
+        condition.best = best.map(|at| there.tried[at].label());
         condition.now = Some(there.now);
         Ok(condition)
     }
+}
+
+/// Pairs of the changes that help most, the best of each kind.
+fn pairs(advice: &Advice) -> Vec<Vec<Change>> {
+    let now = advice.now.figures();
+    let helps = |of: &&Tried| of.for_users && of.outcome.figures().helps(now);
+    let mut helping: Vec<&Tried> = advice.tried.iter().filter(helps).collect();
+    helping.sort_by_key(|of| of.outcome.elapsed_ns);
+    let mut best: Vec<&Change> = Vec::new();
+    for change in helping.into_iter().map(|of| &of.does[0]) {
+        if best.len() < PAIRED && best.iter().all(|known| known.goes_with(change)) {
+            best.push(change);
+        }
+    }
+    let pair = |number: usize| {
+        let one = best[number];
+        best[number + 1..].iter().map(move |other| vec![one.clone(), (*other).clone()])
+    };
+    (0..best.len()).flat_map(pair).collect()
 }
 
 /// `program` with a page cache of so many pages, and all limits multiplied alike.
