@@ -46,6 +46,11 @@ impl MappedRange {
         (self.address..self.end()).contains(&address)
     }
 
+    /// Whether what was written there may be in no file.
+    pub fn is_private_writable(&self) -> bool {
+        !self.is_shared && self.protection & libc::PROT_WRITE.cast_unsigned() != 0
+    }
+
     /// The part of it from `start` to `end`; `None` where nothing is left.
     pub fn part(&self, start: u64, end: u64) -> Option<MappedRange> {
         let (start, end) = (start.max(self.address), end.min(self.end()));

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 
 pub use filemap_attach::program::{Program, exec, find, gain, parent};
-pub use filemap_study::govern::{Collecting, trial};
 
 /// The names of the commands that run a program.
 const COMMANDS: [&str; 2] = ["govern", "record"];

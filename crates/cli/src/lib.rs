@@ -1,6 +1,5 @@
 //! The `filemap` command: flags, files and terminals around the model and its reports.
 
-mod advise;
 mod args;
 mod argv;
 mod commands;

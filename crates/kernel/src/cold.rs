@@ -1,11 +1,12 @@
 //! Empties the page cache of one file.
 
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::fs::{Advice, fadvise, fsync};
+use rustix::fs::{Advice, fadvise, fdatasync, fsync};
 
 use crate::residency::{CacheStat, resident_pages};
 use crate::{Error, ending, page_size};
@@ -47,6 +48,24 @@ pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
         dirty: left.dirty,
         writeback: left.writeback,
     })
+}
+
+/// Has pages that were just read, or could not be dropped, come to the lists from which they can be
+/// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
+/// of this program is.
+pub fn settle_lists() {
+    if let Ok(own) = File::open("/proc/self/exe") {
+        let _ = fadvise(&own, 0, NonZeroU64::new(page_size()), Advice::DontNeed);
+    }
+}
+
+/// Drops an open file from the page cache, as far as nobody has it mapped.
+pub fn drop_pages(file: &File) {
+    let drop = || fadvise(file, 0, None, Advice::DontNeed);
+    let _ = drop();
+    if CacheStat::of(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
+        let _ = fdatasync(file).and_then(|()| drop());
+    }
 }
 
 /// Drops what can be dropped of the file at `path`, if it is still there.

@@ -1,25 +1,27 @@
 //! `filemap advise`: what would help a program that reads too much.
 
+use std::ffi::OsString;
 use std::io::Read;
 
+use filemap_attach::program::{self, Program, parent};
 use filemap_job::program::{Job, NamedFile};
 use filemap_job::{EngineKind, JobSpec, Record, Written};
 use filemap_model::Model;
 use filemap_study::Footer;
-use filemap_study::advise::check::Check;
+use filemap_study::advise::check::{Advising, Check, RUNS, may_write, shown};
 use filemap_study::advise::{Bench, Contents, FIRST_BYTES};
 
 use crate::Outcome;
-use crate::advise::check;
 use crate::args::AdviseArgs;
 use crate::error::Error;
 use crate::given::{self, Given};
-use crate::govern;
+use crate::interrupt;
 use crate::machine::Machine;
 use crate::recording;
 use filemap_study::input;
 use filemap_study::kernel_match;
 use filemap_study::provenance;
+use rustix::process::geteuid;
 
 /// Tries what one could do about the program of a recording, and prints what is best.
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
@@ -48,14 +50,14 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
         true => recording::open(path)?.header().command.clone(),
         false => Vec::new(),
     };
-    let again = args.check.then(|| check::again(path, &words)).transpose()?;
+    let again = args.check.then(|| again(path, &words)).transpose()?;
     if given.flags.advice.is_some() {
         let message = "--advice does not go with advise, which tries all of it; remove it";
         return Err(Error::Usage(message.to_string()));
     }
     // The program, and what of its arguments is a file.
     if let Some((first, arguments)) = words.split_first() {
-        let found = govern::find(&words).map(|program| program.path);
+        let found = program::find(&words).map(|program| program.path);
         given.inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
     }
     let output = args.output.open(&given.inputs, &[])?;
@@ -82,7 +84,7 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     let program = given.validate(&written)?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
-    let shown = Some(check::shown(&words)).filter(|shown| !shown.is_empty());
+    let shown = Some(shown(&words)).filter(|shown| !shown.is_empty());
     let bench = Bench { program: &program, profile, contents: &contents, engines: &Machine };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
     advice.warnings = found.warnings;
@@ -93,9 +95,9 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     command.extend(args.apply.then_some(" --apply"));
     if let Some(again) = &again {
         advice.warnings.extend(other_machine(&given.flags));
-        let runs = runs.unwrap_or(check::RUNS);
-        let measured = check::run(again, &advice, &program, runs, args.apply)?;
-        advice.check = Some(Check::of(&advice, measured));
+        let how = (runs.unwrap_or(RUNS), args.apply);
+        let check = Check::run(&advice, &program, again, how, &Machine)?;
+        advice.check = Some(check);
     }
     let ran = Model { profile }.ran(&program, vec![run]);
     let record = Record::of(&program, provenance::stamped(ran));
@@ -103,6 +105,39 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     output.write(&advice.report())?;
     let fails = advice.check.as_ref().is_some_and(|check| check.fails(&advice));
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// The program with these `words`, of which a recording is at `path`, to be run again. From here on
+/// every signal that ends a program ends this command in order.
+///
+/// # Errors
+/// A recording that does not name it; a program that may write to its files, or that cannot be
+/// advised.
+fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
+    parent::wait_for_children();
+    interrupt::exit_on_all_signals();
+    crate::undo_what_was_left();
+    if words.is_empty() {
+        return Err(Error::Usage(format!(
+            "--check runs the program again, and '{path}' does not say which it is of; record it \
+             with filemap record -- PROGRAM"
+        )));
+    }
+    let program = program::find(words)?;
+    if let Some(gain) = program::gain(&program.path).filter(|_| !geteuid().is_root()) {
+        return Err(Error::CannotRun(format!(
+            "'{}' cannot be advised: it {gain}; leave out --check, or run it as root",
+            program.path.display()
+        )));
+    }
+    if let Some(does) = may_write(recording::open(path)?)? {
+        return Err(Error::CannotRun(format!(
+            "the program of '{path}' {does}: --check would have it write again and again; leave \
+             out --check, or record a run that only reads"
+        )));
+    }
+    Advising::check()?;
+    Ok(program)
 }
 
 /// Refuses threads that run for a time: whatever is changed, they take as long.

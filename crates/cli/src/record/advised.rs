@@ -43,11 +43,6 @@ impl Advised {
     }
 }
 
-/// Whether what was written there may be in no file.
-pub fn is_private_writable(range: &MappedRange) -> bool {
-    !range.is_shared && range.protection & libc::PROT_WRITE.cast_unsigned() != 0
-}
-
 #[cfg(test)]
 mod tests {
     use filemap_attach::MappedFile;

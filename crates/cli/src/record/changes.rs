@@ -5,8 +5,8 @@ use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use filemap_attach::{Error, PageOut};
+use filemap_kernel::cold::settle_lists;
 
-use super::page_cache::settle_lists;
 use super::recent::Recent;
 
 /// Pages are taken when so many were touched, or after so long.

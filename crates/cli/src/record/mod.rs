@@ -28,8 +28,7 @@ use assembly::Assembly;
 use told::Told;
 use user_times::UserTimes;
 
-pub use advised::is_private_writable;
-pub use page_cache::{drop_cached, drop_pages, settle_lists};
+pub use page_cache::drop_cached;
 pub use perf_recorder::Followed;
 pub use recent::MOST_OPEN;
 pub use single_pages::SinglePages;

@@ -1,14 +1,14 @@
 //! Drops files from the page cache.
 
 use std::fs::File;
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use filemap_kernel::cold::{drop_pages, settle_lists};
 use filemap_kernel::page_size;
 use filemap_kernel::residency::{self, CacheStat};
-use rustix::fs::{Advice, fadvise, fdatasync};
+use rustix::fs::{Advice, fadvise};
 
 /// Pages that are being read arrive in some milliseconds.
 pub const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
@@ -23,24 +23,6 @@ const LONGEST: Duration = Duration::from_millis(100);
 pub fn drop_cached(path: impl AsRef<Path>) {
     if let Ok(file) = File::open(path.as_ref()) {
         drop_pages(&file);
-    }
-}
-
-/// Has pages that were just read, or could not be dropped, come to the lists from which they can be
-/// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
-/// of this program is.
-pub fn settle_lists() {
-    if let Ok(own) = File::open("/proc/self/exe") {
-        let _ = fadvise(&own, 0, NonZeroU64::new(page_size()), Advice::DontNeed);
-    }
-}
-
-/// Drops an open file from the page cache in the same way.
-pub fn drop_pages(file: &File) {
-    let drop = || fadvise(file, 0, None, Advice::DontNeed);
-    let _ = drop();
-    if CacheStat::of(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
-        let _ = fdatasync(file).and_then(|()| drop());
     }
 }
 

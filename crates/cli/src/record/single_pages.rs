@@ -13,11 +13,12 @@ use filemap_attach::trace_points::Event as Seen;
 use filemap_attach::{Advice, Refusal};
 use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
 use filemap_govern::{Journal, start_ticks};
+use filemap_kernel::cold::drop_pages;
 use filemap_kernel::residency::CacheStat;
 
-use super::advised::{Advised, is_private_writable};
+use super::advised::Advised;
 use super::held::Held;
-use super::page_cache::{BETWEEN_ROUNDS, drop_pages};
+use super::page_cache::BETWEEN_ROUNDS;
 use super::source::{Source, now_ns};
 use filemap_govern::run_directory::run_directory;
 
@@ -126,7 +127,7 @@ impl SinglePages {
         let times = id.and_then(|id| self.dropped.get(&id)).copied().unwrap_or_default();
         let drops = self.drops && times < MOST_DROPS;
         let dropped = File::open(path).ok().filter(|_| drops).map(Arc::new);
-        let is_private = is_private_writable(range);
+        let is_private = range.is_private_writable();
         if was != Readahead::Random {
             self.note(seen.pid, range);
         }
@@ -221,7 +222,7 @@ impl SinglePages {
     /// Whether the page at an address may be taken from its process: it is its file's.
     pub fn may_be_taken(&self, pid: u32, address: u64) -> bool {
         let is_there = |of: &Advised| of.pid == pid && of.range.contains(address);
-        self.advised.iter().any(|of| is_there(of) && !is_private_writable(&of.range))
+        self.advised.iter().any(|of| is_there(of) && !of.range.is_private_writable())
     }
 
     /// Something is mapped in place of what was there, or has another protection.

@@ -1,16 +1,21 @@
 //! What was measured of a program as it is and with the best answers, beside what was predicted.
 
+mod advising;
 mod judge;
+mod running;
 mod selected;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 use filemap_job::Spread;
 use serde::{Deserialize, Serialize};
 
-pub use self::selected::{How, Selected};
+pub use self::advising::Advising;
+pub use self::running::{RUNS, shown};
 pub(super) use self::shown::parts;
+pub use self::writes::may_write;
 use super::Advice;
 use crate::verdict::{p_value, samples};
 
@@ -104,7 +109,7 @@ pub struct Check {
 
 /// Runs that were made, and what could not be run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+struct Measured {
     /// How often each was run.
     pub runs: u64,
     /// The answer among what can be run; `None` is to leave the program as it is.
@@ -132,7 +137,7 @@ impl Check {
     ///
     /// # Panics
     /// Without runs of the program as it is, or of a variant.
-    pub fn of(advice: &Advice, measured: Measured) -> Check {
+    fn of(advice: &Advice, measured: Measured) -> Check {
         let labels =
             |at: Option<usize>| at.map_or(Vec::new(), |at| advice.tried[at].changes.clone());
         let plain = &measured.variants[0].1;

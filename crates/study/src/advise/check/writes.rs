@@ -2,10 +2,7 @@
 
 use std::path::PathBuf;
 
-use filemap_recording::What;
-
-use crate::error::Error;
-use crate::recording;
+use filemap_recording::{Error, Event, What};
 
 /// `PROT_WRITE`.
 const WRITABLE: u32 = 2;
@@ -20,16 +17,18 @@ struct Made {
     is_shared: bool,
 }
 
-/// What the recording at `path` has of a program that may write to its files, as a sentence without
-/// its subject; `None` where it has nothing of the kind. Files that are written with `write(2)` are
+/// What the `events` of a recording have of a program that may write to its files, as a sentence without
+/// its subject; `None` where they have nothing of the kind. Files that are written with `write(2)` are
 /// not in a recording.
 ///
 /// # Errors
-/// When it cannot be read.
-pub fn of(path: &str) -> Result<Option<String>, Error> {
+/// When they cannot be read.
+pub fn may_write(
+    events: impl Iterator<Item = Result<Event, Error>>,
+) -> Result<Option<String>, Error> {
     let (mut files, mut opens): (Vec<PathBuf>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut made: Vec<Made> = Vec::new();
-    for event in recording::open(path)? {
+    for event in events {
         let (file, does) = match event?.what {
             What::File { path, .. } => {
                 files.push(path);

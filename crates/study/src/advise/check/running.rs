@@ -3,63 +3,27 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use filemap_attach::program::Program;
 use filemap_job::program::Job;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::page_size;
-use filemap_report::units::{number, time};
-use filemap_study::advise::check::{CheckRun, How, Measured, Selected};
-use filemap_study::advise::{Advice, Change, OF_FILES, Rule};
-use rustix::process::geteuid;
 
 use super::advising::{Advising, Given};
-use super::writes;
+use super::selected::{How, Selected};
+use super::{Check, CheckRun, Measured};
+use crate::advise::rules::{OF_FILES, Rule};
+use crate::advise::{Advice, Change};
+use crate::engine::Engines;
 use crate::error::Error;
-use crate::govern::trial::Governed;
-use crate::govern::{self, Collecting, Program, parent, trial};
-use crate::progress::Bar;
-use crate::{interrupt, recording};
-use filemap_study::engine::Progress;
+use crate::govern::{Collecting, trial};
+use filemap_report::units::{number, time};
 
 /// How often each is run, if nobody says.
 pub const RUNS: u64 = 5;
-
-/// The program with these `words`, of which a recording is at `path`, to be run again. From here on
-/// every signal that ends a program ends this command in order.
-///
-/// # Errors
-/// A recording that does not name it; a program that may write to its files, or that cannot be
-/// advised.
-pub fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
-    parent::wait_for_children();
-    interrupt::exit_on_all_signals();
-    crate::undo_what_was_left();
-    if words.is_empty() {
-        return Err(Error::Usage(format!(
-            "--check runs the program again, and '{path}' does not say which it is of; record it \
-             with filemap record -- PROGRAM"
-        )));
-    }
-    let program = govern::find(words)?;
-    if let Some(gain) = govern::gain(&program.path).filter(|_| !geteuid().is_root()) {
-        return Err(Error::CannotRun(format!(
-            "'{}' cannot be advised: it {gain}; leave out --check, or run it as root",
-            program.path.display()
-        )));
-    }
-    if let Some(does) = writes::of(path)? {
-        return Err(Error::CannotRun(format!(
-            "the program of '{path}' {does}: --check would have it write again and again; leave \
-             out --check, or record a run that only reads"
-        )));
-    }
-    Advising::check()?;
-    Ok(program)
-}
 
 /// A program with its arguments, as a line for a shell.
 pub fn shown(words: &[OsString]) -> String {
@@ -67,47 +31,54 @@ pub fn shown(words: &[OsString]) -> String {
     words.join(" ").replace(char::is_control, "?")
 }
 
-/// Runs the best answers of `advice` for `program`, each `runs` times. Settings of the machine are
-/// changed for that where it `applies` them.
-///
-/// # Errors
-/// When the program cannot be run, is not as it was recorded, or changes its files.
-pub fn run(
-    again: &Program,
-    advice: &Advice,
-    program: &Job,
-    runs: u64,
-    applies: bool,
-) -> Result<Measured, Error> {
-    let files = files(advice, program)?;
-    let Selected { answer, trials, left_out } = Selected::of(advice, program, applies);
-    let collecting = Collecting::begin()?;
-    let mut notes = Vec::new();
-    let all = || advice.tried.iter().flat_map(|tried| &tried.does);
-    if all().any(|change| matches!(change, Change::Fadvise(..))) {
-        notes.push(format!("posix_fadvise(2) is not checked: {OF_FILES}."));
-    }
-    let mut running = Running { again, files, collecting, notes };
-    running.warn(runs * (trials.len() as u64 + 1) + 1);
-    let variant =
-        |(trial, how)| Variant { trial: Some(trial), how: Some(how), ..Variant::default() };
-    let mut variants = vec![Variant::default()];
-    variants.extend(trials.into_iter().map(variant));
-    let progress = Bar::new(usize::try_from(runs).unwrap_or(0) * variants.len() + 1);
-    // What a first run brings into memory beside the files favours nobody then.
-    running.run(&mut Variant::default())?;
-    progress.advance();
-    for round in 0..usize::try_from(runs).unwrap_or(usize::MAX) {
-        for place in 0..variants.len() {
-            let number = (round + place) % variants.len();
-            running.run(&mut variants[number])?;
-            progress.advance();
+impl Check {
+    /// Runs the best answers of `advice` for `program`, which `again` starts, each `runs` times.
+    /// Settings of the machine are changed for that where it `applies` them.
+    ///
+    /// # Errors
+    /// When the program cannot be run, is not as it was recorded, or changes its files.
+    pub fn run(
+        advice: &Advice,
+        program: &Job,
+        again: &Program,
+        (runs, applies): (u64, bool),
+        engines: &impl Engines,
+    ) -> Result<Check, Error> {
+        let files = files(advice, program)?;
+        let Selected { answer, trials, left_out } = Selected::of(advice, program, applies);
+        let collecting = Collecting::begin()?;
+        let mut notes = Vec::new();
+        let mut all = advice.tried.iter().flat_map(|tried| &tried.does);
+        if all.any(|change| matches!(change, Change::Fadvise(..))) {
+            notes.push(format!("posix_fadvise(2) is not checked: {OF_FILES}."));
         }
+        // Before anything runs it is said what is going to run, and what that may do.
+        engines.tell()(&format!(
+            "{} is run {} times now; what it writes, sends or removes, it does each time, and what \
+             it prints is thrown away",
+            shown(&again.words),
+            runs * (trials.len() as u64 + 1) + 1
+        ));
+        let mut running = Running { engines, again, files, collecting, notes };
+        let variant =
+            |(trial, how)| Variant { trial: Some(trial), how: Some(how), ..Variant::default() };
+        let mut variants = vec![Variant::default()];
+        variants.extend(trials.into_iter().map(variant));
+        let progress = engines.progress(Some(runs * variants.len() as u64 + 1));
+        // What a first run brings into memory beside the files favours nobody then.
+        running.run(&mut Variant::default())?;
+        progress.advance();
+        for round in 0..usize::try_from(runs).unwrap_or(usize::MAX) {
+            for place in 0..variants.len() {
+                let number = (round + place) % variants.len();
+                running.run(&mut variants[number])?;
+                progress.advance();
+            }
+        }
+        let mut measured = Measured { runs, answer, left_out, ..Measured::default() };
+        running.end(&mut measured, variants);
+        Ok(Check::of(advice, measured))
     }
-    drop(progress);
-    let mut measured = Measured { runs, answer, left_out, ..Measured::default() };
-    running.end(&mut measured, variants);
-    Ok(measured)
 }
 
 /// A variant, its runs, and what became of its advice in each.
@@ -151,34 +122,26 @@ impl Variant {
 type Stamp = (u64, i64, i64, u64);
 
 /// The program between two runs.
-struct Running<'a> {
+struct Running<'a, E> {
+    engines: &'a E,
     again: &'a Program,
     files: Vec<(PathBuf, Stamp)>,
     collecting: Collecting,
     notes: Vec<String>,
 }
 
-impl Running<'_> {
-    /// Says before anything runs what is going to run, and what that may do.
-    fn warn(&self, runs: u64) {
-        let shown = shown(&self.again.words);
-        // Nobody is left to be told if stderr is closed.
-        let _ = writeln!(
-            std::io::stderr(),
-            "filemap: {shown} is run {runs} times now; what it writes, sends or removes, it does \
-             each time, and what it prints is thrown away"
-        );
-    }
-
+impl<E: Engines> Running<'_, E> {
     fn run(&mut self, variant: &mut Variant) -> Result<(), Error> {
         self.collecting.clear();
         let governed = match variant.how {
-            Some(How::Governed) => Some(self.governed()?),
+            Some(How::Governed) => {
+                Some(trial::Governed::of(self.again, &[], self.collecting.directory())?)
+            }
             _ => None,
         };
         let _size = match variant.how {
             Some(How::Advised(_, Some(bytes))) => {
-                let (journal, undoing) = interrupt::journal()?;
+                let (journal, undoing) = self.engines.journal()?;
                 Some((FaultAround::set(bytes, &journal)?, undoing))
             }
             _ => None,
@@ -217,11 +180,6 @@ impl Running<'_> {
         });
         variant.given.push(given);
         self.unchanged()
-    }
-
-    /// The program as it is governed.
-    fn governed(&self) -> Result<Governed, Error> {
-        Governed::of(self.again, &[], self.collecting.directory())
     }
 
     /// Refuses to go on where the program has changed a file.

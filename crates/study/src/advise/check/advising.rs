@@ -17,11 +17,11 @@ use filemap_attach::process::advised_maps;
 use filemap_attach::{
     Advice, Advised, Follower, MappedRange, Refusal, What, advise_all, advise_any,
 };
+use filemap_kernel::cold::{drop_pages, settle_lists};
 use filemap_kernel::residency::CacheStat;
-use filemap_study::advise::Rule;
 
+use crate::advise::rules::Rule;
 use crate::error::Error;
-use crate::record::{drop_pages, is_private_writable, settle_lists};
 
 /// For how long nothing is read at most.
 const WAIT: Duration = Duration::from_millis(1);
@@ -234,7 +234,7 @@ impl Work {
     ) -> Result<Advised, Refusal> {
         // In the table of a mapping that is private and written to may be what is in no file.
         let all = [advice, Advice::PageOut];
-        let all = if is_private_writable(part) { &all[..1] } else { &all };
+        let all = if part.is_private_writable() { &all[..1] } else { &all };
         let (calls, had) = (AtomicUsize::new(all.len()), AtomicU64::new(0));
         let dropped = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&dropped);
