@@ -46,10 +46,10 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
              filemap record"
         )));
     }
-    let words = match is_recording {
-        true => recording::open(path)?.header().command.clone(),
-        false => Vec::new(),
-    };
+    let mut words = Vec::new();
+    if is_recording {
+        words.clone_from(&recording::open(path)?.header().command);
+    }
     let again = args.check.then(|| again(path, &words)).transpose()?;
     if given.flags.advice.is_some() {
         let message = "--advice does not go with advise, which tries all of it; remove it";

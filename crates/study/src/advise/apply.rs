@@ -141,25 +141,19 @@ fn advise_open(program: &mut Job, number: usize, hint: ReadHint) {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::ProgramSpec;
-
+    use super::super::testing::{self, target};
     use super::*;
 
     fn program() -> Job {
-        let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
-            [[mapping]]\nname = 'm'\nopen = 'a'\n[[thread]]\n\
-            [[thread.phase]]\nmapping = 'm'\nmadvise = 'random'\n\
-            [[thread.phase]]\nmap = 'n'\n[[thread.phase]]\nmapping = 'n'\npages = [1]\n\
-            [[thread.phase]]\nunmap = 'n'\n[[thread.phase]]\nmap = 'n'\n\
-            [[thread.phase]]\nmapping = 'n'\npages = [2]\n\
-            [[thread.phase]]\nmapping = 'm'\npages = [3]\n\
-            [[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\naccesses = 1\n\
-            [[mapping]]\nname = 'n'\nopen = 'a'\n";
-        ProgramSpec::from_toml(text).unwrap().validate(None).unwrap()
-    }
-
-    fn target(numbers: &[usize]) -> Target {
-        Target { file: 0, name: "a".to_string(), numbers: numbers.to_vec() }
+        testing::program(
+            "[[mapping]]\nname = 'n'\nopen = 'a'\n",
+            "[[thread.phase]]\nmapping = 'm'\nmadvise = 'random'\n\
+             [[thread.phase]]\nmap = 'n'\n[[thread.phase]]\nmapping = 'n'\npages = [1]\n\
+             [[thread.phase]]\nunmap = 'n'\n[[thread.phase]]\nmap = 'n'\n\
+             [[thread.phase]]\nmapping = 'n'\npages = [2]\n\
+             [[thread.phase]]\nmapping = 'm'\npages = [3]\n\
+             [[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\naccesses = 1\n",
+        )
     }
 
     fn steps(program: &Job) -> Vec<String> {

@@ -138,18 +138,15 @@ fn file_advice(program: &Job, file: usize) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::ProgramSpec;
+    use filemap_core::units::PageCount;
 
-    use super::super::testing::outcome;
+    use super::super::testing::{outcome, program};
     use super::super::used_pages;
     use super::*;
 
     fn labels(phases: &str, advice: &str) -> Vec<String> {
-        let text = format!(
-            "read_ahead_kb = 128\n[[file]]\nname = 'a'\nsize = '64m'\n[[open]]\nname = 'a'\n\
-             file = 'a'\n[[mapping]]\nname = 'm'\nopen = 'a'\n{advice}[[thread]]\n{phases}"
-        );
-        let program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
+        let mut program = program(advice, phases);
+        program.machine.read_ahead = PageCount(32);
         all(&program, &used_pages::of(&program), &outcome(9, 1)).iter().map(Change::label).collect()
     }
 
@@ -168,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_tried_differs_from_what_is_done() {
-        let sparse = labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 900]\n", "");
+        let sparse = labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 200]\n", "");
         let own = ["MADV_RANDOM on a", "MADV_SEQUENTIAL on a"];
         assert_eq!(sparse, [&own[..], &ELSEWHERE].concat());
         let random =

@@ -229,31 +229,19 @@ fn around(one: Extent, other: Extent) -> Extent {
 #[cfg(test)]
 mod tests {
     use filemap_attach::{FileId, MappedFile};
-    use filemap_job::ProgramSpec;
 
+    use super::super::testing::{self, target};
     use super::*;
 
-    /// A file of 256 pages with a mapping of all of it and, where it is said, another of a half.
+    /// A program with a mapping of all of the file and, where it is said, another.
     fn program(second: &str) -> Job {
-        let text = format!(
-            "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
-             [[mapping]]\nname = 'm'\nopen = 'a'\n{second}[[thread]]\n\
-             [[thread.phase]]\nmapping = 'm'\npages = [1]\n"
-        );
         let touch =
             if second.is_empty() { "" } else { "[[thread.phase]]\nmapping = 'n'\npages = [2]\n" };
-        let spec = ProgramSpec::from_toml(&(text + touch)).unwrap();
-        let mut program = spec.validate(None).unwrap();
-        program.files[0].file.path = Some("/data/a".to_string());
-        program
+        testing::program(second, &format!("[[thread.phase]]\nmapping = 'm'\npages = [1]\n{touch}"))
     }
 
     const HALF: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\noffset = '512k'\n";
     const SAME: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\n";
-
-    fn target(numbers: &[usize]) -> Target {
-        Target { file: 0, name: "a".to_string(), numbers: numbers.to_vec() }
-    }
 
     fn text(program: &Job, change: Change) -> Result<String, String> {
         let extent = |extent: Option<Extent>| {

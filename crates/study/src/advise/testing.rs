@@ -1,5 +1,8 @@
 //! Programs for tests.
 
+use filemap_job::ProgramSpec;
+use filemap_job::program::Job;
+
 use super::answer::Answer;
 use super::record::{FileAdvice, Tried};
 use super::{Advice, Change, Contents, Outcome, Target};
@@ -7,6 +10,23 @@ use super::{Advice, Change, Contents, Outcome, Target};
 /// The only mapping of the only file.
 pub fn on(name: &str) -> Target {
     Target { file: 0, name: name.to_string(), numbers: vec![0] }
+}
+
+/// Mappings of the only file.
+pub fn target(numbers: &[usize]) -> Target {
+    Target { numbers: numbers.to_vec(), ..on("a") }
+}
+
+/// A program that maps a file of 256 pages as `m`: `more` is what else is said of its mappings, and
+/// its only thread does `phases`.
+pub fn program(more: &str, phases: &str) -> Job {
+    let text = format!(
+        "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+         [[mapping]]\nname = 'm'\nopen = 'a'\n{more}[[thread]]\n{phases}"
+    );
+    let mut program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
+    program.files[0].file.path = Some("/data/a".to_string());
+    program
 }
 
 /// Of one file; the time is proportional to the latency.

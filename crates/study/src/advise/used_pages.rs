@@ -100,17 +100,14 @@ pub fn of(program: &Job) -> Used {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::ProgramSpec;
-
+    use super::super::testing;
     use super::*;
 
     #[test]
     fn a_page_counts_once_and_the_range_is_what_is_between() {
-        let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
-            [[mapping]]\nname = 'm'\nopen = 'a'\noffset = '16k'\n[[thread]]\n\
-            [[thread.phase]]\nmapping = 'm'\npages = [70, 3, 3, 130]\n\
-            [[thread.phase]]\nopen = 'a'\nbs = '6k'\noffsets = [0, 28672]\n";
-        let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+        let phases = "[[thread.phase]]\nmapping = 'm'\npages = [70, 3, 3, 130]\n\
+                      [[thread.phase]]\nopen = 'a'\nbs = '6k'\noffsets = [0, 28672]\n";
+        let program = testing::program("offset = '16k'\n", phases);
         let used = of(&program);
         assert_eq!(used.mappings, [UsedPart { pages: 3, first: 3, span: 128 }]);
         // Page 7 of the file is page 3 of the mapping.

@@ -35,15 +35,11 @@ pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
 /// the other decisions only where these are the same.
 fn of_logs(first: &[Shown], second: &[Shown]) -> Option<String> {
     let reads = |log: &[Shown]| -> Vec<(Shown, &'static str)> {
-        let mut entered = "";
-        let mut reads = Vec::new();
-        for line in log {
-            entered = entry(line).unwrap_or(entered);
-            if is_read(line) {
-                reads.push((*line, entered));
-            }
-        }
-        reads
+        let with_entry = log.iter().scan("", |entered, line| {
+            *entered = entry(line).unwrap_or(entered);
+            Some((*line, *entered))
+        });
+        with_entry.filter(|(line, _)| window(line).is_some()).collect()
     };
     let (one, two) = (reads(first), reads(second));
     let same = one.iter().zip(&two).take_while(|(a, b)| a.0 == b.0).count();
@@ -60,11 +56,6 @@ fn of_logs(first: &[Shown], second: &[Shown]) -> Option<String> {
     (a.is_some() || b.is_some()).then(|| words(a, b))
 }
 
-/// Whether it says what is read.
-fn is_read(line: &Shown) -> bool {
-    matches!(line, Shown::Window { .. } | Shown::BasePages { .. } | Shown::Added { .. })
-}
-
 /// The same of what no tracepoint shows: locks, credits and the counter of misses.
 fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
     let (a, b) = first.iter().zip(second).find(|(a, b)| a != b)?;
@@ -73,10 +64,12 @@ fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
         Some(line.get("decision")?.as_str()?.to_string())
     };
     let (a, b) = (name(a)?, name(b)?);
-    Some(match a == b {
-        true => format!("only what no tracepoint shows differs: '{a}' with other values"),
-        false => format!("only what no tracepoint shows differs: '{b}' in place of '{a}'"),
-    })
+    let how = if a == b {
+        format!("'{a}' with other values")
+    } else {
+        format!("'{b}' in place of '{a}'")
+    };
+    Some(format!("only what no tracepoint shows differs: {how}"))
 }
 
 /// Where readahead was entered last.
@@ -89,15 +82,13 @@ fn entry(line: &Shown) -> Option<&'static str> {
     }
 }
 
-/// A window: its first page, the page behind it, and where its mark is counted from the end. What
-/// enters the cache has no mark here.
+/// What is read, where a line says that: its first page, the page behind it, and where its mark is
+/// counted from the end. What enters the cache has no mark here.
 fn window(line: &Shown) -> Option<(u64, u64, u64)> {
     match *line {
         Shown::Added { start, order, folios } => Some((start.0, start.0 + (folios << order.0), 0)),
-        Shown::Window { start, size, async_size, .. } => {
-            Some((start.0, start.0 + size.0, async_size.0))
-        }
-        Shown::BasePages { start, size, async_size } => {
+        Shown::Window { start, size, async_size, .. }
+        | Shown::BasePages { start, size, async_size } => {
             Some((start.0, start.0 + size.0, async_size.0))
         }
         _ => None,
@@ -123,7 +114,7 @@ fn words(a: Option<&Shown>, b: Option<&Shown>) -> String {
         (Some(Shown::Faulted { .. }), Some(Shown::Faulted { .. })) => {
             "another page faults next".to_string()
         }
-        (one, two) => match (one.and_then(kind), two.and_then(kind)) {
+        (one, two) => match (one.map(kind), two.map(kind)) {
             (one, two) if one == two => "the same kind of decision has other values".to_string(),
             (one, None) => format!("only the first {}", one.unwrap_or("goes on")),
             (None, two) => format!("only the second {}", two.unwrap_or("goes on")),
@@ -153,8 +144,8 @@ fn windows(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
 }
 
 /// What a line does.
-fn kind(line: &Shown) -> Option<&'static str> {
-    Some(match line {
+fn kind(line: &Shown) -> &'static str {
+    match line {
         Shown::Faulted { .. } => "goes on with another fault",
         Shown::LookedUp { .. } => "looks a page up",
         Shown::MapPages { .. } => "maps around the fault",
@@ -162,7 +153,7 @@ fn kind(line: &Shown) -> Option<&'static str> {
         Shown::Async(_) => "enters readahead at a mark",
         Shown::Window { .. } | Shown::BasePages { .. } => "lays out a window",
         Shown::Added { .. } => "adds pages to the cache",
-    })
+    }
 }
 
 #[cfg(test)]

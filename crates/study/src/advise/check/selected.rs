@@ -95,20 +95,10 @@ impl Selected {
 #[cfg(test)]
 mod tests {
     use filemap_core::address::vma::ReadHint;
-    use filemap_job::ProgramSpec;
 
     use super::*;
     use crate::advise::Outcome;
-    use crate::advise::testing::{on, outcome, tried};
-
-    fn program() -> Job {
-        let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
-            [[mapping]]\nname = 'm'\nopen = 'a'\n[[thread]]\n[[thread.phase]]\nmapping = 'm'\n\
-            pages = [1]\n";
-        let mut program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
-        program.files[0].file.path = Some("/data/a".to_string());
-        program
-    }
+    use crate::advise::testing::{on, outcome, program, tried};
 
     fn hint(hint: ReadHint) -> Change {
         Change::Madvise(on("a"), hint)
@@ -118,8 +108,9 @@ mod tests {
         trials: Vec<(Change, Outcome)>,
         applies: bool,
     ) -> (Option<usize>, Vec<usize>, Vec<usize>) {
+        let program = program("", "[[thread.phase]]\nmapping = 'm'\npages = [1]\n");
         let advice = tried(outcome(1000, 100), trials).concluded("", None);
-        let Selected { answer, trials, left_out } = Selected::of(&advice, &program(), applies);
+        let Selected { answer, trials, left_out } = Selected::of(&advice, &program, applies);
         let places = trials.into_iter().map(|(at, _)| at).collect();
         (answer, places, left_out.into_iter().map(|(at, _)| at).collect())
     }

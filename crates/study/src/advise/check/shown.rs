@@ -5,7 +5,7 @@ use filemap_job::Spread;
 use super::{Check, CheckRun, CheckVariant};
 use crate::advise::{Advice, Outcome};
 use filemap_report::units::{number, time};
-use filemap_report::{Head, Part, Table};
+use filemap_report::{Column, Part, Unit, Value, table};
 
 /// `check` of `advice`, the verdict first.
 pub fn parts(advice: &Advice, check: &Check) -> Vec<Part> {
@@ -21,14 +21,16 @@ pub fn parts(advice: &Advice, check: &Check) -> Vec<Part> {
             best.label()
         )));
     }
-    let predicted = |of: &CheckVariant| match of.tried {
-        None => Some(advice.now.clone()),
-        Some(tried) => advice.tried.get(tried).map(|tried| tried.outcome.clone()),
+    let row = |of: &CheckVariant| {
+        let predicted = match of.tried {
+            None => &advice.now,
+            Some(tried) => &advice.tried.get(tried)?.outcome,
+        };
+        Some((of.clone(), predicted.clone()))
     };
-    let rows: Vec<(&CheckVariant, Outcome)> =
-        check.variants.iter().filter_map(|of| Some((of, predicted(of)?))).collect();
-    parts.push(Part::Table(counts(&rows)));
-    parts.push(Part::Table(times(&rows)));
+    let rows: Vec<Row> = check.variants.iter().filter_map(row).collect();
+    parts.push(Part::Table(table("Read from disk", &COUNTS, &rows)));
+    parts.push(Part::Table(table("Time", &TIMES, &rows)));
     parts.push(Part::Paragraph(note(check)));
     let left_out =
         |of: &super::LeftOut| format!("{} was not run: {}.", of.changes.join(" + "), of.reason);
@@ -39,58 +41,40 @@ pub fn parts(advice: &Advice, check: &Check) -> Vec<Part> {
     parts
 }
 
-fn table(title: &str, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
-    let right = columns.iter().map(|name| Head::right(*name));
-    Table {
-        title: title.to_string(),
-        columns: [Head::left("with")].into_iter().chain(right).collect(),
-        rows: rows.collect(),
-    }
-}
+/// A variant, and what was predicted of it.
+type Row = (CheckVariant, Outcome);
 
-fn range(spread: &Spread, text: fn(f64) -> String) -> String {
-    format!("{} to {}", text(spread.min as f64), text(spread.max as f64))
+fn range(spread: &Spread, text: fn(f64) -> String) -> Value {
+    format!("{} to {}", text(spread.min as f64), text(spread.max as f64)).into()
 }
 
 /// Pages and faults, predicted and measured.
-fn counts(rows: &[(&CheckVariant, Outcome)]) -> Table {
-    let columns = [
-        "pages,\nmodel",
-        "pages,\nmeasured",
-        "least to most",
-        "faults,\nmodel",
-        "faults,\nmeasured",
-    ];
-    let row = |(of, predicted): &(&CheckVariant, Outcome)| {
-        vec![
-            of.label(),
-            number(predicted.data_pages_read as f64),
-            number(of.pages_read.median),
-            range(&of.pages_read, number),
-            number(predicted.major_faults as f64),
-            number(of.major_faults.median),
-        ]
-    };
-    table("Read from disk", &columns, rows.iter().map(row))
-}
+const COUNTS: [Column<Row>; 6] = {
+    use Unit::{Count, Text};
+    [
+        Column::of("with", "with", Text, |row| row.0.label().into()),
+        Column::of("pages", "pages,\nmodel", Count, |row| row.1.data_pages_read.into()),
+        Column::of("pages_read", "pages,\nmeasured", Count, |row| row.0.pages_read.median.into()),
+        Column::of("range", "least to most", Text, |row| range(&row.0.pages_read, number)),
+        Column::of("faults", "faults,\nmodel", Count, |row| row.1.major_faults.into()),
+        Column::of("major_faults", "faults,\nmeasured", Count, |row| {
+            row.0.major_faults.median.into()
+        }),
+    ]
+};
 
 /// Times, predicted and measured, and what each variant is beside the program as it is.
-fn times(rows: &[(&CheckVariant, Outcome)]) -> Table {
-    let row = |(of, predicted): &(&CheckVariant, Outcome)| {
-        vec![
-            of.label(),
-            time(predicted.elapsed_ns as f64),
-            time(of.elapsed_ns.median),
-            range(&of.elapsed_ns, time),
-            of.p_value.map_or(String::new(), |p| format!("{p:.3}")),
-            of.beside.clone().unwrap_or_default(),
-        ]
-    };
-    let columns = ["model", "measured", "least to most", "p"];
-    let mut table = table("Time", &columns, rows.iter().map(row));
-    table.columns.push(Head::left("beside as it is"));
-    table
-}
+const TIMES: [Column<Row>; 6] = {
+    use Unit::{Nanoseconds, Text};
+    [
+        Column::of("with", "with", Text, |row| row.0.label().into()),
+        Column::of("predicted_ns", "model", Nanoseconds, |row| row.1.elapsed_ns.into()),
+        Column::of("elapsed_ns", "measured", Nanoseconds, |row| row.0.elapsed_ns.median.into()),
+        Column::of("range", "least to most", Text, |row| range(&row.0.elapsed_ns, time)),
+        Column::of("p", "p", Text, |row| row.0.p_value.map(|p| format!("{p:.3}")).into()),
+        Column::of("beside", "beside as it is", Text, |row| row.0.beside.clone().into()),
+    ]
+};
 
 /// How it was measured.
 fn note(check: &Check) -> String {
