@@ -18,6 +18,7 @@ mod page_out;
 mod perf;
 pub mod process;
 pub mod program;
+mod source;
 pub mod trace_points;
 
 pub use error::Error;
@@ -25,4 +26,5 @@ pub use event::{Event, FaultKind, What};
 pub use follow::{Follower, Way, mapped_pages};
 pub use inject::{Advice, Advised, Refusal, advise_all, advise_any, madvise, without_injections};
 pub use mapped_range::{FileId, MappedFile, MappedRange};
-pub use page_out::PageOut;
+pub use page_out::{Changes, MOST_OPEN, PageOut, settle_lists};
+pub use source::{Source, now_ns};

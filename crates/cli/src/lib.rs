@@ -15,7 +15,6 @@ mod machine;
 mod memory;
 mod output;
 mod progress;
-mod record;
 mod recording;
 mod search;
 
@@ -26,6 +25,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use filemap_kernel::image::guest;
 use filemap_kernel::journal;
+use filemap_study::recorder as record;
 
 use crate::args::{Cli, Command};
 use crate::error::Error;

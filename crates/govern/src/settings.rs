@@ -1,10 +1,10 @@
 //! What is governed.
 
-use std::ffi::{CString, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::Path;
 
 use filemap_attach::MappedRange;
+use filemap_attach::file::any_matches;
 use filemap_policy::Costs;
 
 use crate::costs;
@@ -54,14 +54,6 @@ impl Settings {
         let is_included = self.include.is_empty() || any_matches(&self.include, path);
         is_included && !any_matches(&self.exclude, path)
     }
-}
-
-fn any_matches(patterns: &[OsString], path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    patterns.iter().filter_map(|text| CString::new(text.as_bytes()).ok()).any(|pattern| {
-        // SAFETY: both texts end with a NUL and live on.
-        unsafe { libc::fnmatch(pattern.as_ptr(), path.as_ptr(), 0) == 0 }
-    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! Nothing here opens a file: the caller hands in what is read and written.
 #![forbid(unsafe_code)]
 
+pub mod assembly;
 mod block;
 mod columns;
 pub mod convert;

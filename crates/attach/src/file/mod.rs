@@ -7,10 +7,13 @@ mod candidate;
 mod filesystem;
 mod identity;
 mod opener;
+mod pattern;
 
 use std::fs::File;
 
 use crate::{Error, MappedRange};
+
+pub use pattern::any_matches;
 
 /// Opens the regular file that a process has mapped at `range`, to be read only. Nothing else is
 /// opened, and it takes 100 ms at most, whatever the process does.

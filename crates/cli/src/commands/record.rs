@@ -7,13 +7,13 @@ mod wanted;
 
 use std::io::{BufReader, Write};
 
+use filemap_attach::Source;
 use filemap_job::format_size;
 use filemap_recording::import::{self, Imported, Kind};
 
 use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::output::{self, Inputs, Target};
-use crate::record::Source;
 use crate::recording;
 use crate::{Outcome, interrupt};
 use filemap_study::input;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use filemap_attach::cgroup;
+use filemap_attach::{Source, cgroup};
 use filemap_kernel::journal::Journal;
+use filemap_kernel::trace::TraceFs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{told, wanted};
@@ -15,7 +16,7 @@ use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::output::{self, Inputs};
-use crate::record::{self, Followed, SinglePages, Source};
+use crate::record::{self, Followed, SinglePages};
 
 /// Records what processes do from now on, until they have ended, for so long as it is said, or
 /// until a signal asks for the end.
@@ -36,7 +37,9 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
         registered.map_err(|error| Error::CannotRun(format!("no handler of signals: {error}")))?;
     }
     let journal = Journal::open().ok();
-    let (source, refused) = Source::processes(&pids, journal.as_ref())?;
+    let tracefs = journal.as_ref().and_then(|journal| TraceFs::open(journal).ok());
+    let root = tracefs.as_ref().map(TraceFs::root);
+    let (source, refused) = Source::processes(&pids, root)?;
     if let Some(error) = refused {
         let _ = writeln!(stderr(), "filemap: {error}; the others are recorded");
     }

@@ -8,10 +8,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
 
+use filemap_attach::Source;
 use filemap_attach::trace_points::switch_on;
 use filemap_kernel::engine::FaultAround;
 
 use filemap_kernel::journal::Journal;
+use filemap_kernel::trace::TraceFs;
 
 use super::{told, wanted};
 use crate::Outcome;
@@ -21,7 +23,7 @@ use crate::error::Error;
 use crate::govern::parent::{self, Ended, Waited};
 use crate::govern::{self, Program};
 use crate::output::{self, Inputs, Target};
-use crate::record::{self, Followed, Recorded, SinglePages, Source};
+use crate::record::{self, Followed, Recorded, SinglePages};
 
 /// Runs a program and records what it does with its files.
 pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
@@ -118,7 +120,11 @@ fn record(
 /// come the events that the program has to switch on.
 fn open(journal: Option<&Journal>) -> Result<(Source, Vec<i32>), Error> {
     let by_points = journal.filter(|_| rustix::process::geteuid().is_root());
-    let Some(Ok((source, events))) = by_points.map(Source::points) else {
+    let points = by_points.and_then(|journal| {
+        let tracefs = TraceFs::open(journal).ok()?;
+        Source::points(tracefs.root()).ok()
+    });
+    let Some((source, events)) = points else {
         return Ok((Source::children()?, Vec::new()));
     };
     for missing in source.missing() {

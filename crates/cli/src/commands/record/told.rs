@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write, stderr};
 
-use filemap_attach::MappedRange;
+use filemap_attach::{MOST_OPEN, MappedRange};
 use filemap_job::format_size;
 use filemap_recording::Totals;
 
@@ -67,8 +67,7 @@ pub fn kept(
             "the recording in '{name}' may lack touches: {} times a page stayed in its process \
              while more than {} others were touched, as another mapping has it, it was written to \
              or locked, or the machine is too busy",
-            recorded.stayed,
-            record::MOST_OPEN
+            recorded.stayed, MOST_OPEN
         )
     } else if touches == 0 {
         nothing(args)

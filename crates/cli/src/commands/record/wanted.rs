@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 
+use filemap_attach::MOST_OPEN;
 use filemap_recording::{Header, Mode};
 
 use crate::args::RecordArgs;
-use crate::record::{self, MOST_OPEN, WantedFiles};
+use crate::record::{self, WantedFiles};
 
 /// The header of a recording of the program with these `words`, where they are known.
 pub fn header(args: &RecordArgs, words: Vec<OsString>) -> Header {

@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use filemap_attach::process::advised_maps;
+use filemap_attach::settle_lists;
 use filemap_attach::{
     Advice, Advised, Follower, MappedRange, Refusal, What, advise_all, advise_any,
 };
@@ -22,6 +23,7 @@ use filemap_kernel::residency::CacheStat;
 
 use crate::advise::rules::Rule;
 use crate::error::Error;
+use crate::recorder::is_private_writable;
 
 /// For how long nothing is read at most.
 const WAIT: Duration = Duration::from_millis(1);

@@ -5,11 +5,10 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use filemap_attach::trace_points::Event as Seen;
-use filemap_attach::{MappedRange, mapped_pages};
+use filemap_attach::{MappedRange, Source, mapped_pages, now_ns};
 use filemap_kernel::page_size;
 
 use super::page_cache::drop_arriving;
-use super::source::{Source, now_ns};
 
 pub struct Held {
     at_ns: u64,

@@ -1,15 +1,34 @@
 //! Takes pages from a process that runs, without holding any of its threads.
 
+mod changes;
+mod recent;
+
+use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Error;
 use crate::follow::PageTable;
 
+pub use changes::Changes;
+pub use recent::MOST_OPEN;
+
 /// The kernel takes so many ranges at a time (`UIO_MAXIOV`).
 const MOST_RANGES: usize = 1024;
+
+/// Has pages that were just read, or could not be dropped, come to the lists from which they can be
+/// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
+/// of this program is.
+pub fn settle_lists() {
+    if let Ok(own) = File::open("/proc/self/exe") {
+        let first = NonZeroU64::new(rustix::param::page_size() as u64);
+        let _ = fadvise(&own, 0, first, Advice::DontNeed);
+    }
+}
 
 /// A process from which pages can be taken, as long as it is the same program.
 #[derive(Debug)]

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Error, PageOut};
-use filemap_kernel::cold::settle_lists;
-
 use super::recent::Recent;
+use super::{PageOut, settle_lists};
+use crate::Error;
 
 /// Pages are taken when so many were touched, or after so long.
 const AT_A_TIME: u64 = 8;

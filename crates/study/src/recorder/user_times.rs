@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use super::told::Told;
+use filemap_recording::assembly::Told;
 
 /// The user times of threads.
 #[derive(Default)]
@@ -73,7 +73,8 @@ fn user_ticks(stat: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::Did;
+    use filemap_recording::assembly::Did;
+
     use super::*;
 
     #[test]

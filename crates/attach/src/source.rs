@@ -2,16 +2,13 @@
 
 use std::collections::HashSet;
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use filemap_attach::trace_points::{Event as Seen, TracePoints, What};
-use filemap_attach::{self as attach, Follower, MappedRange, Way};
-use filemap_kernel::journal::Journal;
-use filemap_kernel::page_size;
-use filemap_kernel::trace::TraceFs;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::error::Error;
+use crate::trace_points::{Event as Seen, TracePoints, What};
+use crate::{Error, Follower, MappedRange, Way, event};
 
 /// A record is in its ring by so long after its time.
 const DELAY_NS: u64 = 1_000_000;
@@ -47,26 +44,32 @@ enum By {
 }
 
 impl Source {
-    /// Of what this thread starts, by tracepoints. They begin where a child switches them on.
-    pub fn points(journal: &Journal) -> Result<(Source, Vec<RawFd>), Error> {
-        let tracefs = TraceFs::open(journal)?;
-        let points = TracePoints::of_children(tracefs.root())?;
+    /// Of what this thread starts, by the tracepoints at `root`. They begin where a child switches
+    /// them on.
+    ///
+    /// # Errors
+    /// No right to them.
+    pub fn points(root: &Path) -> Result<(Source, Vec<RawFd>), Error> {
+        let points = TracePoints::of_children(root)?;
         let events = points.descriptors();
         Ok((Source::of(By::Points(points)), events))
     }
 
     /// Of what this thread starts, for everybody.
+    ///
+    /// # Errors
+    /// No right to perf events.
     pub fn children() -> Result<Source, Error> {
         Ok(Source::of(By::Events(Follower::of_children_by(Way::PerfEvents)?)))
     }
 
-    /// Of processes that run, and why some of them cannot be followed if others can.
-    pub fn processes(
-        pids: &[u32],
-        journal: Option<&Journal>,
-    ) -> Result<(Source, Option<attach::Error>), Error> {
-        let tracefs = journal.and_then(|journal| TraceFs::open(journal).ok());
-        let points = tracefs.and_then(|tracefs| TracePoints::of_processes(tracefs.root()).ok());
+    /// Of processes that run, by the tracepoints at `root` where they may be used, and why some of
+    /// them cannot be followed if others can.
+    ///
+    /// # Errors
+    /// None of them can be followed.
+    pub fn processes(pids: &[u32], root: Option<&Path>) -> Result<(Source, Option<Error>), Error> {
+        let points = root.and_then(|root| TracePoints::of_processes(root).ok());
         let mut by = match points {
             Some(points) => By::Points(points),
             None => By::Events(Follower::of_processes_by(Way::PerfEvents)?),
@@ -79,7 +82,7 @@ impl Source {
             };
             match added {
                 // Of a cgroup, processes may end at any time.
-                Err(attach::Error::Gone { .. }) if pids.len() > 1 => {}
+                Err(Error::Gone { .. }) if pids.len() > 1 => {}
                 Err(error) => refused = Some(error),
                 Ok(()) => followed += 1,
             }
@@ -87,7 +90,7 @@ impl Source {
         if followed == 0
             && let Some(error) = refused
         {
-            return Err(error.into());
+            return Err(error);
         }
         Ok((Source::of(by), refused))
     }
@@ -113,6 +116,9 @@ impl Source {
 
     /// Waits until something is told, for at most 2 ms. It does not sleep where files are likely to
     /// be mapped soon, as a CPU that has to be woken is up later than a program's first touches.
+    ///
+    /// # Errors
+    /// Those of the kernel.
     pub fn wait(&mut self) -> Result<(), Error> {
         if Instant::now() < self.awake_until {
             std::thread::yield_now();
@@ -126,6 +132,9 @@ impl Source {
     }
 
     /// Takes over what was told meanwhile.
+    ///
+    /// # Errors
+    /// Those of the kernel.
     pub fn pull(&mut self) -> Result<(), Error> {
         let first = self.early.len();
         let early = &mut self.early;
@@ -189,7 +198,7 @@ impl Source {
         from_ns: u64,
         until_ns: u64,
     ) -> HashSet<u64> {
-        let page_bytes = page_size();
+        let page_bytes = rustix::param::page_size() as u64;
         let page = |seen: &Seen| match seen.what {
             What::Fault { address, .. } => {
                 let is_in = seen.pid == pid
@@ -222,14 +231,14 @@ pub fn now_ns() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-fn seen(event: attach::Event) -> Seen {
+fn seen(event: event::Event) -> Seen {
     let what = match event.what {
-        attach::What::Map(range) => What::Map(range),
-        attach::What::Fault { address, .. } => What::Fault { address, is_write: false },
-        attach::What::Begin { parent } => What::Begin { parent },
-        attach::What::Exec => What::Exec,
-        attach::What::End => What::End,
-        attach::What::Lost { records } => What::Lost { records },
+        event::What::Map(range) => What::Map(range),
+        event::What::Fault { address, .. } => What::Fault { address, is_write: false },
+        event::What::Begin { parent } => What::Begin { parent },
+        event::What::Exec => What::Exec,
+        event::What::End => What::End,
+        event::What::Lost { records } => What::Lost { records },
     };
     Seen { at_ns: event.at_ns, pid: event.pid, tid: event.tid, what }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use filemap_kernel::cold::{drop_pages, settle_lists};
+use filemap_attach::settle_lists;
+use filemap_kernel::cold::drop_pages;
 use filemap_kernel::page_size;
 use filemap_kernel::residency::{self, CacheStat};
 use rustix::fs::{Advice, fadvise};

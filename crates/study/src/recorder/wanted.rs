@@ -1,16 +1,15 @@
 //! Which files are recorded.
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::IoSliceMut;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_attach::FileId;
+use filemap_attach::file::any_matches;
+use filemap_recording::assembly::Stored;
 use rustix::io::{ReadWriteFlags, preadv2};
-
-use super::told::Stored;
 
 /// Bytes of the smallest file, where nobody says it.
 pub const SMALLEST: u64 = 16 << 10;
@@ -50,23 +49,16 @@ impl WantedFiles {
         let is_recorded = is_it
             && found.len() >= self.min_bytes.max(1)
             && !IN_MEMORY.contains(&filesystem)
-            && if self.patterns.is_empty() { !is_of_loader(path) } else { self.matches(path) };
+            && match self.patterns.as_slice() {
+                [] => !is_of_loader(path),
+                patterns => any_matches(patterns, path),
+            };
         is_recorded.then(|| Stored {
             path: path.to_owned(),
             device: found.dev(),
             inode: found.ino(),
             size_bytes: found.len(),
         })
-    }
-
-    fn matches(&self, path: &Path) -> bool {
-        let c_string = |text: &[u8]| CString::new(text).ok();
-        let Some(path) = c_string(path.as_os_str().as_bytes()) else { return false };
-        let mut patterns = self.patterns.iter().filter_map(|text| c_string(text.as_bytes()));
-        // SAFETY: both texts end with a zero.
-        let is_match =
-            |pattern: CString| unsafe { libc::fnmatch(pattern.as_ptr(), path.as_ptr(), 0) == 0 };
-        patterns.any(is_match)
     }
 }
 

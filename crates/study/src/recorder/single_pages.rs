@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::process::{self, Readahead};
 use filemap_attach::trace_points::Event as Seen;
-use filemap_attach::{Advice, Refusal};
-use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
+use filemap_attach::{
+    Advice, FileId, MappedRange, Refusal, Source, advise_all, advise_any, now_ns,
+};
+use filemap_govern::run_directory::run_directory;
 use filemap_govern::{Journal, start_ticks};
 use filemap_kernel::cold::drop_pages;
 use filemap_kernel::residency::CacheStat;
@@ -19,8 +21,6 @@ use filemap_kernel::residency::CacheStat;
 use super::advised::Advised;
 use super::held::Held;
 use super::page_cache::BETWEEN_ROUNDS;
-use super::source::{Source, now_ns};
-use filemap_govern::run_directory::run_directory;
 
 /// What is done to processes so that pages come one at a time.
 pub struct SinglePages {

@@ -2,17 +2,10 @@
 //! run, and written as a recording.
 
 mod advised;
-mod assembly;
-mod changes;
-mod firsts;
+mod followed;
 mod held;
 mod page_cache;
-mod perf_recorder;
-mod recent;
 mod single_pages;
-mod source;
-mod space;
-mod told;
 mod user_times;
 mod wanted;
 
@@ -21,18 +14,16 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use filemap_attach::MappedRange;
+use filemap_recording::assembly::{Assembly, Told};
 use filemap_recording::{Error as RecordingError, Event, Header, Mode, Totals, What, Writer};
 
 use crate::error::Error;
-use assembly::Assembly;
-use told::Told;
 use user_times::UserTimes;
 
+pub use advised::is_private_writable;
+pub use followed::Followed;
 pub use page_cache::drop_cached;
-pub use perf_recorder::Followed;
-pub use recent::MOST_OPEN;
 pub use single_pages::SinglePages;
-pub use source::Source;
 pub use wanted::{SMALLEST, WantedFiles};
 
 /// The clock of recordings.

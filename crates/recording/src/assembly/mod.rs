@@ -1,16 +1,20 @@
 //! From what processes did to the events of a recording: addresses become mappings and pages,
 //! numbers of open files become open files, and clocks become waits.
 
+mod firsts;
+mod space;
+mod told;
+
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use filemap_recording::{Event, Pages, What};
+use crate::event::{Event, Pages, What};
+use firsts::Firsts;
+use space::{Mapped, Space};
 
-use super::firsts::Firsts;
-use super::space::{Mapped, Space};
-use super::told::{Did, Image, Stored, Told};
+pub use told::{Did, Image, Stored, Told};
 
 /// What is known of the processes that are recorded.
 pub struct Assembly {

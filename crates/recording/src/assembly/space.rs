@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use filemap_recording::Pages;
+use crate::event::Pages;
 
 /// A mapping, or what is left of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
