@@ -33,6 +33,11 @@ pub fn ignores(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
 }
 
+/// Whether the standard `file` was open when this process began.
+pub fn has(file: i32) -> bool {
+    CLOSED.load(Ordering::Relaxed) & 1 << file == 0
+}
+
 /// Makes signals and standard files what they were when this process began, for the program that
 /// it becomes. Nothing here allocates, so that a child may call it between fork and exec.
 pub fn restore() {

@@ -4,7 +4,6 @@ mod collision;
 mod flags;
 mod lead;
 mod replacement;
-mod stdout;
 mod target;
 
 use filemap_report::{Format, Letter, Report};

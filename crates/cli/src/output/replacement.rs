@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use filemap_kernel::Error as KernelError;
 use filemap_kernel::journal::{Guard, Journal, Undo};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
+use tempfile::{Builder, TempPath};
 
 /// Mode of a new file, from which the umask takes.
 const NEW_MODE: u32 = 0o666;
@@ -58,14 +58,14 @@ impl Replacement {
     ///
     /// # Errors
     /// As for [`Replacement::of`]; when there is something of that name.
-    pub fn in_part(path: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        if old.as_ref().is_some_and(|old| is_kept_in_place(&path, old, directory)) {
+    pub fn in_part(place: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
+        let directory = place.parent().unwrap_or(Path::new("/"));
+        if old.as_ref().is_some_and(|old| is_kept_in_place(&place, old, directory)) {
             return Err(io::Error::other("it cannot be replaced where it is"));
         }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
+        let mut name = place.file_name().unwrap_or_default().to_owned();
         name.push(PART);
-        let part = path.with_file_name(name);
+        let part = place.with_file_name(name);
         let mut options = OpenOptions::new();
         let made = options.read(true).write(true).create_new(true).mode(NEW_MODE).open(&part);
         let file = made.map_err(|error| match error.kind() {
@@ -75,8 +75,9 @@ impl Replacement {
             )),
             _ => error,
         })?;
-        let temporary = Some(Temporary { path: part, guard: None });
-        Ok(Replacement { path, old, file, temporary })
+        let path = TempPath::from_path(part);
+        let temporary = Some(Temporary { path, _guard: None, _listed: Listed });
+        Ok(Replacement { path: place, old, file, temporary })
     }
 
     /// Where the new contents are written.
@@ -151,29 +152,37 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// A name for the time being, of which the journal knows: the next command removes what a killed
-/// one left.
+/// A name for the time being, of which a journal knows: the next command removes what a killed one
+/// left.
 struct Temporary {
-    path: PathBuf,
-    guard: Option<Guard>,
+    path: TempPath,
+    /// Without a place for a journal, a kill at the wrong moment leaves something.
+    _guard: Option<Guard>,
+    _listed: Listed,
 }
 
-/// The names that there are. Whoever holds the lock is about to make or to change one.
-static NAMES: Mutex<Vec<(PathBuf, Option<Journal>)>> = Mutex::new(Vec::new());
+/// Journals go with what they list, so this drops last.
+struct Listed;
 
-fn names() -> MutexGuard<'static, Vec<(PathBuf, Option<Journal>)>> {
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Listed {
+    fn drop(&mut self) {
+        journals().retain(|journal| !journal.is_empty());
+    }
+}
+
+/// The journals that list such names.
+static JOURNALS: Mutex<Vec<Journal>> = Mutex::new(Vec::new());
+
+fn journals() -> MutexGuard<'static, Vec<Journal>> {
+    JOURNALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes what has a name for the time being, for a process that is about to exit without
-/// dropping anything. Nothing is placed after it.
+/// dropping anything. No other name is made after it.
 pub fn abandon() {
-    let names = names();
-    for (path, journal) in names.iter() {
-        let _ = fs::remove_file(path);
-        journal.iter().for_each(|journal| drop(journal.undo_all()));
-    }
-    std::mem::forget(names);
+    let journals = journals();
+    journals.iter().for_each(|journal| drop(journal.undo_all()));
+    std::mem::forget(journals);
 }
 
 impl Temporary {
@@ -192,42 +201,28 @@ impl Temporary {
 
     /// Makes something by `make` under a name in `directory` that is free.
     fn named<T>(directory: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, Self)> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        // Without a place for it, only a kill at the wrong moment leaves something.
+        let mut journals = journals();
         let journal = Journal::open().ok();
-        loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".filemap-{}-{number}.tmp", std::process::id());
-            let path = directory.join(name);
-            if fs::symlink_metadata(&path).is_ok() {
-                continue;
-            }
-            let mut names = names();
-            let undo = Undo::RemoveFile(path.clone());
-            let (made, guard) = match &journal {
-                None => (make(&path)?, None),
-                Some(journal) => {
-                    let failed =
-                        |source| KernelError::Os { action: "create", path: path.clone(), source };
-                    let change = journal.change(undo, || make(&path).map_err(failed));
-                    let (made, guard) = change.map_err(cause)?;
-                    (made, Some(guard))
-                }
-            };
-            names.push((path.clone(), journal));
-            return Ok((made, Temporary { path, guard }));
-        }
+        let mut guard = None;
+        let made =
+            Builder::new().prefix(".filemap-").suffix(".tmp").make_in(directory, |path| {
+                let Some(journal) = &journal else { return make(path) };
+                let failed =
+                    |source| KernelError::Os { action: "create", path: path.to_owned(), source };
+                let undo = Undo::RemoveFile(path.to_owned());
+                let (made, listed) =
+                    journal.change(undo, || make(path).map_err(failed)).map_err(cause)?;
+                guard = Some(listed);
+                Ok(made)
+            })?;
+        journals.extend(journal);
+        let (made, path) = made.into_parts();
+        Ok((made, Temporary { path, _guard: guard, _listed: Listed }))
     }
 
     /// Gives what has the name that of `path`.
-    fn rename(mut self, path: &Path) -> io::Result<()> {
-        let names = names();
-        let renamed = fs::rename(&self.path, path);
-        drop(names);
-        if renamed.is_ok() {
-            drop(self.guard.take());
-        }
-        renamed
+    fn rename(self, path: &Path) -> io::Result<()> {
+        Ok(self.path.persist(path)?)
     }
 }
 
@@ -236,15 +231,6 @@ fn cause(error: KernelError) -> io::Error {
     match error {
         KernelError::Os { source, .. } => source,
         other => io::Error::other(other),
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let mut names = names();
-        names.retain(|(path, _)| *path != self.path);
-        let _ = fs::remove_file(&self.path);
-        drop(self.guard.take());
     }
 }
 
@@ -279,13 +265,6 @@ mod tests {
         }
         drop(named(&path));
         assert_eq!(names(directory.path()), ["file"]);
-        assert!(names_in_use(directory.path()).is_empty());
-    }
-
-    fn names_in_use(directory: &Path) -> Vec<PathBuf> {
-        let names = super::names();
-        let here = names.iter().filter(|(path, _)| path.starts_with(directory));
-        here.map(|(path, _)| path.clone()).collect()
     }
 
     #[test]

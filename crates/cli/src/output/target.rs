@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use filemap_attach::program::inherited;
 use rustix::fs::OFlags;
 use rustix::io::FdFlags;
 
 use super::collision::is_stdout;
 use super::lead::Lead;
 use super::replacement::Replacement;
-use super::stdout;
 use crate::error::{Error, reason};
 
 /// How long a FIFO may be without a reader.
@@ -69,7 +69,7 @@ impl Target {
     /// When this program was started without one.
     pub fn stdout() -> Result<Self, Error> {
         let path = "stdout".to_string();
-        if !stdout::was_open() {
+        if !inherited::has(libc::STDOUT_FILENO) {
             return Err(Error::Write { path, reason: "it is closed".to_string() });
         }
         Ok(Target { path, sink: Sink::Stdout(io::stdout()) })

@@ -156,9 +156,14 @@ impl Journal {
         self.0.lock().left.clone()
     }
 
+    /// Whether nothing is left to undo.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().pending.is_empty()
+    }
+
     /// Removes the file if nothing is left to undo: for a process that is about to exit.
     pub fn remove_if_empty(&self) {
-        if self.0.lock().pending.is_empty() {
+        if self.is_empty() {
             let _ = fs::remove_file(&self.0.path);
         }
     }
