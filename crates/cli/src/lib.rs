@@ -25,7 +25,6 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use filemap_kernel::image::guest;
 use filemap_kernel::journal;
-use filemap_study::recorder as record;
 
 use crate::args::{Cli, Command};
 use crate::error::Error;

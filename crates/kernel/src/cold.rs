@@ -1,7 +1,6 @@
 //! Empties the page cache of one file.
 
 use std::fs::File;
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -48,15 +47,6 @@ pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
         dirty: left.dirty,
         writeback: left.writeback,
     })
-}
-
-/// Has pages that were just read, or could not be dropped, come to the lists from which they can be
-/// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
-/// of this program is.
-pub fn settle_lists() {
-    if let Ok(own) = File::open("/proc/self/exe") {
-        let _ = fadvise(&own, 0, NonZeroU64::new(page_size()), Advice::DontNeed);
-    }
 }
 
 /// Drops an open file from the page cache, as far as nobody has it mapped.

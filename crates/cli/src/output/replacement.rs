@@ -75,7 +75,7 @@ impl Replacement {
             )),
             _ => error,
         })?;
-        let path = TempPath::from_path(part);
+        let path = TempPath::try_from_path(part)?;
         let temporary = Some(Temporary { path, _guard: None, _listed: Listed });
         Ok(Replacement { path: place, old, file, temporary })
     }

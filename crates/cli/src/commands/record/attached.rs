@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::output::{self, Inputs};
-use crate::record::{self, Followed, SinglePages};
+use filemap_study::recorder::{self, Followed, SinglePages};
 
 /// Records what processes do from now on, until they have ended, for so long as it is said, or
 /// until a signal asks for the end.
@@ -64,7 +64,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
             || end.is_some_and(|end| Instant::now() >= end)
             || !pids.iter().any(|pid| Path::new(&format!("/proc/{pid}/exe")).is_symlink())
     };
-    let recorded = record::record(&mut followed, target, &name, &header, &is_over);
+    let recorded = recorder::record(&mut followed, target, &name, &header, &is_over);
     told::kept(recorded, true, &name, args)?;
     Ok(Outcome::Done)
 }

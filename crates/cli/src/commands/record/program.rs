@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::govern::parent::{self, Ended, Waited};
 use crate::govern::{self, Program};
 use crate::output::{self, Inputs, Target};
-use crate::record::{self, Followed, Recorded, SinglePages};
+use filemap_study::recorder::{self, Followed, Recorded, SinglePages};
 
 /// Runs a program and records what it does with its files.
 pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
@@ -43,7 +43,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     };
     let files = wanted::files(args);
     let words = &args.program[1..];
-    words.iter().filter(|word| files.has(Path::new(word))).for_each(record::drop_cached);
+    words.iter().filter(|word| files.has(Path::new(word))).for_each(recorder::drop_cached);
     let (ended, recorded) = record(&program, &waited, journal.as_ref(), target, &name, args)?;
     let is_whole = single_pages.as_ref().is_none_or(FaultAround::holds);
     drop((single_pages, journal, waited));
@@ -101,7 +101,7 @@ fn record(
             let single = SinglePages::of_children(&source);
             let page_bytes = header.page_size;
             let mut followed = Followed::new(source, single, page_bytes, wanted::files(args));
-            Some(record::record(&mut followed, target, name, &header, &is_over))
+            Some(recorder::record(&mut followed, target, name, &header, &is_over))
         });
         let ended = open(journal).and_then(|(source, events)| {
             super::check_changes(args, &source)?;

@@ -10,7 +10,7 @@ use filemap_recording::Totals;
 use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::output::{self, Inputs, Target};
-use crate::record::{self, Recorded};
+use filemap_study::recorder::{self, Recorded};
 
 /// Keeps the recording, and says what is in it where a user looks. The recording `is_whole` as far
 /// as the machine's setting goes.
@@ -47,7 +47,7 @@ pub fn kept(
              was not made to read single pages: {refused}"
         )
     } else if recorded.late > 0 {
-        recorded.files.iter().for_each(record::drop_cached);
+        recorded.files.iter().for_each(recorder::drop_cached);
         let pages = match recorded.late_pages {
             0 => "pages".to_string(),
             1 => "a page".to_string(),
@@ -100,7 +100,7 @@ fn tell_left(left: &[(u32, MappedRange)]) {
 
 /// What is said where no touch was recorded.
 fn nothing(args: &RecordArgs) -> String {
-    let least = format_size(args.min_size.unwrap_or(record::SMALLEST));
+    let least = format_size(args.min_size.unwrap_or(recorder::SMALLEST));
     let files = if args.files.is_empty() { "" } else { " whose path matches --files" };
     format!(
         "no touch of a mapped page was recorded; files of {least} (--min-size) or more{files} are, \

@@ -6,7 +6,7 @@ use filemap_attach::MOST_OPEN;
 use filemap_recording::{Header, Mode};
 
 use crate::args::RecordArgs;
-use crate::record::{self, WantedFiles};
+use filemap_study::recorder::{self, WantedFiles};
 
 /// The header of a recording of the program with these `words`, where they are known.
 pub fn header(args: &RecordArgs, words: Vec<OsString>) -> Header {
@@ -17,7 +17,7 @@ pub fn header(args: &RecordArgs, words: Vec<OsString>) -> Header {
         open_pages: if args.changes { MOST_OPEN } else { 0 },
         command: words,
         page_size: rustix::param::page_size() as u64,
-        clock: record::CLOCK.to_string(),
+        clock: recorder::CLOCK.to_string(),
         kernel: text(system.release()),
         machine: text(system.machine()),
         ..Header::new(mode)
@@ -25,6 +25,6 @@ pub fn header(args: &RecordArgs, words: Vec<OsString>) -> Header {
 }
 
 pub fn files(args: &RecordArgs) -> WantedFiles {
-    let min_bytes = args.min_size.unwrap_or(record::SMALLEST);
+    let min_bytes = args.min_size.unwrap_or(recorder::SMALLEST);
     WantedFiles { min_bytes, patterns: args.files.clone() }
 }

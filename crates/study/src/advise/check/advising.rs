@@ -18,7 +18,7 @@ use filemap_attach::settle_lists;
 use filemap_attach::{
     Advice, Advised, Follower, MappedRange, Refusal, What, advise_all, advise_any,
 };
-use filemap_kernel::cold::{drop_pages, settle_lists};
+use filemap_kernel::cold::drop_pages;
 use filemap_kernel::residency::CacheStat;
 
 use crate::advise::rules::Rule;
