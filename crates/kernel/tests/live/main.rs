@@ -35,7 +35,7 @@ const FOLIOS: &str = "__folios";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 34] = [
+const TESTS: [Test; 33] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),

@@ -20,7 +20,6 @@ use filemap_recording::{Error as RecordingError, Event, Header, Mode, Totals, Wh
 use crate::error::Error;
 use user_times::UserTimes;
 
-pub use advised::is_private_writable;
 pub use followed::Followed;
 pub use page_cache::drop_cached;
 pub use single_pages::SinglePages;

@@ -23,7 +23,6 @@ use filemap_kernel::residency::CacheStat;
 
 use crate::advise::rules::Rule;
 use crate::error::Error;
-use crate::recorder::is_private_writable;
 
 /// For how long nothing is read at most.
 const WAIT: Duration = Duration::from_millis(1);
