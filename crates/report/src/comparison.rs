@@ -134,7 +134,7 @@ impl Comparison {
             let range = sample.filter(|sample| sample.min < sample.max);
             let text = |value: f64| figure.unit.text(value);
             let range = range.map(|own| format!("{} to {}", text(own.min), text(own.max)));
-            let change = if at == 0 { "".to_string() } else { figure.change(at) };
+            let change = if at == 0 { String::new() } else { figure.change(at) };
             let change = if change == "-" { String::new() } else { change };
             Bar {
                 name: self.name(at),
@@ -143,11 +143,22 @@ impl Comparison {
                 texts: vec![figure.median(at), change, range.unwrap_or_default()],
             }
         };
-        let name = figure.name.trim();
+        let name = self.whole_name(figure);
         let first = name.chars().next().map_or(0, char::len_utf8);
         let title = name[..first].to_uppercase() + &name[first..];
         let heads = ["variant", "median", "change", "range"];
         Bars::new(title, &heads, (0..self.variants.len()).map(bar).collect())
+    }
+
+    /// The name of a figure where no other stands above it.
+    fn whole_name(&self, figure: &Figure) -> String {
+        let above = self.figures.iter().rev().skip_while(|of| of.name != figure.name);
+        match above.skip(1).find(|of| !of.name.starts_with(' ')) {
+            Some(whole) if figure.name.starts_with(' ') => {
+                format!("{}: {}", whole.name, figure.name.trim())
+            }
+            _ => figure.name.clone(),
+        }
     }
 
     fn has_groups(&self) -> bool {

@@ -53,6 +53,18 @@ impl Head {
 }
 
 impl Table {
+    /// It with at most so many rows; how many are left out is said in the column at `told`.
+    pub fn at_most(mut self, rows: usize, told: usize) -> Self {
+        let left_out = self.rows.len().saturating_sub(rows);
+        if left_out > 0 {
+            self.rows.truncate(rows);
+            let mut last = vec![String::new(); self.columns.len()];
+            last[told] = format!("and {left_out} more (in JSON)");
+            self.rows.push(last);
+        }
+        self
+    }
+
     /// Adds the rows of `other`. Columns are known by their names; a cell of a column that its
     /// table does not have is empty.
     pub fn join(&mut self, other: Table) {

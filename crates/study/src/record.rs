@@ -2,7 +2,7 @@
 
 use filemap_core::address::mapping::SplitProt;
 use filemap_job::program::MappingSpec;
-use filemap_job::{EngineKind, JobSpec, ProgramSpec, Record, Run, Spread};
+use filemap_job::{EngineKind, JobSpec, ProgramSpec, Record, Run, Spread, Summary};
 use serde_json::Value;
 
 use crate::figures;
@@ -53,13 +53,10 @@ pub fn values(run: &Run) -> impl Iterator<Item = (&'static str, Option<u64>)> + 
 
 /// The spread of each of [`values`] over the runs of `record`; `None` = no run saw it.
 pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
-    let names = values(&Run::default()).map(|(name, _)| name);
-    let per_run: Vec<Vec<_>> =
-        record.runs.iter().map(|run| values(run).map(|(_, value)| value).collect()).collect();
-    let spread = |(index, name)| {
-        (name, Spread::of(per_run.iter().filter_map(|values: &Vec<Option<u64>>| values[index])))
-    };
-    names.enumerate().map(spread).collect()
+    let Summary { counters, cached, elapsed_ns, .. } = &record.summary;
+    let cached = [cached.inside, cached.before, cached.after, cached.between];
+    let own = counters.iter().map(|(_, spread)| *spread).chain(cached).chain([*elapsed_ns]);
+    values(&Run::default()).map(|(name, _)| name).zip(own).collect()
 }
 
 /// What `record` is of: `random of 1g, baseline, on the model`.

@@ -149,3 +149,18 @@ fn every_figure_is_in_every_form() {
         assert!(form.contains("added to the cache") && form.contains("elapsed"), "{form}");
     }
 }
+
+#[test]
+fn each_kernel_keeps_its_environment() {
+    let mut of = of_file("a.toml", [100, 100]);
+    for (ran, release) in of.ran.iter_mut().zip(["6.12.1", "6.18.3"]) {
+        ran.record.engine = EngineKind::Kernel.name().to_string();
+        ran.record.environment.insert("kernel".to_string(), release.into());
+    }
+    let comparison = Comparison::new(of.ran, Vec::new(), String::new());
+    let written = comparison.report(false).json;
+    let read: Comparison = serde_json::from_str(&written).unwrap();
+    let of = Variants::of(&read, &read.cells);
+    let releases = of.records.iter().map(|record| &record.environment["kernel"]);
+    assert_eq!(releases.collect::<Vec<_>>(), ["6.12.1", "6.18.3"]);
+}

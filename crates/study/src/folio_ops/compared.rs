@@ -5,7 +5,7 @@ use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{median, percent};
-use crate::verdict::{LEVEL, paired_p_value};
+use crate::verdict::{Tested, Verdict};
 
 /// Costs of a fault in nanoseconds with which reuse is compared: none, as nothing faults in the
 /// small mm, and two of real machines.
@@ -187,14 +187,15 @@ impl Way<'_> {
                 Some((base - own) * sign / locked_ns.filter(|&ns| ns > 0.0)?)
             }))
         };
-        let p_value = paired_p_value(&changes(0.0).collect::<Vec<_>>());
+        let [before, after] = [base, self].map(|way| way.times().collect::<Vec<_>>());
+        let tested = Tested::paired(&before, &after);
         let with_fault = |ns: u64| percents(ns as f64).map(|percent| (ns, percent.median));
         Some(Change {
             percent: percents(0.0)?,
             saved_locked: saved(1.0),
             extra_locked_per_folio: saved(-pages),
-            p_value,
-            differs: p_value <= LEVEL,
+            p_value: tested.p_value,
+            differs: matches!(tested.verdict, Verdict::Less | Verdict::More),
             percent_with_faults: match operation.reuses() {
                 true => FAULT_NS.into_iter().filter_map(with_fault).collect(),
                 false => Vec::new(),

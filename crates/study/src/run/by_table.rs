@@ -83,17 +83,10 @@ fn milliseconds(ns: Option<u64>) -> String {
 fn table<const N: usize>(
     of: &str,
     heads: [Head; N],
-    rows: impl ExactSizeIterator<Item = Vec<String>>,
+    rows: impl Iterator<Item = Vec<String>>,
 ) -> Table {
-    let left_out = rows.len().saturating_sub(MAX_ROWS);
-    let mut rows: Vec<Vec<String>> = rows.take(MAX_ROWS).collect();
-    if left_out > 0 {
-        let mut last = vec![String::new(); N + 1];
-        last[0] = format!("and {left_out} more (in JSON)");
-        rows.push(last);
-    }
     let columns = [Head::left(of)].into_iter().chain(heads).collect();
-    Table { title: String::new(), columns, rows }
+    Table { title: String::new(), columns, rows: rows.collect() }.at_most(MAX_ROWS, 0)
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl RunRecord {
 }
 
 /// The heads of a table over the runs of `record`: those of one have a value only.
-fn heads<'a>(record: &Record, of: &str, several: &[&'a str]) -> (Vec<Head>, usize) {
+fn heads(record: &Record, of: &str, several: &[&str]) -> (Vec<Head>, usize) {
     let names = if record.runs.len() > 1 { several } else { &["value"] };
     let heads = names.iter().copied().map(Head::right);
     ([Head::left(of)].into_iter().chain(heads).collect(), names.len())

@@ -26,7 +26,7 @@ pub(super) fn part(record: &Record) -> Option<Part> {
     let mut columns = vec![Head::right("phase"), Head::left("does")];
     columns.extend(SHOWN.map(|(_, heading)| Head::right(heading)));
     columns.push(Head::right("ms"));
-    let rows = first.phases.iter().take(MAX_ROWS).enumerate().map(|(index, phase)| {
+    let rows = first.phases.iter().enumerate().map(|(index, phase)| {
         let runs = || record.runs.iter().filter_map(move |run| run.phases.get(index));
         let median = |value: fn(&PhaseRun) -> Option<u64>| Spread::of(runs().filter_map(value));
         let mut row = vec![(index + 1).to_string(), name(phase, first.threads.len())];
@@ -38,13 +38,8 @@ pub(super) fn part(record: &Record) -> Option<Part> {
         row.push(elapsed.map_or("-".to_string(), |ns| format!("{:.3}", ns.median / 1e6)));
         row
     });
-    let mut rows: Vec<Vec<String>> = rows.collect();
-    if first.phases.len() > MAX_ROWS {
-        let mut last = vec![String::new(); columns.len()];
-        last[1] = format!("and {} more (in JSON)", first.phases.len() - MAX_ROWS);
-        rows.push(last);
-    }
-    Some(Part::Table(Table { title: String::new(), columns, rows }))
+    let rows = rows.collect();
+    Some(Part::Table(Table { title: String::new(), columns, rows }.at_most(MAX_ROWS, 1)))
 }
 
 /// What a phase is called in a row, where there are so many threads.

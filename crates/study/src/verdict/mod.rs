@@ -9,7 +9,8 @@ mod permutation;
 
 use filemap_job::Spread;
 
-pub use permutation::{LEVEL, least_p_value, least_paired_p_value, p_value, paired_p_value};
+use permutation::paired_p_value;
+pub use permutation::{LEVEL, least_p_value, least_paired_p_value, p_value};
 
 use crate::stats::{median, percent};
 
@@ -60,15 +61,6 @@ impl Verdict {
         }
     }
 
-    /// Of a figure that has to lie between two others.
-    pub fn of_bounds((least, most): (f64, f64), own: f64) -> Verdict {
-        match () {
-            () if own < least => Verdict::Less,
-            () if own > most => Verdict::More,
-            () => Verdict::NoDifference,
-        }
-    }
-
     /// In words, of which `less` and `more` are those of the figure, such as `faster` and `slower`.
     pub const fn said(self, [less, more]: [&'static str; 2]) -> &'static str {
         match self {
@@ -105,28 +97,38 @@ impl Tested {
     /// Of runs that have nothing in common.
     pub fn unpaired(before: &[f64], after: &[f64], margin: Margin) -> Tested {
         let least = least_p_value(before.len(), after.len());
-        Tested::of([before, after], p_value(before, after), least, margin)
+        let tested = Tested::of([before, after], p_value(before, after), least);
+        if margin.spans(tested.before, tested.after) {
+            return tested;
+        }
+        tested.judged(Verdict::of_exact(tested.before, tested.after, margin))
     }
 
-    /// Of runs that alternate: as many after as before. What is tested is the share by which the
-    /// second of each pair differs from the first.
-    pub fn paired(before: &[f64], after: &[f64], margin: Margin) -> Tested {
-        let changes =
-            before.iter().zip(after).filter_map(|(before, after)| percent(*after, *before));
-        let p = paired_p_value(&changes.collect::<Vec<_>>());
+    /// Of runs that alternate: as many after as before. What is tested, and what the verdict is of,
+    /// is the share by which the second of each pair differs from the first.
+    pub fn paired(before: &[f64], after: &[f64]) -> Tested {
+        let changes = before.iter().zip(after).filter_map(|(old, own)| percent(*own, *old));
+        let changes: Vec<f64> = changes.collect();
         let least = least_paired_p_value(before.len().min(after.len()));
-        Tested::of([before, after], p, least, margin)
+        let tested = Tested::of([before, after], paired_p_value(&changes), least);
+        tested.judged(Verdict::of_exact(0.0, median_of(&changes), Margin::NONE))
     }
 
-    fn of(samples: [&[f64]; 2], p_value: f64, least_p_value: f64, margin: Margin) -> Tested {
-        let [before, after] = samples.map(median_of);
+    /// Of figures that chance may explain: `verdict` is what they show where it does not.
+    fn judged(self, verdict: Verdict) -> Tested {
         let verdict = match () {
-            () if margin.spans(before, after) => Verdict::NoDifference,
-            () if least_p_value > LEVEL => Verdict::NotTested,
-            () if p_value > LEVEL => Verdict::NoDifference,
-            () => Verdict::of_exact(before, after, margin),
+            () if self.least_p_value > LEVEL => Verdict::NotTested,
+            () if self.p_value > LEVEL => Verdict::NoDifference,
+            () => verdict,
         };
-        Tested { verdict, before, after, p_value, least_p_value, runs: samples.map(<[f64]>::len) }
+        Tested { verdict, ..self }
+    }
+
+    /// Not judged yet.
+    fn of(samples: [&[f64]; 2], p_value: f64, least_p_value: f64) -> Tested {
+        let [before, after] = samples.map(median_of);
+        let (verdict, runs) = (Verdict::NoDifference, samples.map(<[f64]>::len));
+        Tested { verdict, before, after, p_value, least_p_value, runs }
     }
 
     /// In percent of the median before; `None` where that is 0.
@@ -148,15 +150,6 @@ pub fn is_worse(before: &[f64], after: &[f64], margin: Margin) -> bool {
             let most = before.iter().copied().fold(f64::MIN, f64::max);
             after.iter().all(|own| *own > most)
         }
-    }
-}
-
-/// What is said of a figure that is held against a published one; `unjudged` where none is held.
-pub const fn of_published(ok: Option<bool>, unjudged: &'static str) -> &'static str {
-    match ok {
-        Some(true) => "ok",
-        Some(false) => "fail",
-        None => unjudged,
     }
 }
 
@@ -227,11 +220,11 @@ mod tests {
     fn what_slows_both_of_a_pair_down_takes_no_part() {
         let before: Vec<f64> = (0..9).map(|pair| 100.0 + 50.0 * f64::from(pair)).collect();
         let after: Vec<f64> = before.iter().map(|own| own * 0.95).collect();
-        let paired = Tested::paired(&before, &after, Margin::NONE);
+        let paired = Tested::paired(&before, &after);
         assert_eq!((paired.verdict, paired.p_value), (Verdict::Less, 2.0 / 512.0));
         let unpaired = Tested::unpaired(&before, &after, Margin::NONE);
         assert_eq!(unpaired.verdict, Verdict::NoDifference);
-        let few = Tested::paired(&before[..5], &after[..5], Margin::NONE);
+        let few = Tested::paired(&before[..5], &after[..5]);
         assert_eq!(few.verdict.said(OF_TIME), "not tested");
     }
 
@@ -266,8 +259,5 @@ mod tests {
             [Verdict::Less, Verdict::NoDifference, Verdict::NoDifference]
         );
         assert_eq!(of(106.0).said(OF_AMOUNT), "more");
-        let within = [34.0, 35.0, 55.0, 56.0].map(|own| Verdict::of_bounds((35.0, 55.0), own));
-        assert_eq!(within[..2], [Verdict::Less, Verdict::NoDifference]);
-        assert_eq!(within[2..], [Verdict::NoDifference, Verdict::More]);
     }
 }
