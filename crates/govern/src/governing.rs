@@ -1,4 +1,17 @@
 //! Processes are followed and governed, in threads of this process.
+//!
+//! One thread reads events. It never waits for anything else, since the kernel drops events that
+//! nobody reads. Four others, the advisors, do what may take its time: they open files, read
+//! `/proc`, and stop a thread of the program to advise. All that is to be done for one process is
+//! done by one of them, in order: that of the process' number modulo 4. How long a page takes to
+//! read is looked at in a thread of its own, once for each device. Three readers ask the kernel to
+//! read, since such a call waits for room in the device's queue. When too many reads wait, the
+//! oldest are dropped.
+//!
+//! Each mapping is noted in a file of the user's directory before it is advised: process and its
+//! start, address, file. Without a line there, a governor that is killed would leave advice that
+//! nobody could tell from the program's own. `--release` goes by these lines, and restores what is
+//! still RANDOM and maps the same file.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,4 +1,11 @@
 //! Which mappings are governed, and what is read for them: events go in, requests come out.
+//!
+//! What is known of a file is shared by all processes that map it, so prefork servers learn
+//! together. A child of a fork has its parent's advice. Mappings that are moved or removed are not
+//! told: a major fault outside of known mappings has `/proc/PID/maps` read again, at most each 50
+//! ms. The mappings of a process and of all are bounded, so a program that means harm costs bounded
+//! memory. A process whose threads cannot be held, since all are in system calls, is tried again at
+//! its next faults, ever more seldom.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 //! What `cargo xtask` does: installation with man pages and completions, a Debian package, outputs
-//! shown in documents, the tour of README.md, and the repository's own lint.
+//! shown in documents, the tour of its commands, and the repository's own lint.
 #![forbid(unsafe_code)]
 
 pub mod blocks;
@@ -7,10 +7,13 @@ pub mod completions;
 pub mod install;
 pub mod lint;
 pub mod man;
+pub mod measured;
+pub mod mutations;
 pub mod outputs;
 pub mod repository;
 pub mod schema;
 pub mod shell;
+pub mod shown;
 pub mod tour;
 pub mod tutorial;
 

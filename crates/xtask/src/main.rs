@@ -52,13 +52,15 @@ enum Task {
     /// What the compiler and clippy do not look at: lengths, names, and whether the documents
     /// agree with the code.
     Lint,
-    /// Runs every filemap command that README.md shows. Each has to work, or to say what this
-    /// machine lacks.
+    /// Runs every filemap command that README.md and the guides show. Each has to work, or to say
+    /// what this machine lacks.
     Tour,
-    /// Does what docs/TUTORIAL.md and docs/MUTATIONS.md say in a copy of this tree: their diffs
-    /// have to apply, and their commands to print what they show.
+    /// Does what docs/TUTORIAL.md says in a copy of this tree: its diffs have to apply, and its
+    /// commands to print what it shows. Then breaks the rules of data/mutations, one by one:
+    /// searches and tests have to notice.
     Tutorial,
-    /// Runs the commands whose outputs the documents show, and puts the outputs there.
+    /// Puts into the documents what they show of other things: outputs of commands, tables of
+    /// data/measured, and the rules of data/mutations.
     Outputs {
         /// Change nothing; fail where an output differs from what is shown.
         #[arg(long)]

@@ -1,4 +1,5 @@
-//! Outputs of `filemap` that documents show, between two comments:
+//! What documents show of other things: outputs of `filemap`, tables of what was measured, and
+//! rules that are broken on purpose. An output stands between two comments:
 //!
 //! ```text
 //! <!-- output: published mmap-miss; until: Random cells -->
@@ -10,24 +11,26 @@
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
-use crate::repository::{Repository, root};
+use crate::repository::{File, Repository, root};
+use crate::{measured, mutations, shown};
 
-const BEGIN: &str = "<!-- output: ";
-const BEGIN_END: &str = " -->";
+/// Which part of a document is the output of a command.
+const KIND: &str = "output";
 const UNTIL: &str = "; until: ";
-const END: &str = "<!-- end of output -->";
 
-/// Runs every command whose output a document shows. Where the output is another, writes the
+/// Makes every part of a document that is made of something else. Where one is another, writes the
 /// document, unless this is but a check. Returns the paths of the documents that differ.
 ///
 /// # Errors
-/// When a command fails, or a document cannot be written.
+/// When a command fails, a part cannot be made, or a document cannot be written.
 pub fn refresh(check: bool) -> Result<Vec<String>> {
+    let repository = Repository::read()?;
     let mut differing = Vec::new();
-    for file in Repository::read()?.under("", ".md") {
-        let text = replaced(&file.text, filemap).with_context(|| file.path.clone())?;
+    for file in repository.under("", ".md") {
+        let text = of_data(file, &repository).and_then(|text| with_outputs(&text, filemap));
+        let text = text.with_context(|| file.path.clone())?;
         if text == file.text {
             continue;
         }
@@ -40,19 +43,22 @@ pub fn refresh(check: bool) -> Result<Vec<String>> {
     Ok(differing)
 }
 
+/// The document with the parts that are made of files of `data`.
+///
+/// # Errors
+/// When one cannot be made.
+pub fn of_data(document: &File, repository: &Repository) -> Result<String> {
+    let show = |words: &str| measured::show(words, repository);
+    let text = shown::replaced(&document.text, measured::KIND, show)?;
+    shown::replaced(&text, mutations::KIND, |words| mutations::show(words, repository))
+}
+
 /// `document` with each output as `run` gives it for the words of the command.
-fn replaced(document: &str, run: impl Fn(&str) -> Result<String>) -> Result<String> {
-    let mut text = String::new();
-    let mut lines = document.split_inclusive('\n');
-    while let Some(line) = lines.next() {
-        text += line;
-        let marker = line.trim_end().strip_prefix(BEGIN).and_then(|l| l.strip_suffix(BEGIN_END));
-        let Some(marker) = marker else { continue };
-        let (args, until) = marker.split_once(UNTIL).unwrap_or((marker, "Scope:"));
-        ensure!(lines.any(|line| line.trim_end() == END), "'{END}' is missing behind '{marker}'");
-        text += &format!("\n```text\n{}\n```\n\n{END}\n", cut(&run(args)?, until)?);
-    }
-    Ok(text)
+fn with_outputs(document: &str, run: impl Fn(&str) -> Result<String>) -> Result<String> {
+    shown::replaced(document, KIND, |words| {
+        let (args, until) = words.split_once(UNTIL).unwrap_or((words, "Scope:"));
+        Ok(format!("```text\n{}\n```", cut(&run(args)?, until)?))
+    })
 }
 
 /// `output` up to the line that begins with `until`.
@@ -82,41 +88,23 @@ fn filemap(args: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    const DOCUMENT: &str = "\
-a
-<!-- output: run x; until: Scope -->
-old
-<!-- end of output -->
-b
-";
+    const DOCUMENT: &str = "<!-- output: run x; until: Scope -->\n<!-- end of output -->\n";
 
     #[test]
     fn outputs_are_put_in_their_places() {
         let run = |args: &str| Ok(format!("{args}\n1\n\nScope: s\n"));
-        let text = replaced(DOCUMENT, run).unwrap();
-        let shown = "\
-a
-<!-- output: run x; until: Scope -->
-
-```text
-run x
-1
-```
-
-<!-- end of output -->
-b
-";
+        let text = with_outputs(DOCUMENT, run).unwrap();
+        let shown = "<!-- output: run x; until: Scope -->\n\n```text\nrun x\n1\n```\n\n\
+            <!-- end of output -->\n";
         assert_eq!(text, shown);
-        assert_eq!(replaced(&text, run).unwrap(), shown);
-        assert_eq!(replaced("no output\n", run).unwrap(), "no output\n");
+        assert_eq!(with_outputs(&text, run).unwrap(), shown);
+        assert_eq!(with_outputs("no output\n", run).unwrap(), "no output\n");
     }
 
     #[test]
     fn what_is_missing_is_told() {
         let run = |_: &str| Ok("1\n".to_string());
-        let error = replaced(DOCUMENT, run).unwrap_err();
-        assert_eq!(error.to_string(), "no line begins with 'Scope'");
-        let open = DOCUMENT.replace("<!-- end of output -->\n", "");
-        assert!(replaced(&open, run).unwrap_err().to_string().contains("is missing"));
+        let error = format!("{:#}", with_outputs(DOCUMENT, run).unwrap_err());
+        assert!(error.ends_with("no line begins with 'Scope'"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Runs every `filemap` command that README.md shows, as a reader would: in a directory that holds
-//! the files that the commands name, on whatever this machine has.
+//! Runs every `filemap` command that README.md and the guides show, as a reader would: in a directory
+//! that holds the files that the commands name, on whatever this machine has.
 //!
 //! A command passes when it succeeds, or when it says in one line what this machine lacks.
 
@@ -24,11 +24,15 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// The exit code for "cannot run here".
 const LACKING: i32 = 4;
 
-/// What the blocks of toml in README.md are called in its commands, in order.
-const JOB_FILES: [&str; 2] = ["job.toml", "program.toml"];
+/// What is toured, in order.
+const DOCUMENTS: [&str; 4] =
+    ["README.md", "docs/guide/patch.md", "docs/guide/program.md", "docs/guide/job.md"];
 
-/// Bytes of the data file that README.md names.
-const DATA_BYTES: usize = 64 << 20;
+/// Blocks in these languages that begin with a comment that names a file are such files.
+const FILES: [&str; 2] = ["toml", "python"];
+
+/// The data file that the program of the guide reads, and its bytes.
+const DATA: (&str, usize) = ("data.db", 64 << 20);
 
 /// How a command of the tour ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,31 +58,53 @@ impl fmt::Display for Verdict {
 /// Runs the commands and prints a line for each. Returns whether all of them passed.
 ///
 /// # Errors
-/// When the tour cannot be prepared, or README.md shows no command.
+/// When the tour cannot be prepared, or a document is missing or shows no command.
 pub fn run() -> Result<bool> {
     let repository = Repository::read()?;
-    let readme = repository.text("README.md").context("README.md is missing")?;
-    let commands: Vec<_> = blocks::commands(blocks::lines(readme, "sh"))
-        .into_iter()
-        .filter_map(|(line, text)| Some((line, blocks::filemap_command(&text)?)))
-        .collect();
-    ensure!(!commands.is_empty(), "README.md shows no filemap command in a block of sh");
     let programs = built()?;
     shell::end_on_signals();
-    let place = Directories::prepare(&root().join("target/tour"), readme)?;
-    let (mut passed, began) = (true, Instant::now());
-    for (line, command) in &commands {
-        let start = Instant::now();
-        let verdict = place.run(command, &programs, TIME_LIMIT)?;
-        passed &= !matches!(verdict, Verdict::Failed(_));
-        let seconds = start.elapsed().as_secs_f64();
-        println!("README.md:{line}: {seconds:.1} s: {command}: {verdict}");
-        if matches!(verdict, Verdict::Failed(_)) {
-            place.show_output();
+    let (mut passed, mut number, began) = (true, 0, Instant::now());
+    for document in DOCUMENTS {
+        let text = repository.text(document).with_context(|| format!("{document} is missing"))?;
+        let commands = commands(text);
+        ensure!(!commands.is_empty(), "{document} shows no filemap command in a block of sh");
+        let place = Directories::prepare(&root().join("target/tour"), text)?;
+        for (line, command) in &commands {
+            let start = Instant::now();
+            let verdict = place.run(command, &programs, TIME_LIMIT)?;
+            passed &= !matches!(verdict, Verdict::Failed(_));
+            let seconds = start.elapsed().as_secs_f64();
+            println!("{document}:{line}: {seconds:.1} s: {command}: {verdict}");
+            if matches!(verdict, Verdict::Failed(_)) {
+                place.show_output();
+            }
         }
+        number += commands.len();
     }
-    println!("{} commands in {:.0} s", commands.len(), began.elapsed().as_secs_f64());
+    println!("{number} commands in {:.0} s", began.elapsed().as_secs_f64());
     Ok(passed)
+}
+
+/// The `filemap` commands of a document, with the numbers of their lines.
+fn commands(document: &str) -> Vec<(usize, String)> {
+    blocks::commands(blocks::lines(document, "sh"))
+        .into_iter()
+        .filter_map(|(line, text)| Some((line, blocks::filemap_command(&text)?)))
+        .collect()
+}
+
+/// The files that a document shows: their names, and what is in them.
+fn files(document: &str) -> Vec<(&str, String)> {
+    let named = |block: blocks::Block<'_>| block.lines.join("\n") + "\n";
+    blocks::all(document)
+        .into_iter()
+        .filter(|block| FILES.contains(&block.language))
+        .filter_map(|block| {
+            let name = block.lines.first()?.strip_prefix("# ")?;
+            let is_file = !name.contains(' ') && name.contains('.');
+            is_file.then(|| (name, named(block)))
+        })
+        .collect()
 }
 
 /// Builds `filemap` and returns the directory that it is in.
@@ -99,7 +125,7 @@ struct Directories {
 impl Directories {
     /// Makes `directory` anew, with the files that the commands name. What a command that was
     /// killed left on the machine is written down in `state`, which therefore stays.
-    fn prepare(directory: &Path, readme: &str) -> Result<Directories> {
+    fn prepare(directory: &Path, document: &str) -> Result<Directories> {
         let place = Directories {
             work: directory.join("work"),
             home: directory.join("home"),
@@ -114,26 +140,19 @@ impl Directories {
             }
             fs::create_dir_all(made).with_context(shown)?;
         }
-        place.write_files(readme)?;
+        place.write_files(document)?;
         Ok(place)
     }
 
-    fn write_files(&self, readme: &str) -> Result<()> {
-        let jobs = blocks::all(readme).into_iter().filter(|block| block.language == "toml");
-        let jobs: Vec<String> = jobs.map(|block| block.lines.join("\n") + "\n").collect();
-        ensure!(
-            !jobs.is_empty() && jobs.len() <= JOB_FILES.len(),
-            "README.md shows {} job files in blocks of toml, not 1 to {}",
-            jobs.len(),
-            JOB_FILES.len()
-        );
+    fn write_files(&self, document: &str) -> Result<()> {
         let pages: String = (0..2000).map(|i| format!("{}\n", i * 7919 % 200_000)).collect();
-        for (name, text) in JOB_FILES.into_iter().zip(jobs).chain([("pages.txt", pages)]) {
+        for (name, text) in files(document).into_iter().chain([("pages.txt", pages)]) {
             let path = self.work.join(name);
             fs::write(&path, text).with_context(|| format!("{} not written", path.display()))?;
         }
-        let path = self.work.join("mydata.bin");
-        let data: Vec<u8> = (0..DATA_BYTES).map(|i| (i / 4096) as u8).collect();
+        let (name, bytes) = DATA;
+        let path = self.work.join(name);
+        let data: Vec<u8> = (0..bytes).map(|i| (i / 4096) as u8).collect();
         let write = || {
             let mut file = File::create(&path)?;
             file.write_all(&data)?;
@@ -229,10 +248,11 @@ mod tests {
     #[test]
     fn commands_run_beside_their_files_and_end_in_time() {
         let directory = std::env::temp_dir().join(format!("tour-{}", std::process::id()));
-        let readme = "```toml\nfile_size = \"1m\"\n```\n";
-        let place = Directories::prepare(&directory, readme).unwrap();
+        let document = "```toml\n# job.toml\nfile_size = \"1m\"\n```\n```toml\n# of a job\n```\n";
+        assert_eq!(files(document), [("job.toml", "# job.toml\nfile_size = \"1m\"\n".to_string())]);
+        let place = Directories::prepare(&directory, document).unwrap();
         let run = |command| place.run(command, Path::new("/nowhere"), Duration::from_secs(1));
-        let works = run("cmp -s job.toml job.toml && test -s mydata.bin && head -1 pages.txt");
+        let works = run("cmp -s job.toml job.toml && test -s data.db && head -1 pages.txt");
         assert_eq!(works.unwrap(), Verdict::Works);
         let lacks = run("echo missing >&2; exit 4");
         assert_eq!(lacks.unwrap(), Verdict::Lacking("missing".to_string()));

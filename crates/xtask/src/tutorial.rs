@@ -1,6 +1,6 @@
 //! Does what docs/TUTORIAL.md says, as its reader would, in a copy of this tree: applies its diffs,
-//! runs its commands, and compares what they print with what it shows. The same in another copy
-//! with docs/MUTATIONS.md.
+//! runs its commands, and compares what they print with what it shows. In other copies it breaks
+//! the rules of `data/mutations`, which searches and tests have to notice.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf, absolute};
@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::blocks::{self, Block};
+use crate::mutations::{self, Mutant};
 use crate::repository::{Repository, root};
 use crate::shell;
 
-const DOCUMENTS: [&str; 2] = ["docs/TUTORIAL.md", "docs/MUTATIONS.md"];
+const DOCUMENT: &str = "docs/TUTORIAL.md";
 
 /// A command that takes longer has failed. Building takes a tenth of this on an idle machine.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
@@ -24,29 +25,29 @@ const OMITTED: &str = "...";
 /// Does each step and prints a line for it. Returns whether all of them went as the documents say.
 ///
 /// # Errors
-/// When the tree cannot be copied, or a document shows no step.
+/// When the tree cannot be copied, or there is no step.
 pub fn run() -> Result<bool> {
     let repository = Repository::read()?;
     shell::end_on_signals();
-    for document in DOCUMENTS {
-        if !follow(&repository, document)? {
+    let all = [steps(&repository)?, searches(&repository)?, mutants(&repository)?];
+    for steps in all {
+        if !follow(&repository, &steps)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// The same for one document.
-fn follow(repository: &Repository, document: &str) -> Result<bool> {
-    let steps = steps(repository, document)?;
+/// Does `steps` in a copy of the tree.
+fn follow(repository: &Repository, steps: &[Step]) -> Result<bool> {
     let tree = Tree::copy(repository, &root().join("target/tutorial"))?;
     let began = Instant::now();
     for (number, step) in steps.iter().enumerate() {
         let start = Instant::now();
-        let done = tree.take(step);
+        let done = tree.take(step, repository);
         let seconds = start.elapsed().as_secs_f64();
         let verdict = done.as_ref().err().map_or("as shown".to_string(), |e| format!("{e:#}"));
-        println!("{document}:{}: {seconds:.1} s: {}: {verdict}", step.line, step.name());
+        println!("{}: {seconds:.1} s: {}: {verdict}", step.place, step.name());
         if done.is_err() {
             [&tree.printed, &tree.said].into_iter().for_each(|path| shell::show_end(path));
             println!("{} of {} steps were not taken", steps.len() - number - 1, steps.len());
@@ -59,52 +60,84 @@ fn follow(repository: &Repository, document: &str) -> Result<bool> {
 
 /// Something that the reader does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Step<'a> {
-    line: usize,
-    does: Does<'a>,
+struct Step {
+    /// Where it is said: a file, and a line where it is a document.
+    place: String,
+    does: Does,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Does<'a> {
+enum Does {
     /// Applies a diff.
     Patch(String),
     /// Runs a command, of whose output this is shown.
-    Run(String, Option<Vec<&'a str>>),
+    Run(String, Option<Vec<String>>),
+    /// Breaks a rule, runs the test of it, and mends the rule again.
+    Break(Mutant),
 }
 
-impl Step<'_> {
+impl Step {
     fn name(&self) -> &str {
         match &self.does {
             Does::Patch(diff) => diff.lines().next().unwrap_or_default(),
             Does::Run(command, _) => command,
+            Does::Break(mutant) => &mutant.test,
         }
     }
 }
 
-/// The steps of `document` of `repository`: its blocks of `diff` and `sh`, and those of `text`,
+/// The steps of the tutorial in `repository`: its blocks of `diff` and `sh`, and those of `text`,
 /// which are what the command before them prints.
-fn steps<'a>(repository: &'a Repository, document: &str) -> Result<Vec<Step<'a>>> {
-    let text = repository.text(document).with_context(|| format!("{document} is missing"))?;
-    let mut steps: Vec<Step<'_>> = Vec::new();
+fn steps(repository: &Repository) -> Result<Vec<Step>> {
+    let text = repository.text(DOCUMENT).with_context(|| format!("{DOCUMENT} is missing"))?;
+    let mut steps: Vec<Step> = Vec::new();
     for Block { line, language, lines } in blocks::all(text) {
         match (language, steps.last_mut()) {
             ("diff", _) => {
                 let diff = lines.iter().map(|line| format!("{line}\n")).collect();
-                steps.push(Step { line, does: Does::Patch(diff) });
+                steps.push(Step { place: at(line), does: Does::Patch(diff) });
             }
             ("sh", _) => steps.extend(commands(line, &lines)),
-            ("text", Some(Step { does: Does::Run(_, shown @ None), .. })) => *shown = Some(lines),
-            _ => bail!("{document}:{line}: a block of '{language}' belongs to no step"),
+            ("text", Some(Step { does: Does::Run(_, shown @ None), .. })) => {
+                *shown = Some(lines.into_iter().map(String::from).collect());
+            }
+            _ => bail!("{DOCUMENT}:{line}: a block of '{language}' belongs to no step"),
         }
     }
-    ensure!(!steps.is_empty(), "{document} shows no step");
+    ensure!(!steps.is_empty(), "{DOCUMENT} shows no step");
     Ok(steps)
 }
 
+fn at(line: usize) -> String {
+    format!("{DOCUMENT}:{line}")
+}
+
 /// The commands of a block that begins at `line`.
-fn commands<'a>(line: usize, lines: &[&str]) -> impl Iterator<Item = Step<'a>> {
+fn commands(line: usize, lines: &[&str]) -> impl Iterator<Item = Step> {
     let commands = blocks::commands((line..).zip(lines.iter().copied()));
-    commands.into_iter().map(|(line, command)| Step { line, does: Does::Run(command, None) })
+    commands
+        .into_iter()
+        .map(|(line, command)| Step { place: at(line), does: Does::Run(command, None) })
+}
+
+/// Plants the rules that searches have to find, and searches.
+fn searches(repository: &Repository) -> Result<Vec<Step>> {
+    let diff = repository.text(mutations::DIFF).context("the diff of the searches is missing")?;
+    let patch = Step { place: mutations::DIFF.into(), does: Does::Patch(diff.to_string()) };
+    let search = |searched: mutations::Searched| {
+        let shown = searched.shows.lines().map(String::from).collect();
+        let does = Does::Run(searched.command, Some(shown));
+        Step { place: mutations::SEARCHED.into(), does }
+    };
+    let searches = mutations::searched(repository)?.into_iter().map(search);
+    Ok([patch].into_iter().chain(searches).collect())
+}
+
+/// Breaks the rules that tests have to notice, one after the other.
+fn mutants(repository: &Repository) -> Result<Vec<Step>> {
+    let mutants = mutations::mutants(repository)?.into_iter();
+    let step = |mutant| Step { place: mutations::MUTANTS.into(), does: Does::Break(mutant) };
+    Ok(mutants.map(step).collect())
 }
 
 /// A copy of the tree, which goes when this drops and when a signal ends this program.
@@ -140,7 +173,7 @@ impl Tree {
         written.map(|()| tree)
     }
 
-    fn take(&self, step: &Step<'_>) -> Result<()> {
+    fn take(&self, step: &Step, repository: &Repository) -> Result<()> {
         match &step.does {
             Does::Patch(diff) => {
                 let path = self.directory.join("diff");
@@ -151,7 +184,23 @@ impl Tree {
                 let printed = self.run(command)?;
                 shown.as_ref().map_or(Ok(()), |shown| compare(shown, &printed))?;
             }
+            Does::Break(mutant) => self.notices(mutant, repository)?,
         }
+        Ok(())
+    }
+
+    /// Whether the test of a rule fails once that is broken, and for no other reason.
+    fn notices(&self, mutant: &Mutant, repository: &Repository) -> Result<()> {
+        let path = self.root.join(&mutant.file);
+        let whole = repository.text(&mutant.file).context("the file is missing")?;
+        let write = |text: &str| fs::write(&path, text).context("the rule is not written");
+        write(&mutant.broken(repository)?)?;
+        let passed = self.run(&mutant.command(repository)?);
+        write(whole)?;
+        ensure!(passed.is_err(), "the test passes although the rule is broken");
+        let printed = fs::read_to_string(&self.printed).context("what it printed is lost")?;
+        let failed = format!("{} ... FAILED", mutant.test);
+        ensure!(printed.contains(&failed), "the test does not run: the rule may not be Rust");
         Ok(())
     }
 
@@ -194,10 +243,10 @@ impl Drop for Tree {
 }
 
 /// Compares the lines `shown` with those that were `printed`.
-fn compare(shown: &[&str], printed: &str) -> Result<()> {
+fn compare(shown: &[impl AsRef<str>], printed: &str) -> Result<()> {
     let mut printed = printed.lines();
     let mut omits = false;
-    for &line in shown {
+    for line in shown.iter().map(AsRef::as_ref) {
         if line == OMITTED {
             omits = true;
             continue;
@@ -224,21 +273,18 @@ mod tests {
     fn blocks_are_steps_in_order() {
         let text = "```diff\n--- a/x\n+++ b/x\n```\n\n```sh\na # why\nb \\\n  -c\n```\nso\n\
                     ```text\nc\n```\n";
-        let document = DOCUMENTS[0];
-        let repository = Repository::of(&[(document, text)]);
-        let steps = steps(&repository, document).unwrap();
-        let does: Vec<_> = steps.iter().map(|step| (step.line, step.does.clone())).collect();
+        let repository = Repository::of(&[(DOCUMENT, text)]);
+        let steps = steps(&repository).unwrap();
+        let does: Vec<_> =
+            steps.iter().map(|step| (step.place.clone(), step.does.clone())).collect();
         let expected = [
-            (2, Does::Patch("--- a/x\n+++ b/x\n".to_string())),
-            (7, Does::Run("a".to_string(), None)),
-            (8, Does::Run("b -c".to_string(), Some(vec!["c"]))),
+            (at(2), Does::Patch("--- a/x\n+++ b/x\n".to_string())),
+            (at(7), Does::Run("a".to_string(), None)),
+            (at(8), Does::Run("b -c".to_string(), Some(vec!["c".to_string()]))),
         ];
         assert_eq!(does, expected);
         for wrong in ["", "```text\nc\n```\n", "```toml\nc\n```\n"] {
-            assert!(
-                super::steps(&Repository::of(&[(document, wrong)]), document).is_err(),
-                "{wrong}"
-            );
+            assert!(super::steps(&Repository::of(&[(DOCUMENT, wrong)])).is_err(), "{wrong}");
         }
     }
 
@@ -267,18 +313,29 @@ mod tests {
     fn the_diffs_of_the_documents_apply() {
         let directory = std::env::temp_dir().join(format!("tutorial-{}", std::process::id()));
         let repository = Repository::read().unwrap();
-        for document in DOCUMENTS {
+        for steps in [steps(&repository).unwrap(), searches(&repository).unwrap()] {
             let tree = Tree::copy(&repository, &directory).unwrap();
-            let steps = steps(&repository, document).unwrap();
             let diffs: Vec<_> =
                 steps.iter().filter(|step| matches!(step.does, Does::Patch(_))).collect();
-            assert!(!diffs.is_empty(), "{document} has no diff");
+            assert!(!diffs.is_empty());
             for diff in diffs {
-                tree.take(diff).unwrap();
+                tree.take(diff, &repository).unwrap();
             }
             assert!(tree.run("false").is_err());
             drop(tree);
             assert!(!directory.exists());
+        }
+    }
+
+    /// The same of rules that tests have to notice: each is there, and so is its test.
+    #[test]
+    fn the_rules_that_are_broken_are_there() {
+        let repository = Repository::read().unwrap();
+        let mutants = mutations::mutants(&repository).unwrap();
+        assert!(mutants.len() >= 20);
+        for mutant in mutants {
+            mutant.broken(&repository).unwrap();
+            mutant.command(&repository).unwrap();
         }
     }
 }

@@ -2,6 +2,14 @@
 //!
 //! A live process holds a lock on its journal, so a journal without a lock is what a killed
 //! process left, whatever became of its process id.
+//!
+//! For a setting of the machine the journal holds what it was and what the run makes of it. One
+//! that is neither when it is to be restored was changed by somebody else: it is left, and told.
+//!
+//! A change is listed and made under one lock. A signal that ends the command kills the children
+//! first and waits until they are dead. Then it closes the list under the same lock, so that a
+//! change is either on the list or never made, and takes the steps back from the last to the first.
+//! A step leaves the list only when what it names is gone.
 
 mod directory;
 mod line;

@@ -1,4 +1,23 @@
 //! The page cache as extents and bitmaps: a window costs by its words, not by its pages.
+//!
+//! What a chunk of 4096 pages keeps depends on how crowded it is:
+//!
+//! | what is there | how it is kept | in |
+//! |---|---|---|
+//! | four chunks or more that one window fills | they are one entry together | `chunks` |
+//! | a chunk of empty and full words | the summary alone | `chunk` |
+//! | up to 20 runs of pages that are alike | 4 bytes a run | `words::few` |
+//! | up to 7 words of each kind, where memory is large enough | a row of 0.6 KiB | `words::row` |
+//! | more | 64 bytes for each word, 4 KiB in all | `words` |
+//! | large folios | 4 bytes for each run of one order | `orders` |
+//! | up to 64 evictions that still count | runs in one row for all chunks | `shadows` |
+//! | more | the last eviction of each page, 16 KiB in all | `shadows::table` |
+//!
+//! The two kinds of words of a row are those of which some pages are cached and some not, and those
+//! in which a page is mapped, marked or special in another way. The pages of all words of the first
+//! kind lie in one cache line, and so do the flags of each word of the second, so a window touches
+//! few lines. A chunk that outgrows its runs keeps all words. Where few are left, or none, it keeps
+//! a row.
 
 mod adding;
 mod advised;

@@ -2,6 +2,7 @@
 
 mod documents;
 mod finding;
+mod made;
 mod model;
 mod named;
 mod outline;
@@ -22,5 +23,6 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings.extend(purity::check(repository));
     findings.extend(rooms::check(repository));
     findings.extend(documents::check(repository));
+    findings.extend(made::check(repository));
     findings
 }

@@ -1,4 +1,10 @@
 //! Jobs that share a boot.
+//!
+//! Jobs share a boot where their machines have the same image, modules, filesystem, CPUs and, if
+//! they name it, memory. The others get as much memory as the largest of them needs. A job that
+//! names less memory than it would be given has a boot of its own: there reclaim decides, and it
+//! would find other lists than by itself. Between two jobs the guest syncs, drops its caches, and
+//! gives the blocks of removed files back to the host.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
