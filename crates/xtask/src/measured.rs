@@ -107,9 +107,30 @@ fn list(repository: &Repository) -> Result<String> {
         let measured = read(&file.path, &file.text)?;
         let name = file.path.trim_start_matches(DIRECTORY).trim_end_matches(".toml");
         let Measured { says, date, .. } = &measured;
-        lines += &format!("- `{name}`, {date}: {says}.\n");
+        lines += &folded(&format!("- `{name}`, {date}: {says}."));
     }
     Ok(lines)
+}
+
+/// An item of a list in lines of at most this many columns.
+const COLUMNS: usize = 100;
+
+fn folded(item: &str) -> String {
+    let mut text = String::new();
+    let mut column = 0;
+    for word in item.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > COLUMNS {
+            text += "\n  ";
+            column = 2;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text += word;
+        column += width;
+    }
+    text + "\n"
 }
 
 fn source(path: &str, measured: &Measured) -> String {
@@ -185,6 +206,17 @@ mod tests {
         ] {
             assert!(read("f", &FILE.replace(from, to)).is_err(), "{from}");
         }
+    }
+
+    #[test]
+    fn a_long_item_is_folded() {
+        let item = format!("- {}", "word ".repeat(40).trim_end());
+        let text = folded(&item);
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), item);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| line.len() <= COLUMNS));
+        assert!(lines[1..].iter().all(|line| line.starts_with("  word")));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Runs every `filemap` command that README.md and the guides show, as a reader would: in a directory
-//! that holds the files that the commands name, on whatever this machine has.
+//! Runs every `filemap` command that README.md and the guides show, as a reader would: in a
+//! directory that holds the files that the commands name, on whatever this machine has.
 //!
 //! A command passes when it succeeds, or when it says in one line what this machine lacks.
 

@@ -1,4 +1,4 @@
-//! What documents show of files of `data` is what these files say, and each file says what it should.
+//! What documents show of files of `data` is what these files say, and documents stay short.
 
 use super::Finding;
 use crate::measured;
