@@ -1,11 +1,16 @@
 //! Which crate uses which: docs/DESIGN.md's directions, held by what cargo says.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
 
+/// Asks for features of libraries, and holds nothing: all others may use it.
+const FEATURES: &str = "filemap-features";
+
 /// Our crates, and those of them that each may use.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
+    (FEATURES, &[]),
     ("filemap-policy", &[]),
     ("filemap-attach", &[]),
     ("filemap-core", &["filemap-policy"]),
@@ -111,7 +116,8 @@ fn dependencies_point_one_way() {
         let (_, allowed) = allowed.unwrap_or_else(|| panic!("no rule for {}", package.name));
         let in_tests = TESTS_MAY_USE.iter().filter(|(name, _)| *name == package.name);
         let in_tests: Vec<&str> = in_tests.flat_map(|(_, used)| used.iter().copied()).collect();
-        let may = |used: &str| allowed.contains(&"*") || allowed.contains(&used);
+        let may =
+            |used: &str| used == FEATURES || allowed.contains(&"*") || allowed.contains(&used);
         for used in package.uses.iter().filter(|used| is_ours(used)) {
             assert!(may(used), "{} uses {used}; it may use {allowed:?}", package.name);
         }
@@ -165,11 +171,53 @@ fn building_without_a_name_builds_the_command() {
 fn every_library_has_a_reason() {
     let design = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/DESIGN.md");
     let design = std::fs::read_to_string(design).expect("docs/DESIGN.md can be read");
-    for package in packages() {
+    let packages = packages().into_iter();
+    for package in packages.filter(|package| package.name != FEATURES) {
         for used in package.uses.iter().chain(&package.tests_use).filter(|used| !is_ours(used)) {
             let row =
                 design.lines().any(|l| l.starts_with('|') && l.contains(&format!("`{used}`")));
             assert!(row, "{} uses {used}, which no row of docs/DESIGN.md names", package.name);
         }
     }
+}
+
+/// Whichever crates are built, libraries have the same features, so that nothing is built again for
+/// others.
+#[test]
+fn one_set_of_features_is_built() {
+    let of_all = features(&["--workspace"]);
+    for package in packages() {
+        for (library, features) in features(&["--package", &package.name]) {
+            if FOR_TESTS_ALONE.iter().any(|name| library.starts_with(&format!("{name} v"))) {
+                continue;
+            }
+            let of_all = &of_all[&library];
+            let remedy = "add what is missing to crates/features/Cargo.toml";
+            assert!(features.is_subset(of_all), "{}: {library}: {remedy}", package.name);
+        }
+    }
+}
+
+/// Of benches, and of libraries that tests alone use: they are built twice, and nothing of ours.
+const FOR_TESTS_ALONE: [&str; 4] = ["regex", "regex-automata", "regex-syntax", "zerocopy"];
+
+/// The libraries that `chosen` crates and their tests are built with, and the sets of features
+/// that each has.
+fn features(chosen: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var("CARGO").unwrap_or("cargo".to_string());
+    let output = Command::new(cargo)
+        .args(["tree", "--offline", "--locked", "--edges", "normal,build,dev", "--prefix", "none"])
+        .args(["--no-dedupe", "--format", "{p}|{f}"])
+        .args(chosen)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut found = BTreeMap::<String, BTreeSet<String>>::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let (library, features) = line.split_once('|').expect("the format has one");
+        let library = library.replace(" (proc-macro)", "");
+        found.entry(library).or_default().insert(features.replace(" (*)", ""));
+    }
+    found
 }

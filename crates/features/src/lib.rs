@@ -1,0 +1,1 @@
+//! Nothing but what `Cargo.toml` asks for: the features of libraries.
