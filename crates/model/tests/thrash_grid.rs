@@ -266,8 +266,8 @@ fn share(pairs: &[&Pair], holds: impl Fn(&Pair) -> bool) -> f64 {
     percent(pairs.iter().filter(|pair| holds(pair)).count() as u64, pairs.len() as u64)
 }
 
-/// 69 jobs of 25 to 150 virtual seconds: `cargo test -p filemap-model --release --test thrash_grid
-/// -- --ignored --nocapture` shows the rows.
+/// 69 jobs of 25 to 150 virtual seconds: `cargo test -p filemap-model --release measured_grid --
+/// --ignored --nocapture` shows the rows.
 ///
 /// What is asked for is what is reached: docs/METHOD.md says where misses fall short.
 #[test]
