@@ -102,7 +102,7 @@ pub struct PublishedArgs {
     pub full: bool,
     /// How many seeds each cell is run with that depends on one. Such cells are in mmap-miss
     /// [default: 25] and vma-retry [default: 5].
-    #[arg(long, value_name = "N", value_parser = seeds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
     pub seeds: Option<u64>,
     #[command(flatten)]
     pub output: PageFlags,
@@ -137,7 +137,7 @@ pub struct RunArgs {
     /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
     /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
     /// model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
 }
@@ -174,7 +174,7 @@ pub struct CompareArgs {
     /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
     /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
     /// model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
 }
@@ -187,7 +187,7 @@ pub struct ConformArgs {
     pub job_file: Option<String>,
     /// Compare this many random patterns, from --seed [default: 1]. A pattern that differs is
     /// reduced to a smaller one.
-    #[arg(long, value_name = "N", value_parser = random_jobs, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>, allow_hyphen_values = true)]
     pub fuzz: Option<u64>,
     #[command(flatten)]
     pub job: JobFlags,
@@ -211,7 +211,7 @@ pub struct ExplainArgs {
     /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
     /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
     /// model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
 }
@@ -305,7 +305,7 @@ pub struct GovernArgs {
     #[arg(long, conflicts_with_all = ["pid", "cgroup"])]
     pub compare: bool,
     /// How often --compare runs the program in each way [default: 5].
-    #[arg(long, value_name = "N", value_parser = runs, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_COMPARED_RUNS>, allow_hyphen_values = true)]
     #[arg(requires = "compare")]
     pub runs: Option<u64>,
     /// Format of the report of --pid, --cgroup and --compare: table, markdown, csv or json
@@ -335,7 +335,7 @@ pub struct SearchArgs {
     #[arg(long)]
     pub differ: bool,
     /// Try this many jobs [default: 20000, or as many as --time allows].
-    #[arg(long, value_name = "N", value_parser = random_jobs, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>, allow_hyphen_values = true)]
     pub jobs: Option<u64>,
     /// Begin no more jobs after this time, such as 60s. How many that are depends on the machine;
     /// the report has the command that tries the same ones again.
@@ -461,10 +461,11 @@ fn number(text: &str) -> Result<u64, String> {
     parse_count(text).map_err(|error| error.to_string())
 }
 
-fn random_jobs(text: &str) -> Result<u64, String> {
-    match count(text, 1, MAX_FUZZ_JOBS)? {
-        jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
-        jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
+/// A number from 1 on.
+fn up_to<const MOST: u64>(text: &str) -> Result<u64, String> {
+    match count(text, 1, MOST)? {
+        number if (1..=MOST).contains(&number) => Ok(number),
+        number => Err(format!("{number} is out of range; give 1 to {MOST}")),
     }
 }
 
@@ -476,13 +477,6 @@ fn some_time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("nothing can be done in no time; give more, such as 60s".to_string()),
         time => Ok(time),
-    }
-}
-
-fn runs(text: &str) -> Result<u64, String> {
-    match count(text, 1, MAX_COMPARED_RUNS)? {
-        runs @ 1..=MAX_COMPARED_RUNS => Ok(runs),
-        runs => Err(format!("{runs} is out of range; give 1 to {MAX_COMPARED_RUNS}")),
     }
 }
 
@@ -506,11 +500,4 @@ fn glob() -> impl TypedValueParser<Value = OsString> {
 
 fn rounds(text: &str) -> Result<u64, String> {
     count(text, 1, MAX_ROUNDS)
-}
-
-fn seeds(text: &str) -> Result<u64, String> {
-    match count(text, 1, MAX_SEEDS)? {
-        seeds @ 1..=MAX_SEEDS => Ok(seeds),
-        seeds => Err(format!("{seeds} is out of range; give 1 to {MAX_SEEDS}")),
-    }
 }

@@ -1,13 +1,9 @@
 //! `filemap record`: recordings as job files, and recordings of what other tools have written.
 
-mod attached;
-mod program;
-mod told;
-mod wanted;
+mod made;
 
 use std::io::{BufReader, Write};
 
-use filemap_attach::Source;
 use filemap_job::format_size;
 use filemap_recording::import::{self, Imported, Kind};
 
@@ -43,26 +39,14 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     match (&args.show, args.import.as_deref()) {
         (Some(path), _) => show(path),
         (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),
-        _ if args.cgroup.is_some() || !args.pid.is_empty() => attached::run(args),
+        _ if args.cgroup.is_some() || !args.pid.is_empty() => made::of_processes(args),
         _ if args.program.is_empty() => Err(Error::Usage(
             "a program is missing; give it behind --, as in filemap record -- PROGRAM, or give \
              --pid, --cgroup, --show RECORDING or --import KIND FILE"
                 .to_string(),
         )),
-        _ => program::run(args),
+        _ => made::of_program(args),
     }
-}
-
-/// Refuses to record changes where the kernel does not tell of all touches.
-fn check_changes(args: &RecordArgs, source: &Source) -> Result<(), Error> {
-    if args.changes && !source.tells_calls() {
-        return Err(Error::CannotRun(
-            "--changes needs the tracepoints of page faults, which root of the machine has on \
-             x86-64 with tracefs; leave it out for first touches"
-                .to_string(),
-        ));
-    }
-    Ok(())
 }
 
 /// Prints the recording at `path` as a job file, behind what that says otherwise.

@@ -2,10 +2,14 @@
 //! run, and written as a recording.
 
 mod advised;
+mod asked;
 mod followed;
 mod held;
 mod page_cache;
+mod program;
+mod running;
 mod single_pages;
+mod told;
 mod user_times;
 mod wanted;
 
@@ -18,15 +22,15 @@ use filemap_recording::assembly::{Assembly, Told};
 use filemap_recording::{Error as RecordingError, Event, Header, Mode, Totals, What, Writer};
 
 use crate::error::Error;
+use followed::Followed;
+use single_pages::SinglePages;
 use user_times::UserTimes;
 
-pub use followed::Followed;
+pub use asked::Asked;
 pub use page_cache::drop_cached;
-pub use single_pages::SinglePages;
+pub use program::{check_program, of_program};
+pub use running::of_processes;
 pub use wanted::{SMALLEST, WantedFiles};
-
-/// The clock of recordings.
-pub const CLOCK: &str = "user time of the thread, looked at every 50 ms";
 
 /// The user time of threads is looked at this often.
 const BETWEEN_TIMES: Duration = Duration::from_millis(50);
@@ -39,31 +43,46 @@ const MOST_KEPT: usize = 1 << 16;
 
 /// What became of a recording.
 pub struct Recorded<W> {
-    /// What it was written to, and what it has.
-    pub written: Result<(W, Totals), RecordingError>,
+    /// What it was written to, and what it has, until it is asked for.
+    written: Option<Result<(W, Totals), RecordingError>>,
     /// Events that name what was not told before, as what had told it was lost.
-    pub unknown: u64,
+    unknown: u64,
     /// The files that are in it.
     pub files: Vec<OsString>,
     /// Mappings of which pages came with others that were touched before they came one at a time.
-    pub late: u64,
+    late: u64,
     /// How many pages, as far as that is known.
-    pub late_pages: u64,
+    late_pages: u64,
     /// Touches that may have been repeated without being told, as the page stayed in its process.
-    pub stayed: u64,
+    stayed: u64,
     /// Why pages could not be taken from a process, where each change of page is recorded.
-    pub not_taken: Option<String>,
+    not_taken: Option<String>,
     /// Why pages did not come one at a time somewhere.
-    pub refused: Option<String>,
+    refused: Option<String>,
     /// The mappings that stay advised RANDOM, with their processes.
-    pub left: Vec<(u32, MappedRange)>,
+    left: Vec<(u32, MappedRange)>,
     /// Why it ends early.
     pub failed: Option<Error>,
+    /// Nobody has changed fault-around meanwhile, where it was switched off.
+    is_whole: bool,
+}
+
+impl<W> Recorded<W> {
+    /// What it was written to, and what it has.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    ///
+    /// # Panics
+    /// The second time.
+    pub fn end(&mut self) -> Result<(W, Totals), Error> {
+        Ok(self.written.take().expect("it is asked for once")?)
+    }
 }
 
 /// Records what `followed` tells to `output`, which errors call `name`, until `is_over`. Where the
 /// recording cannot be written, it is read all the same.
-pub fn record<W: Write>(
+fn record<W: Write>(
     followed: &mut Followed,
     output: W,
     name: &str,
@@ -106,7 +125,21 @@ pub fn record<W: Write>(
     let (late, late_pages) = followed.late();
     let (stayed, not_taken) = followed.stayed();
     let refused = followed.refused();
-    Recorded { written, unknown, files, late, late_pages, stayed, not_taken, refused, left, failed }
+    let written = Some(written);
+    let is_whole = true;
+    Recorded {
+        written,
+        unknown,
+        files,
+        late,
+        late_pages,
+        stayed,
+        not_taken,
+        refused,
+        left,
+        failed,
+        is_whole,
+    }
 }
 
 struct Recording<W: Write> {

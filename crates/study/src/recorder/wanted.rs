@@ -25,6 +25,7 @@ const ELF: &[u8; 4] = b"\x7fELF";
 const LIST_OF_LIBRARIES: &str = "ld.so.cache";
 
 /// Which files are recorded.
+#[derive(Clone, Debug)]
 pub struct WantedFiles {
     /// Bytes of the smallest.
     pub min_bytes: u64,
