@@ -140,12 +140,12 @@ fn file_advice(program: &Job, file: usize) -> Vec<Change> {
 mod tests {
     use filemap_core::units::PageCount;
 
-    use super::super::testing::{outcome, program};
+    use super::super::testing::{outcome, program_of};
     use super::super::used_pages;
     use super::*;
 
     fn labels(phases: &str, advice: &str) -> Vec<String> {
-        let mut program = program(advice, phases);
+        let mut program = program_of("64m", advice, phases);
         program.machine.read_ahead = PageCount(32);
         all(&program, &used_pages::of(&program), &outcome(9, 1)).iter().map(Change::label).collect()
     }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_tried_differs_from_what_is_done() {
-        let sparse = labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 200]\n", "");
+        let sparse = labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 900]\n", "");
         let own = ["MADV_RANDOM on a", "MADV_SEQUENTIAL on a"];
         assert_eq!(sparse, [&own[..], &ELSEWHERE].concat());
         let random =

@@ -17,11 +17,16 @@ pub fn target(numbers: &[usize]) -> Target {
     Target { numbers: numbers.to_vec(), ..on("a") }
 }
 
-/// A program that maps a file of 256 pages as `m`: `more` is what else is said of its mappings, and
-/// its only thread does `phases`.
+/// A program that maps a file of 256 pages: see [`program_of`].
 pub fn program(more: &str, phases: &str) -> Job {
+    program_of("1m", more, phases)
+}
+
+/// A program that maps a file of this size as `m`: `more` is what else is said of its mappings, and
+/// its only thread does `phases`.
+pub fn program_of(size: &str, more: &str, phases: &str) -> Job {
     let text = format!(
-        "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+        "[[file]]\nname = 'a'\nsize = '{size}'\n[[open]]\nname = 'a'\nfile = 'a'\n\
          [[mapping]]\nname = 'm'\nopen = 'a'\n{more}[[thread]]\n{phases}"
     );
     let mut program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
