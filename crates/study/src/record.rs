@@ -18,14 +18,12 @@ const PATH_COLUMNS: usize = 24;
 /// More rows than this are left to CSV and JSON.
 pub(crate) const MAX_ROWS: usize = 40;
 
-/// A median, with the range where there is one; nothing where no run says.
-pub(crate) fn of_runs(spread: Option<Spread>) -> String {
-    spread.map_or(String::new(), |Spread { median, min, max, .. }| {
-        if min == max {
-            return number(median);
-        }
-        format!("{} ({} to {})", number(median), number(min as f64), number(max as f64))
-    })
+/// A median, with the range where there is one.
+pub(crate) fn with_range(median: f64, [min, max]: [f64; 2]) -> String {
+    if min == max {
+        return number(median);
+    }
+    format!("{} ({} to {})", number(median), number(min), number(max))
 }
 
 /// The end of a name that is too long: of a path that says most.

@@ -10,7 +10,7 @@ use super::Variants;
 use super::letter::is_emulated;
 use crate::figures::{FIGURES, ROUNDS_A_SECOND};
 use crate::measures::Measure;
-use crate::record::{MAX_ROWS, spreads};
+use crate::record::{MAX_ROWS, spreads, with_range};
 use crate::setup;
 
 /// What stands behind a time that says nothing of a machine.
@@ -82,7 +82,10 @@ impl Variants<'_> {
                 figures.push(plain(&last, self.cells.iter().map(|_| None)));
             }
             let title = format!("By file: {title}");
-            self.compared(figures).plain(&title, "file", with_range)
+            self.compared(figures).plain(&title, "file", |figure, at| {
+                let own = figure.samples[at];
+                own.map_or(String::new(), |own| with_range(own.median, [own.min, own.max]))
+            })
         };
         if names.is_empty() { Vec::new() } else { OF_FILES.into_iter().flat_map(table).collect() }
     }
@@ -113,14 +116,4 @@ fn plain(name: &str, own: impl Iterator<Item = Option<Spread>>) -> Figure {
     };
     let samples = own.map(|spread| spread.map(sample)).collect();
     Figure { name: name.to_string(), unit: Unit::Count, rank: None, samples }
-}
-
-/// A median, with the range where there is one; nothing where no run says.
-fn with_range(figure: &Figure, at: usize) -> String {
-    figure.samples[at].map_or(String::new(), |Sample { median, min, max, .. }| {
-        if min == max {
-            return number(median);
-        }
-        format!("{} ({} to {})", number(median), number(min), number(max))
-    })
 }

@@ -1,8 +1,8 @@
 //! What a job with tables did by file, mapping and thread, and what its threads waited for.
 
-use filemap_job::{Counters, EngineKind, Record, Run, ThreadRun};
+use filemap_job::{Counters, EngineKind, Record, Run, Spread};
 
-use crate::record::{MAX_ROWS, of_runs};
+use crate::record::{MAX_ROWS, with_range};
 use crate::waits;
 use filemap_report::Part;
 use filemap_report::units::{number, time};
@@ -39,8 +39,9 @@ pub(super) fn waited(record: &Record) -> Vec<Part> {
     parts
 }
 
-fn known(value: Option<u64>) -> String {
-    value.map_or_else(String::new, |value| number(value as f64))
+/// Over all runs; nothing where none says.
+fn of_runs(spread: Option<Spread>) -> String {
+    spread.map_or(String::new(), |of| with_range(of.median, [of.min as f64, of.max as f64]))
 }
 
 fn files(record: &Record) -> Table {
@@ -52,32 +53,30 @@ fn files(record: &Record) -> Table {
     table("file", heads, rows)
 }
 
+/// What is counted of a mapping and of a thread.
+const COUNTED: [&str; 4] = ["accesses", "pages read", "major faults", "minor faults"];
+
+fn counted(of: &Counters) -> [String; 4] {
+    let counts = [of.accesses, of.data_pages_read, of.major_faults, of.minor_faults];
+    counts.map(|count| count.map_or_else(String::new, |count| number(count as f64)))
+}
+
 fn mappings(run: &Run) -> Table {
-    let heads = ["accesses", "pages read", "major faults", "minor faults"].map(Head::right);
     let rows = run.mappings.iter().map(|mapping| {
-        let Counters { accesses, data_pages_read, major_faults, minor_faults, .. } =
-            mapping.counters;
-        let counts = [accesses, data_pages_read, major_faults, minor_faults];
-        [mapping.name.clone()].into_iter().chain(counts.map(known)).collect()
+        [mapping.name.clone()].into_iter().chain(counted(&mapping.counters)).collect()
     });
-    table("mapping", heads, rows)
+    table("mapping", COUNTED.map(Head::right), rows)
 }
 
 /// A table by thread, where there are several.
 fn threads(run: &Run) -> Table {
-    let heads = ["accesses", "pages read", "major faults", "minor faults", "ms"];
-    let rows = run.threads.iter().map(|thread| {
-        let ThreadRun { name, elapsed_ns, counters } = thread;
-        let Counters { accesses, data_pages_read, major_faults, minor_faults, .. } = *counters;
-        let counts = [accesses, data_pages_read, major_faults, minor_faults].map(known);
-        [name.clone()].into_iter().chain(counts).chain([milliseconds(*elapsed_ns)]).collect()
+    let [accesses, read, major, minor] = COUNTED;
+    let rows = run.threads.iter().filter(|_| run.threads.len() > 1).map(|thread| {
+        let ms = thread.elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));
+        let counts = counted(&thread.counters).into_iter().chain([ms]);
+        [thread.name.clone()].into_iter().chain(counts).collect()
     });
-    let several = if run.threads.len() > 1 { rows.len() } else { 0 };
-    table("thread", heads.map(Head::right), rows.take(several))
-}
-
-fn milliseconds(ns: Option<u64>) -> String {
-    ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6))
+    table("thread", [accesses, read, major, minor, "ms"].map(Head::right), rows)
 }
 
 fn table<const N: usize>(
@@ -91,7 +90,7 @@ fn table<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{FileRun, ProgramSpec, Ran};
+    use filemap_job::{FileRun, ProgramSpec, Ran, ThreadRun};
     use serde_json::Map;
 
     use super::*;

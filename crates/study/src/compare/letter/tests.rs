@@ -1,5 +1,6 @@
 //! Letters of random comparisons keep their form.
 
+use filemap_job::random::Rng;
 use filemap_job::{Counters, EngineKind, JobSpec, Run, shell_word};
 use serde_json::json;
 
@@ -7,27 +8,11 @@ use super::super::Ran;
 use super::*;
 use filemap_report::TEXT_COLUMNS;
 
-/// Draws that a seed decides.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
-    }
-
-    /// A count of any magnitude.
-    fn count(&mut self) -> Option<u64> {
-        let bits = self.below(63);
-        let count = self.below(1 << bits);
-        (self.below(8) > 0).then_some(count)
-    }
+/// A count of any magnitude.
+fn count(draws: &mut Rng) -> Option<u64> {
+    let bits = draws.below(63);
+    let count = draws.below(1 << bits);
+    (draws.below(8) > 0).then_some(count)
 }
 
 const VARIANTS: [&str; 8] = [
@@ -41,25 +26,25 @@ const VARIANTS: [&str; 8] = [
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 ];
 
-fn run(draws: &mut Draws, seed: u64) -> Run {
+fn run(draws: &mut Rng, seed: u64) -> Run {
     let counters = Counters {
-        data_pages_read: draws.count(),
-        bytes_read: draws.count(),
-        major_faults: draws.count(),
-        minor_faults: draws.count(),
-        readahead_calls: draws.count(),
-        read_around: draws.count(),
-        evicted_pages: draws.count(),
-        vma_lock_refused: draws.count(),
-        throttled: draws.count(),
+        data_pages_read: count(draws),
+        bytes_read: count(draws),
+        major_faults: count(draws),
+        minor_faults: count(draws),
+        readahead_calls: count(draws),
+        read_around: count(draws),
+        evicted_pages: count(draws),
+        vma_lock_refused: count(draws),
+        throttled: count(draws),
         ..Counters::default()
     };
-    Run { seed, elapsed_ns: draws.count(), counters, ..Run::default() }
+    Run { seed, elapsed_ns: count(draws), counters, ..Run::default() }
 }
 
-fn cell(draws: &mut Draws, engine: EngineKind, runs: u64, emulated: bool) -> Ran {
+fn cell(draws: &mut Rng, engine: EngineKind, runs: u64, emulated: bool) -> Ran {
     let spec = JobSpec {
-        workload: Some(draws.of(&["random", "first", "stride:4099"]).to_string()),
+        workload: Some(draws.pick(&["random", "first", "stride:4099"]).to_string()),
         file_size: Some(filemap_job::SizeText::of(1 << 20)),
         ..JobSpec::default()
     };
@@ -78,18 +63,18 @@ fn cell(draws: &mut Draws, engine: EngineKind, runs: u64, emulated: bool) -> Ran
     let serde_json::Value::Object(environment) = environment else { panic!("an object") };
     let runs = (0..runs).map(|number| run(draws, 1 + number)).collect();
     let record = Record::new(&job, engine.name(), environment, runs);
-    Ran { variant: draws.of(&VARIANTS).to_string(), job, record }
+    Ran { variant: draws.pick(&VARIANTS).to_string(), job, record }
 }
 
 #[test]
 fn any_comparison_keeps_to_its_width_in_ascii() {
     // Always the same ones.
-    let mut draws = Draws(20_261_123);
+    let mut draws = Rng(20_261_123);
     let mut lists = 0;
     for _ in 0..300 {
-        let (runs, emulated) = (draws.of(&[1, 1, 3]), draws.below(2) == 0);
+        let (runs, emulated) = (draws.pick(&[1, 1, 3]), draws.below(2) == 0);
         let engines = [&[EngineKind::Model][..], &[EngineKind::Kernel], EngineKind::ALL];
-        let engines = draws.of(&engines);
+        let engines = draws.pick(&engines);
         let each = 1 + draws.below(5);
         let drawn = engines.iter().flat_map(|&engine| (0..each).map(move |_| engine));
         let cells: Vec<Ran> =
@@ -98,8 +83,10 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
         let command = format!("filemap compare --variants {}", words.join(" "));
         let warnings = ["p1 changes no decision of 'ä.toml'".to_string()];
         let text = ["a = 1\n", "a = 1\tb\n", "größe\n", &"a\n".repeat(99)].map(String::from);
-        let file =
-            JobFile { path: "job.toml".to_string(), text: Ok(draws.of(&text.each_ref()).clone()) };
+        let file = JobFile {
+            path: "job.toml".to_string(),
+            text: Ok(draws.pick(&text.each_ref()).clone()),
+        };
         let letter = Comparison::new(cells, warnings.to_vec(), String::new())
             .letter(command, Some(&file))
             .text();
