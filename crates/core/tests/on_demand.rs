@@ -1,7 +1,7 @@
 //! On-demand readahead: window sizes, what makes a stream, and single reads.
 
 use filemap_core::decision::Cause;
-use filemap_core::readahead::on_demand::{initial_size, next_size};
+use filemap_core::readahead::window_size::{initial_size, next_size};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::units::PageCount;

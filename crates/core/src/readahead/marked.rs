@@ -1,7 +1,7 @@
 //! Async readahead: a marked folio was hit.
 
-use super::on_demand::next_size;
 use super::search::first_absent;
+use super::window_size::next_size;
 use super::{Limits, ReadaheadState, Request, Window, bound, miss, stream};
 use crate::address::vma::Vma;
 use crate::cache::{FileCache, Folio};

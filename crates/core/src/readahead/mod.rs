@@ -10,6 +10,7 @@ pub mod search;
 mod state;
 mod stream;
 pub mod sync;
+pub mod window_size;
 
 use crate::rules::{Arch, Rules};
 use crate::units::{Order, PageCount, PageIndex};

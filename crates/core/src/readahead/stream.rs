@@ -1,7 +1,7 @@
 //! On-demand readahead of 6.1 and 6.6: one rule for misses and for hits on marks.
 
-use super::on_demand::{initial_size, next_size};
-use super::{Limits, ReadaheadState, Request, Window, on_demand, search};
+use super::window_size::{initial_size, next_size, single, size_by_context};
+use super::{Limits, ReadaheadState, Request, Window, search};
 use crate::cache::FileCache;
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -23,10 +23,10 @@ pub fn on_miss(
         go_on(max, ra);
     } else if req > max || ra.follows_read(index, limits) {
         begin(index, req, max, ra);
-    } else if let Some(size) = on_demand::size_by_context(index, req, max, cache) {
+    } else if let Some(size) = size_by_context(index, req, max, cache) {
         (ra.start, ra.size, ra.async_size) = (index, size, PageCount(1));
     } else {
-        return on_demand::single(request);
+        return single(request);
     }
     window(request, Order(0), max, ra)
 }
