@@ -36,8 +36,8 @@ pub struct Bench<'a, E> {
 
 impl<E: Engines> Bench<'_, E> {
     /// Everything tried for the program, and what follows, and the run without any change. A change
-    /// with which the model cannot run it, because the memory is too small, is left out. The program
-    /// is called `name`; where they are known, `shown` has its words.
+    /// with which the model cannot run it, because the memory is too small, is left out. The
+    /// program is called `name`; where they are known, `shown` has its words.
     ///
     /// # Errors
     /// When the model cannot run it as it is.

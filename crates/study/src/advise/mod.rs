@@ -1,7 +1,7 @@
 //! What one could do about a program that reads too much.
 //!
-//! A [`Bench`] tries each [`Change`] in the model, alone and in pairs. [`Advice`] says which of them
-//! is the answer for each file, what to write, and what would turn the answer around.
+//! A [`Bench`] tries each [`Change`] in the model, alone and in pairs. [`Advice`] says which of
+//! them is the answer for each file, what to write, and what would turn the answer around.
 
 mod answer;
 mod apply;

@@ -37,8 +37,8 @@ struct Mechanism {
 }
 
 impl State {
-    /// What whole rounds of `search` have `found`, and what is `known` of the jobs of the one behind
-    /// them.
+    /// What whole rounds of `search` have `found`, and what is `known` of the jobs of the one
+    /// behind them.
     pub fn of(search: &str, found: &Found, known: &[Known]) -> State {
         let mechanisms = found.mechanisms.iter().map(|(mechanism, kept)| {
             let [smallest, by_ratio, by_cost] = kept.cases.each_ref().map(|case| case.job.clone());

@@ -17,9 +17,9 @@ struct Made {
     is_shared: bool,
 }
 
-/// What the `events` of a recording have of a program that may write to its files, as a sentence without
-/// its subject; `None` where they have nothing of the kind. Files that are written with `write(2)` are
-/// not in a recording.
+/// What the `events` of a recording have of a program that may write to its files, as a sentence
+/// without its subject; `None` where they have nothing of the kind. Files that are written with
+/// `write(2)` are not in a recording.
 ///
 /// # Errors
 /// When they cannot be read.
