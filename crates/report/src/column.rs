@@ -28,6 +28,8 @@ pub enum Unit {
     Nanoseconds,
     /// Of a hundred.
     Percent,
+    /// The same without its sign, which the heading has.
+    Share,
     /// So many for one of something else.
     Ratio,
 }
@@ -71,6 +73,7 @@ impl Unit {
             Unit::Factor => factor(value),
             Unit::Nanoseconds => time(value),
             Unit::Percent => format!("{value:.2} %"),
+            Unit::Share => format!("{value:.1}"),
             Unit::Ratio => format!("{value:.2}"),
         }
     }

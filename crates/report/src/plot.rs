@@ -9,7 +9,7 @@ use crate::units::{byte_unit, number};
 use crate::html::table;
 
 /// Width of a picture, and where its plot begins and how wide that is, in units of the picture.
-const WIDTH: f64 = 760.0;
+pub(crate) const WIDTH: f64 = 760.0;
 pub const LEFT: f64 = 92.0;
 pub const PLOT: f64 = 620.0;
 
@@ -25,8 +25,8 @@ pub struct Plot {
     pub note: String,
     /// What it shows, for those who do not see it.
     pub described: String,
-    /// What its colours mean.
-    pub legend: Markup,
+    /// What its colours mean, in lists. An entry without a class is a word before the others.
+    pub legend: Vec<Vec<(String, String)>>,
     pub height: f64,
     pub body: Markup,
     /// Its values, under a heading.
@@ -41,7 +41,7 @@ impl Plot {
                 figcaption {
                     h2 { (self.title) }
                     p { (self.note) }
-                    (self.legend)
+                    @for entries in &self.legend { (legend(entries)) }
                 }
                 div.scroll tabindex="0" role="group" aria-label=(self.title) {
                     svg viewBox=(view) role="img" aria-label=(self.described) { (self.body) }
@@ -57,7 +57,7 @@ impl Plot {
     }
 }
 
-/// What classes of marks mean. An entry without a class is a word before the others.
+/// What classes of marks mean.
 pub fn legend(entries: &[(String, String)]) -> Markup {
     html! {
         ul.legend {

@@ -69,7 +69,7 @@ pub fn spread(rows: &[Outcomes], runs_are: &str) -> Option<Plot> {
             tick_text(axis.last / BINS as f64)
         ),
         described: format!("How much each of {in_all} runs read; the table below has each run."),
-        legend: html! {},
+        legend: Vec::new(),
         height: bottom + BELOW,
         body,
         table: Some((

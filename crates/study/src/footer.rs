@@ -1,5 +1,8 @@
 //! What every report says of itself: its scope, how to repeat it, and where it ran.
 
+use std::collections::BTreeMap;
+
+use filemap_job::schema::Environment;
 use filemap_job::{EngineKind, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,8 +16,17 @@ pub struct Footer {
     /// The command that repeats the report.
     pub command: String,
     /// Where it ran.
-    #[schemars(with = "crate::forms::Environments")]
+    #[schemars(with = "Environments")]
     pub environment: Map<String, Value>,
+}
+
+/// One environment, or one for each engine.
+#[derive(Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "it only describes what is written")]
+enum Environments {
+    One(Environment),
+    PerEngine(BTreeMap<String, Environment>),
 }
 
 /// Where figures come from.

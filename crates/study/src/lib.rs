@@ -13,7 +13,7 @@ pub mod explain;
 mod figures;
 pub mod folio_ops;
 pub mod footer;
-mod forms;
+
 pub mod given;
 pub mod govern;
 pub mod host;

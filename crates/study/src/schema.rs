@@ -1,7 +1,6 @@
 //! JSON schemas of what commands write, one for each kind of object.
 //!
-//! They follow from the types that are written, and from `crate::forms`. The command's tests hold
-//! every object that is written against its schema, which allows no key that it does not name.
+//! They follow from the types that are written. The command's tests hold every object that is written against its schema, which allows no key that it does not name.
 
 use filemap_job::schema::written;
 use schemars::Schema;
@@ -21,8 +20,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("compare", written::<Comparison>()),
         ("conform", written::<conform::Conformance>()),
         ("search", written::<search::Search>()),
-        ("explain", written::<explain::Json>()),
-        ("explain-program", written::<explain::ProgramJson>()),
+        ("explain", written::<explain::Explained>()),
         ("advise", written::<advise::Advice>()),
         ("folio-ops", written::<folio_ops::Json>()),
         ("calibrate", written::<calibrate::Calibration>()),

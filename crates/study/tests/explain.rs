@@ -3,7 +3,7 @@
 use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Job, JobSpec};
-use filemap_study::explain::{Explainer, Explanation, Origin, Sight};
+use filemap_study::explain::{Explanation, Origin, Sight, Traced};
 
 /// A job that accesses these pages of a mapping of pages `start..end` of a file of 2048 pages.
 fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobSpec)) -> Job {
@@ -22,7 +22,7 @@ fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobSpec)) ->
 }
 
 fn explain(job: &Job, log: &[Vec<Decision>]) -> Explanation {
-    let mut explainer = Explainer::new(job, Sight::Every);
+    let mut explainer = Traced::new(job, Sight::Every);
     log.concat().into_iter().for_each(|decision| explainer.record(decision));
     let explanation = explainer.finish();
     assert_eq!(explanation.absent_accesses, 0);
@@ -219,11 +219,11 @@ fn each_retry_cancels_its_miss() {
     let accesses: Vec<u64> = (0..20).map(|number| number * 64 + 16).collect();
     let job = job(&accesses, 0, 2048, |_| {});
     let log: Vec<_> = accesses.iter().map(|page| read_around(*page, page - 16, 32)).collect();
-    let found = explain(&job, &log);
+    let found = explain(&job, &log).misses.expect("a job of one file has them");
     let moves = found.moves;
     assert_eq!((moves.misses, moves.retries_taking, moves.taken_by_retries), (20, 20, 20));
     assert_eq!((moves.lost_at_zero, moves.unexplained), (20 * 15, 0));
-    assert_eq!((found.mmap_miss, found.mmap_miss_max, found.first_above), (0, 1, None));
+    assert_eq!((found.last, found.max, found.first_above), (0, 1, None));
 }
 
 #[test]
@@ -242,9 +242,10 @@ fn misses_without_credit_stop_readahead() {
         })
         .collect();
     let found = explain(&job, &log);
-    assert_eq!((found.mmap_miss_max, found.rises, found.moves.unexplained), (120, 1, 0));
-    assert_eq!(found.first_above.map(|(done, _)| done), Some(100));
-    assert_eq!((found.moves.misses, found.moves.misses_above), (120, 20));
+    let misses = found.misses.as_ref().expect("a job of one file has them");
+    assert_eq!((misses.max, misses.rises, misses.moves.unexplained), (120, 1, 0));
+    assert_eq!(misses.first_above.map(|(done, _)| done), Some(100));
+    assert_eq!((misses.moves.misses, misses.moves.misses_above), (120, 20));
     assert_eq!(found.brought.get(Origin::Single).calls, 20);
     assert_eq!(amounts(&found), [(Origin::Used, 120, 0)]);
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::explain::remedies::LEAST_SHARE;
+use crate::explain::LEAST_SHARE;
 use crate::verdict::{Margin, Verdict};
 
 /// Latencies that times are predicted with, as factors of that of the profile.

@@ -3,44 +3,68 @@
 use filemap_core::readahead::miss::{CAP, THRESHOLD};
 use filemap_core::series::Switch;
 use filemap_core::units::PageCount;
-use filemap_job::Job;
+use filemap_job::{Counters, Job, Run};
 
-use super::Explanation;
-use super::counter::{Moves, Sight};
-use super::origin::{Brought, Origin};
+use super::counter::{Misses, Moves, Sight};
+use super::origin::{Brought, Origin, PerOrigin};
+use crate::record::MAX_ROWS;
 use filemap_report::units::number;
 
-/// The answer for a run of `job`.
-pub(super) fn answer(explanation: &Explanation, job: &Job) -> String {
-    let moves = &explanation.moves;
-    let mut sentences = match (explanation.sight, explanation.first_above) {
-        _ if moves.misses == 0 => vec![uncounted(explanation, job)],
-        (Sight::Entered, None) if explanation.moves.misses_above == 0 => {
-            seen_in_places(explanation)
-        }
+/// The answer for a run of `job`, which has one file.
+pub(super) fn of_one_file(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String {
+    let moves = &misses.moves;
+    let mut sentences = match (misses.sight, misses.first_above) {
+        _ if moves.misses == 0 => vec![uncounted(misses, brought, job)],
+        (Sight::Entered, None) if misses.moves.misses_above == 0 => seen_in_places(misses, brought),
         (Sight::Entered, _) => vec![format!(
             "Readahead stopped for {} of {} misses, which read their single page. The tracepoints \
              show mmap_miss only where a mark or a stream enters readahead, so not what moved it; \
              the highest value seen is {}.",
             count(moves.misses_above),
             count(moves.misses),
-            explanation.mmap_miss_max,
+            misses.max,
         )],
-        (Sight::Nothing, _) => vec![unseen(explanation)],
-        (Sight::Every, None) => went_on(explanation),
-        (Sight::Every, Some((done, before))) => stopped(explanation, done, &before),
+        (Sight::Nothing, _) => vec![unseen(misses)],
+        (Sight::Every, None) => went_on(misses),
+        (Sight::Every, Some((done, before))) => stopped(misses, brought, done, &before),
     };
     if moves.misses > 0 {
-        sentences.extend(series(explanation, job));
+        sentences.extend(series(misses, job));
     }
     sentences.join(" ")
 }
 
+/// The answer for a `run` of `job`, which has tables.
+pub(super) fn of_tables(job: &Job, run: &Run) -> String {
+    let highest = |counters: &Counters| counters.mmap_miss_max.unwrap_or(0);
+    // One table can stand for several mappings, of which the record has the sum.
+    let named = run.mappings.iter().zip(&job.spec.mapping);
+    let stopped = named.filter(|(own, _)| highest(&own.counters) > THRESHOLD.into());
+    let texts = stopped.map(|(own, of)| {
+        format!(
+            "Readahead of open file {} stopped through mapping {}: mmap_miss rose to {}, and above \
+             {THRESHOLD} a miss reads a single page.",
+            of.open,
+            own.name,
+            highest(&own.counters)
+        )
+    });
+    let texts: Vec<String> = texts.take(MAX_ROWS).collect();
+    if !texts.is_empty() {
+        return texts.join(" ");
+    }
+    format!(
+        "Readahead did not stop: a miss reads a single page only when the mmap_miss of its open file \
+         is above {THRESHOLD}, and none rose above {}.",
+        highest(&run.counters)
+    )
+}
+
 /// No miss looked at the counter.
-fn uncounted(explanation: &Explanation, job: &Job) -> String {
-    let calls: u64 = explanation.brought.iter().map(|(_, brought)| brought.calls).sum();
-    let off = explanation.misses_off;
-    let windows = calls - explanation.brought.get(Origin::Single).calls;
+fn uncounted(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String {
+    let calls: u64 = brought.iter().map(|(_, brought)| brought.calls).sum();
+    let off = misses.off;
+    let windows = calls - brought.get(Origin::Single).calls;
     if off > 0 {
         let why = match job.machine.read_ahead {
             PageCount(0) => "the readahead size is 0",
@@ -78,12 +102,12 @@ fn uncounted(explanation: &Explanation, job: &Job) -> String {
 }
 
 /// The counter never rose above the threshold.
-fn went_on(explanation: &Explanation) -> Vec<String> {
-    let moves = &explanation.moves;
+fn went_on(misses: &Misses) -> Vec<String> {
+    let moves = &misses.moves;
     let mut sentences = vec![format!(
         "Readahead did not stop: a miss reads a single page only when mmap_miss is above \
          {THRESHOLD}, and it never rose above {}. {} misses added {}.",
-        explanation.mmap_miss_max,
+        misses.max,
         count(moves.misses),
         count(moves.misses - moves.misses_at_cap),
     )];
@@ -110,10 +134,15 @@ fn went_on(explanation: &Explanation) -> Vec<String> {
     sentences
 }
 
-fn stopped(explanation: &Explanation, done: u64, before: &Moves) -> Vec<String> {
-    let moves = &explanation.moves;
+fn stopped(
+    misses: &Misses,
+    brought: &PerOrigin<Brought>,
+    done: u64,
+    before: &Moves,
+) -> Vec<String> {
+    let moves = &misses.moves;
     let windows: u64 = [Origin::ReadAround, Origin::Executable]
-        .map(|origin| explanation.brought.get(origin).calls)
+        .map(|origin| brought.get(origin).calls)
         .iter()
         .sum();
     let taken = before.taken_by_retries + before.taken_by_arounds + before.hits_taking;
@@ -121,7 +150,7 @@ fn stopped(explanation: &Explanation, done: u64, before: &Moves) -> Vec<String> 
         "Readahead stopped at access {} of {}, where mmap_miss rose above {THRESHOLD}: {} misses \
          had added to it, and hits had taken {}.",
         count(done + 1),
-        count(explanation.course.accesses()),
+        count(misses.course.accesses()),
         count(before.misses + 1),
         count(taken),
     )];
@@ -130,14 +159,14 @@ fn stopped(explanation: &Explanation, done: u64, before: &Moves) -> Vec<String> 
          ended at {} after a maximum of {}.",
         count(moves.misses_above),
         count(moves.misses),
-        explanation.mmap_miss,
-        explanation.mmap_miss_max,
+        misses.last,
+        misses.max,
     ));
-    if explanation.rises > 1 {
+    if misses.rises > 1 {
         sentences.push(format!(
             "Hits brought it back to {THRESHOLD} or below {} times, and readahead came back with \
              it.",
-            count(explanation.rises - u64::from(explanation.mmap_miss > THRESHOLD))
+            count(misses.rises - u64::from(misses.last > THRESHOLD))
         ));
     }
     if moves.misses_at_cap > 0 {
@@ -171,9 +200,9 @@ fn other_credits(moves: &Moves) -> Option<String> {
 }
 
 /// What tracepoints say of a counter that stayed low.
-fn seen_in_places(explanation: &Explanation) -> Vec<String> {
-    let moves = &explanation.moves;
-    let Brought { calls: marks, .. } = *explanation.brought.get(Origin::Async);
+fn seen_in_places(misses: &Misses, brought: &PerOrigin<Brought>) -> Vec<String> {
+    let moves = &misses.moves;
+    let Brought { calls: marks, .. } = *brought.get(Origin::Async);
     let mut sentences = vec![format!(
         "Readahead did not stop: each of {} misses that look at mmap_miss read a window. {} of \
          them were followed by a fault-around of the same fault, its retry, which counts the pages \
@@ -185,14 +214,14 @@ fn seen_in_places(explanation: &Explanation) -> Vec<String> {
         "The tracepoints show mmap_miss only where a mark or a stream enters readahead ({} windows \
          by marks): {} there at most.",
         count(marks),
-        explanation.mmap_miss_max,
+        misses.max,
     ));
     sentences
 }
 
 /// What is told of a counter that no tracepoint shows.
-fn unseen(explanation: &Explanation) -> String {
-    let moves = &explanation.moves;
+fn unseen(misses: &Misses) -> String {
+    let moves = &misses.moves;
     let what = match moves.misses_above {
         0 => "Readahead did not stop: each of".to_string(),
         above => format!("Readahead stopped for {} of", count(above)),
@@ -209,9 +238,9 @@ fn unseen(explanation: &Explanation) -> String {
 }
 
 /// What the patch series in force have to do with it.
-fn series(explanation: &Explanation, job: &Job) -> Option<String> {
+fn series(misses: &Misses, job: &Job) -> Option<String> {
     let has = |switch| job.rules.series.has(switch);
-    let retries = explanation.moves.retries;
+    let retries = misses.moves.retries;
     let text = match (has(Switch::MissFaultAddress), has(Switch::MissNoRetry)) {
         (false, false) => return None,
         (true, true) => format!(

@@ -1,13 +1,14 @@
 //! A coarse map of the file: what came in, what was accessed, what left.
 
 use filemap_core::units::PageIndex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::history::{MOST_COUNTED, MOST_KEPT};
 use super::pages::Pages;
 use super::parts::Parts;
 
 /// The part of the file that the mapping and the pages that came in lie in, in equal cells.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Map {
     /// Its first page.
     pub start: u64,
@@ -18,7 +19,9 @@ pub struct Map {
 }
 
 /// Pages of one cell of a [`Map`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Cell {
     /// In the cell.
     pub pages: u64,
@@ -50,6 +53,15 @@ impl Map {
             cell.left += u64::from(!present);
         }
         map
+    }
+
+    /// Whether its numbers can be drawn: a record may have come from elsewhere.
+    pub(super) fn is_sound(&self) -> bool {
+        let counts = |cell: &Cell| [cell.pages, cell.mapped, cell.came, cell.used, cell.left];
+        let mut all = self.cells.iter().flat_map(counts).chain([self.start, self.pages]);
+        (1..=MOST_KEPT).contains(&self.cells.len())
+            && self.cells.iter().all(|cell| cell.pages > 0)
+            && all.all(|count| count <= MOST_COUNTED)
     }
 
     fn empty(start: u64, end: u64, cells: u64) -> Self {

@@ -1,5 +1,7 @@
 //! Why a page was read.
 
+use std::ops::AddAssign;
+
 use filemap_core::decision::Cause;
 
 /// Why a page was read. Each page that enters the cache is counted under exactly one of these,
@@ -80,6 +82,11 @@ impl Origin {
         Origin::ALL[self as usize].2
     }
 
+    /// The name in reports of that with this key; a key that is not known stands for itself.
+    pub(crate) fn name_of(key: &str) -> String {
+        Origin::with_key(key).map_or_else(|| key.to_string(), |of| of.name().to_string())
+    }
+
     /// That with this key in JSON.
     pub fn with_key(key: &str) -> Option<Origin> {
         Origin::ALL.into_iter().find(|(.., known)| *known == key).map(|(origin, ..)| origin)
@@ -106,6 +113,12 @@ impl<T> PerOrigin<T> {
     }
 }
 
+impl<T: AddAssign + Copy> AddAssign for PerOrigin<T> {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own += other);
+    }
+}
+
 /// Pages of one origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
@@ -113,6 +126,13 @@ pub struct Amount {
     pub pages: u64,
     /// Of these, pages that had been in before.
     pub again: u64,
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Amount) {
+        self.pages += other.pages;
+        self.again += other.again;
+    }
 }
 
 /// What one kind of reading brought in.
@@ -124,4 +144,12 @@ pub struct Brought {
     pub pages: u64,
     /// Of these, accessed while they were in.
     pub used: u64,
+}
+
+impl AddAssign for Brought {
+    fn add_assign(&mut self, other: Brought) {
+        self.calls += other.calls;
+        self.pages += other.pages;
+        self.used += other.used;
+    }
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::history::{Mark, Recorder};
 use super::origin::{Amount, Brought, Origin, PerOrigin};
 use super::parts::{Parts, Region};
+use super::recorder::{Mark, Recorder};
 
 /// The pages of a file that were ever in the cache, and why.
 #[derive(Debug)]
 pub(super) struct Pages {
     chunks: BTreeMap<u64, Box<[Page; CHUNK_PAGES as usize]>>,
-    mapped: Parts,
+    pub(super) mapped: Parts,
     /// Pages that are settled.
     pub(super) amounts: PerOrigin<Amount>,
     pub(super) brought: PerOrigin<Brought>,
@@ -41,14 +41,12 @@ const TOUCHED: u8 = 2;
 const USED_BEFORE: u8 = 4;
 /// Was in before.
 const IN_BEFORE: u8 = 8;
-/// The program has a copy of its own: what it accesses is no longer the cache's.
-const COPIED: u8 = 16;
 /// Lies in the mapping.
-const MAPPED: u8 = 32;
+const MAPPED: u8 = 16;
 /// Lies between two parts of it.
-const BETWEEN: u8 = 64;
+const BETWEEN: u8 = 32;
 /// An access is under way that brings it in.
-const WANTED: u8 = 128;
+const WANTED: u8 = 64;
 
 impl Pages {
     pub(super) fn new(mapped: Parts, recorder: Option<Recorder>) -> Self {
@@ -114,9 +112,6 @@ impl Pages {
     /// The program accessed a page.
     pub(super) fn touch(&mut self, index: PageIndex) {
         self.each(index, index + PageCount(1), |pages, _, page| {
-            if page.flags & COPIED != 0 {
-                return;
-            }
             if page.flags & PRESENT == 0 {
                 pages.absent_touches += 1;
                 return;
@@ -126,12 +121,6 @@ impl Pages {
             }
             page.flags |= TOUCHED;
         });
-    }
-
-    /// The program got a copy of a page.
-    pub(super) fn copy(&mut self, index: PageIndex) {
-        self.touch(index);
-        self.each(index, index + PageCount(1), |_, _, page| page.flags |= COPIED);
     }
 
     /// Counts what is still in.

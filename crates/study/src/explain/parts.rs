@@ -2,11 +2,13 @@
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
+use filemap_job::program::{NamedMapping, ProgramStep};
 
-/// The mapped parts of a file, in the order in which accesses count their pages.
+/// The mapped parts of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    parts: Vec<Part>,
+    /// The first page of each, and how many there are.
+    parts: Vec<(PageIndex, PageCount)>,
     executable: bool,
     /// What lies between two parts is told from what lies outside of all.
     has_between: bool,
@@ -23,54 +25,47 @@ pub(super) enum Region {
     Beyond,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    /// Pages of the parts before it.
-    before: u64,
-    start: PageIndex,
-    pages: PageCount,
-}
-
 impl Parts {
     pub(super) fn of(job: &Job) -> Self {
         let of = &job.mappings[0];
         let executable = of.mapping.exec || of.segments.iter().any(|segment| segment.executable);
-        let mut before = 0;
-        let part = |(start, pages): (PageIndex, PageCount)| {
-            before += pages.0;
-            Part { before: before - pages.0, start, pages }
-        };
-        Parts { parts: of.parts().into_iter().map(part).collect(), executable, has_between: true }
+        Parts { parts: of.parts(), executable, has_between: true }
     }
 
     /// These ranges, of which what lies between is nobody's: where they meet or overlap they are
     /// one.
-    pub(super) fn merged(mut ranges: Vec<(PageIndex, PageCount)>) -> Self {
+    fn merged(mut ranges: Vec<(PageIndex, PageCount)>) -> Self {
         ranges.sort_unstable();
-        let mut parts: Vec<Part> = Vec::with_capacity(ranges.len());
+        let mut parts: Vec<(PageIndex, PageCount)> = Vec::with_capacity(ranges.len());
         for (start, pages) in ranges {
-            match parts.last_mut().filter(|last| start <= last.start + last.pages) {
-                Some(last) => {
-                    let end = (last.start + last.pages).max(start + pages);
-                    last.pages = end - last.start;
-                }
-                None => parts.push(Part { before: 0, start, pages }),
+            match parts.last_mut().filter(|(first, length)| start <= *first + *length) {
+                Some((first, length)) => *length = (*first + *length).max(start + pages) - *first,
+                None => parts.push((start, pages)),
             }
         }
         Parts { parts, executable: false, has_between: false }
     }
 
-    /// The page of the file that access `page` is to.
-    pub(super) fn locate(&self, page: u64) -> PageIndex {
-        let behind = self.parts.partition_point(|part| part.before <= page);
-        let part = self.parts[behind - 1];
-        part.start + PageCount(page - part.before)
+    /// The pages of a file that the program reaches, through a mapping or by reading.
+    pub(super) fn reached(program: &Job, file: usize) -> Self {
+        let mapped = program.mappings.iter().filter(|of| program.opens[of.open].file == file);
+        let mapped = mapped.flat_map(NamedMapping::parts);
+        let size = program.page_size();
+        let read = program.steps().filter_map(|step| match step {
+            ProgramStep::Read { open, offset_bytes, len_bytes, .. }
+                if program.opens[*open].file == file =>
+            {
+                let (first, end) = (offset_bytes / size, (offset_bytes + len_bytes).div_ceil(size));
+                Some((PageIndex(first), PageCount(end - first)))
+            }
+            _ => None,
+        });
+        Parts::merged(mapped.chain(read).collect())
     }
 
     /// Where a page of the file lies.
     pub(super) fn region(&self, index: PageIndex) -> Region {
-        let holds = |part: &Part| part.start <= index && index < part.start + part.pages;
-        if self.parts.iter().any(holds) {
+        if self.ranges().any(|(start, end)| start <= index && index < end) {
             return Region::Mapped;
         }
         let (start, end) = self.bounds();
@@ -80,15 +75,14 @@ impl Parts {
 
     /// First page that is mapped, and the page behind the last one.
     pub(super) fn bounds(&self) -> (PageIndex, PageIndex) {
-        let start = self.parts.iter().map(|part| part.start).min();
-        let end = self.parts.iter().map(|part| part.start + part.pages).max();
+        let start = self.ranges().map(|(start, _)| start).min();
+        let end = self.ranges().map(|(_, end)| end).max();
         (start.unwrap_or_default(), end.unwrap_or_default())
     }
 
     /// What is mapped, each page once, in order.
     pub(super) fn disjoint(&self) -> Vec<(PageIndex, PageIndex)> {
-        let range = |part: &Part| (part.start, part.start + part.pages);
-        let mut ranges: Vec<_> = self.parts.iter().map(range).collect();
+        let mut ranges: Vec<_> = self.ranges().collect();
         ranges.sort_unstable();
         let mut end = PageIndex(0);
         let rest = |(from, to): (PageIndex, PageIndex)| {
@@ -97,6 +91,11 @@ impl Parts {
             (from, to.max(from))
         };
         ranges.into_iter().map(rest).collect()
+    }
+
+    /// The first page of each part, and the page behind its last one.
+    fn ranges(&self) -> impl Iterator<Item = (PageIndex, PageIndex)> {
+        self.parts.iter().map(|(start, pages)| (*start, *start + *pages))
     }
 
     /// Whether some part is mapped executable.

@@ -1,75 +1,216 @@
-//! An explanation as a report.
+//! What was read, by cause and by what brought it in: as tables, as bars, and as rows of CSV.
 
-use filemap_job::{Job, Record, Run, Written};
-use serde::Serialize;
-use serde_json::{Map as Object, Value, json};
+use filemap_report::units::{bytes, bytes_range, number};
+use filemap_report::{Bars, Column, Head, Part, Table, Unit, csv, table};
 
-use super::Explanation;
-use super::answer::answer;
-use super::counter::{Moves, Point, Sight};
-use super::history::History;
-use super::map::{Cell, Map};
 use super::origin::Origin;
-use super::remedies::Remedies;
-use crate::footer::Footer;
-use crate::json::{in_one_line, to_json};
-use crate::record::{elapsed_note, title};
-use crate::setup;
+use super::pictures;
+use super::record::{BroughtEntry, CauseEntry, Explained};
+use crate::record::MAX_ROWS;
 use crate::spread;
 use crate::stats::Sample;
-use filemap_report::units::{bytes, bytes_range, number};
-use filemap_report::{Head, Table};
-use filemap_report::{Part, Report};
+use filemap_job::Record;
 
-/// Cells in a line of text.
-const LINE_CELLS: usize = 62;
+/// Pages of one file, or of all of them, that were read for one cause.
+struct CauseRow {
+    engine: String,
+    file: String,
+    key: String,
+    name: String,
+    pages: u64,
+    bytes: u64,
+    again: u64,
+    /// In percent.
+    share: f64,
+}
 
-/// The report on `explanation`, which is of the first run of `record`, of `job`; with what
-/// `remedies` there are. `command` repeats it.
-pub fn report(
-    explanation: &Explanation,
-    job: &Job,
-    record: &Record,
-    remedies: &Remedies,
-    command: String,
-) -> Report {
-    let footer = Footer::new(std::slice::from_ref(record), command);
-    let page_size = job.page_size();
-    let answer = answer(explanation, job);
-    let mut parts = vec![
-        Part::Heading(format!("{}: bytes by cause", title(record))),
-        setup::of_record(record),
-        Part::Table(causes(explanation, page_size)),
-        Part::Paragraph(causes_note(explanation, record, page_size)),
-        Part::Table(brought(explanation)),
-    ];
-    parts.extend(over_seeds(record));
-    parts.extend(Part::warnings(&record.warnings));
-    parts.extend([Part::Heading("mmap_miss".to_string()), Part::Paragraph(answer.clone())]);
-    if explanation.sight != Sight::Nothing {
-        parts.push(Part::Table(course(explanation)));
-    }
-    if explanation.sight == Sight::Every {
-        parts.push(Part::Table(moves(&explanation.moves)));
-    }
-    parts.push(Part::Heading("Pages".to_string()));
-    parts.push(Part::Table(map(&explanation.map)));
-    parts.push(Part::Paragraph(MAP_NOTE.to_string()));
-    parts.extend(remedies.parts(page_size));
-    let of_model = "The times of what was tried are predicted by the model.".to_string();
-    parts.push(Part::Paragraph(elapsed_note(record).unwrap_or(of_model)));
-    let texts = Texts { answer: &answer, footer: &footer };
-    let json = Json::new(explanation, record, page_size, remedies.json(page_size), &texts);
-    Report {
-        parts,
-        rows: rows(explanation, record, page_size),
-        json: to_json(&json),
-        footer: footer.footer(),
+const FILE: Column<CauseRow> =
+    Column::of("file", "file", Unit::Text, |row| row.file.as_str().into());
+const NAME: Column<CauseRow> =
+    Column::of("name", "cause", Unit::Text, |row| row.name.as_str().into());
+const PAGES: Column<CauseRow> = Column::of("pages", "pages", Unit::Count, |row| row.pages.into());
+const BYTES: Column<CauseRow> = Column::of("bytes", "bytes", Unit::Bytes, |row| row.bytes.into());
+const SHARE: Column<CauseRow> = Column::of("share", "%", Unit::Share, |row| row.share.into());
+const AGAIN: Column<CauseRow> = Column::of("again", "again", Unit::Count, |row| row.again.into());
+const ENGINE: Column<CauseRow> =
+    Column::of("engine", "engine", Unit::Text, |row| row.engine.as_str().into());
+const CAUSE: Column<CauseRow> =
+    Column::of("cause", "cause", Unit::Text, |row| row.key.as_str().into());
+
+/// The results for CSV.
+pub(super) fn rows(of: &Explained) -> Table {
+    let rows = cause_rows(of);
+    match of.is_of_tables() {
+        true => csv(&[ENGINE, FILE, CAUSE, PAGES, BYTES, AGAIN], &rows),
+        false => csv(&[ENGINE, CAUSE, PAGES, BYTES, AGAIN], &rows),
     }
 }
 
+/// Every cause, of a job with tables those of each file.
+fn cause_rows(of: &Explained) -> Vec<CauseRow> {
+    let row = |file: &str, entry: &CauseEntry| CauseRow {
+        engine: of.engine.clone(),
+        file: file.to_string(),
+        key: entry.cause.clone(),
+        name: Origin::name_of(&entry.cause),
+        pages: entry.pages,
+        bytes: match entry.bytes {
+            0 => entry.pages.saturating_mul(of.page_bytes()),
+            bytes => bytes,
+        },
+        again: entry.again,
+        share: 100.0 * entry.pages as f64 / of.pages_read.max(1) as f64,
+    };
+    match of.is_of_tables() {
+        true => {
+            let files = of.files.iter();
+            files.flat_map(|file| file.causes.iter().map(|entry| row(&file.name, entry))).collect()
+        }
+        false => of.causes.iter().map(|entry| row("", entry)).collect(),
+    }
+}
+
+/// What was read, as bars.
+pub(super) fn bars(of: &Explained) -> Part {
+    let has_files = of.is_of_tables();
+    let rows = cause_rows(of).into_iter().filter(|row| row.pages > 0);
+    let bar = |row: CauseRow| {
+        let name = if has_files { format!("{}: {}", row.file, row.name) } else { row.name };
+        let numbers = [row.pages, row.again].map(|pages| number(pages as f64));
+        let [pages, again] = numbers;
+        let share = format!("{:.1} %", row.share);
+        let texts = vec![bytes(row.bytes as f64), pages, share, again];
+        pictures::cause_bar(&row.key, name, row.pages, texts)
+    };
+    let first = if has_files { "file and cause" } else { "cause" };
+    let heads = [first, "bytes", "pages", "share", "in before"];
+    let bars = rows.take(pictures::MOST_BARS).map(bar).collect();
+    let all = format!("{} in all.", bytes(of.bytes_read as f64));
+    Part::Bars(Bars::new(format!("Bytes read, by {first}"), &heads, bars).with_note(all))
+}
+
+/// What was read and what brought it in.
+pub(super) fn parts(of: &Explained) -> Vec<Part> {
+    let has_files = of.is_of_tables();
+    let mut rows = cause_rows(of);
+    rows.retain(|row| row.pages > 0 || !has_files && row.key == Origin::Used.key());
+    let causes = if has_files {
+        by_group(table("", &[FILE, NAME, PAGES, BYTES, SHARE, AGAIN], &rows))
+    } else {
+        rows.push(CauseRow {
+            engine: of.engine.clone(),
+            file: String::new(),
+            key: String::new(),
+            name: "bytes read".to_string(),
+            pages: of.pages_read,
+            bytes: of.bytes_read,
+            again: of.causes.iter().map(|entry| entry.again).sum(),
+            share: if of.pages_read == 0 { 0.0 } else { 100.0 },
+        });
+        table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows)
+    };
+    let mut parts = vec![Part::Table(causes), Part::Paragraph(note(of))];
+    let brought = if has_files { through(of) } else { brought(&of.brought_in) };
+    if !brought.rows.is_empty() {
+        parts.push(Part::Table(brought));
+    }
+    parts
+}
+
+/// What the sums are, and whether they are all.
+fn note(of: &Explained) -> String {
+    let (sum, engine) = (of.pages_read as f64, &of.engine);
+    let (read, counted_pages) = (of.bytes_read, of.counters.data_pages_read);
+    let counted = match (of.is_of_tables(), of.bytes_counted, counted_pages) {
+        (false, Some(counted), _) if counted == read => {
+            format!(" They add up to the {} that the {engine} counts.", bytes(read as f64))
+        }
+        (false, Some(counted), _) => format!(
+            " They add up to {} bytes; the {engine} counts {} read from the device.",
+            number(read as f64),
+            number(counted as f64)
+        ),
+        (true, _, Some(counted)) if counted == of.pages_read => {
+            format!(" They add up to the {} pages that the {engine} counts.", number(sum))
+        }
+        (true, _, Some(counted)) => format!(
+            " They add up to {} pages; the {engine} counts {}.",
+            number(sum),
+            number(counted as f64)
+        ),
+        _ => String::new(),
+    };
+    let what = match of.is_of_tables() && of.through.is_empty() {
+        false => {
+            "Each page that entered the cache is counted once, when it left or at the end; 'again' \
+             are pages that had been in before."
+        }
+        true => {
+            "Each page that entered the cache is counted by what brought it in, accessed or not: \
+             the log of several threads does not say which access it belongs to."
+        }
+    };
+    format!("{what}{counted}")
+}
+
+/// What brought the pages in, and how many of them were accessed.
+fn brought(entries: &[BroughtEntry]) -> Table {
+    let some = entries.iter().filter(|own| own.pages > 0 || own.calls > 0);
+    let row = |own: &BroughtEntry| {
+        let accessed = own.accessed.unwrap_or(0);
+        let share = 100.0 * accessed as f64 / own.pages.max(1) as f64;
+        let numbers = [own.calls, own.pages, accessed].map(|value| number(value as f64));
+        let name = [Origin::name_of(&own.by)].into_iter();
+        name.chain(numbers).chain([format!("{share:.1}")]).collect()
+    };
+    let heads = ["calls", "pages", "accessed", "%"].map(Head::right);
+    Table {
+        title: String::new(),
+        columns: [Head::left("brought in by")].into_iter().chain(heads).collect(),
+        rows: some.map(row).collect(),
+    }
+}
+
+/// What each mapping and open file brought in.
+fn through(of: &Explained) -> Table {
+    let rows = of.through.iter().flat_map(|through| {
+        let some = through.brought_in.iter().filter(|own| own.calls > 0 || own.pages > 0);
+        some.map(move |own| {
+            let named = [format!("{} {}", through.what, through.name), Origin::name_of(&own.by)];
+            let numbers = [own.calls, own.pages].map(|value| number(value as f64));
+            named.into_iter().chain(numbers).collect()
+        })
+    });
+    let heads = [Head::left("through"), Head::left("by"), Head::right("calls")];
+    by_group(Table {
+        title: String::new(),
+        columns: heads.into_iter().chain([Head::right("pages added")]).collect(),
+        rows: rows.collect(),
+    })
+}
+
+/// The rows that a page has room for. What stands first in several of them stands there once.
+fn by_group(mut table: Table) -> Table {
+    let left_out = table.rows.len().saturating_sub(MAX_ROWS);
+    table.rows.truncate(MAX_ROWS);
+    let mut group = String::new();
+    for row in &mut table.rows {
+        if row[0] == group {
+            row[0].clear();
+        } else {
+            group.clone_from(&row[0]);
+        }
+    }
+    if left_out > 0 {
+        let mut last = vec![String::new(); table.columns.len()];
+        last[0] = format!("and {left_out} more (in JSON)");
+        table.rows.push(last);
+    }
+    table
+}
+
 /// What the runs read, where each has a seed of its own.
-fn over_seeds(record: &Record) -> Vec<Part> {
+pub(super) fn over_seeds(record: &Record) -> Vec<Part> {
     let seeds = spread::seeds(record);
     let Some(read) = Sample::of(spread::bytes_read(record)).filter(|_| seeds > 1) else {
         return Vec::new();
@@ -81,294 +222,4 @@ fn over_seeds(record: &Record) -> Vec<Part> {
     );
     let note = spread::note("The job", &read);
     [Some(text), note].into_iter().flatten().map(Part::Paragraph).collect()
-}
-
-/// The bytes read, by origin.
-fn causes(explanation: &Explanation, page_size: u64) -> Table {
-    let total = explanation.pages_read();
-    let row = |name: &str, pages: u64, again: u64| {
-        let share = if total == 0 { 0.0 } else { 100.0 * pages as f64 / total as f64 };
-        vec![
-            name.to_string(),
-            number(pages as f64),
-            bytes((pages * page_size) as f64),
-            format!("{share:.1}"),
-            number(again as f64),
-        ]
-    };
-    let amounts = explanation.amounts.iter();
-    let some = amounts.filter(|(origin, amount)| *origin == Origin::Used || amount.pages > 0);
-    let mut rows: Vec<_> =
-        some.map(|(origin, amount)| row(origin.name(), amount.pages, amount.again)).collect();
-    let again = explanation.amounts.iter().map(|(_, amount)| amount.again).sum();
-    rows.push(row("bytes read", total, again));
-    Table {
-        title: String::new(),
-        columns: vec![
-            Head::left("cause"),
-            Head::right("pages"),
-            Head::right("bytes"),
-            Head::right("%"),
-            Head::right("again"),
-        ],
-        rows,
-    }
-}
-
-/// What the sums are, and whether they are all.
-fn causes_note(explanation: &Explanation, record: &Record, page_size: u64) -> String {
-    let sum = explanation.pages_read() * page_size;
-    let text = |sum: u64| number(sum as f64);
-    let counted = match counted(record) {
-        None => String::new(),
-        Some(counted) if counted == sum => {
-            format!(" They add up to the {} that the {} counts.", bytes(sum as f64), record.engine)
-        }
-        Some(counted) => format!(
-            " They add up to {} bytes; the {} counts {} read from the device.",
-            text(sum),
-            record.engine,
-            text(counted)
-        ),
-    };
-    format!(
-        "Each page that entered the cache is counted once, when it left or at the end; 'again' are \
-         pages that had been in before.{counted}"
-    )
-}
-
-/// The bytes read by the engine's own count.
-fn counted(record: &Record) -> Option<u64> {
-    record.runs.first()?.counters.bytes_read
-}
-
-/// What brought the pages in, and how many of them were accessed.
-fn brought(explanation: &Explanation) -> Table {
-    let some = explanation.brought.iter().filter(|(_, brought)| brought.pages + brought.calls > 0);
-    let rows = some.map(|(origin, brought)| {
-        let share = 100.0 * brought.used as f64 / brought.pages.max(1) as f64;
-        vec![
-            origin.name().to_string(),
-            number(brought.calls as f64),
-            number(brought.pages as f64),
-            number(brought.used as f64),
-            format!("{share:.1}"),
-        ]
-    });
-    Table {
-        title: String::new(),
-        rows: rows.collect(),
-        columns: vec![
-            Head::left("brought in by"),
-            Head::right("calls"),
-            Head::right("pages"),
-            Head::right("accessed"),
-            Head::right("%"),
-        ],
-    }
-}
-
-/// What moved the counter.
-fn moves(moves: &Moves) -> Table {
-    let row = |event: &str, times: u64, by: i64| {
-        let sign = if by > 0 {
-            "+"
-        } else if by < 0 {
-            "-"
-        } else {
-            ""
-        };
-        let by = format!("{sign}{}", number(by.unsigned_abs() as f64));
-        vec![event.to_string(), number(times as f64), by]
-    };
-    let added = moves.misses - moves.misses_at_cap;
-    Table {
-        title: String::new(),
-        columns: vec![Head::left("what moved mmap_miss"), Head::right("times"), Head::right("by")],
-        rows: vec![
-            row("miss", moves.misses, added as i64),
-            row(
-                "fault-around on the retry of a miss",
-                moves.retries_taking,
-                -(moves.taken_by_retries as i64),
-            ),
-            row(
-                "fault-around of another fault",
-                moves.arounds_taking,
-                -(moves.taken_by_arounds as i64),
-            ),
-            row("page found by the fault itself", moves.hits_taking, -(moves.hits_taking as i64)),
-        ],
-    }
-}
-
-/// The highest value of the counter along the run.
-fn course(explanation: &Explanation) -> Table {
-    let highest = explanation.mmap_miss_max.max(1);
-    let bars = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let columns = (explanation.course.accesses() as usize).clamp(1, LINE_CELLS);
-    let bar = |value: u16| match value {
-        0 => '·',
-        value => bars[(usize::from(value) * bars.len()).div_ceil(usize::from(highest)) - 1],
-    };
-    let line = explanation.course.highs(columns).into_iter().map(bar).collect();
-    Table {
-        title: String::new(),
-        columns: vec![Head::left("highest"), Head::left("along the accesses")],
-        rows: vec![vec![explanation.mmap_miss_max.to_string(), line]],
-    }
-}
-
-fn map(map: &Map) -> Table {
-    let cells = map.coarse(LINE_CELLS);
-    let strip = |name: &str, part: fn(&Cell) -> (u64, u64)| {
-        let mark = |cell: &Cell| {
-            let (pages, of) = part(cell);
-            match pages {
-                0 => '·',
-                pages if pages * 3 < of => '-',
-                pages if pages * 3 < of * 2 => '+',
-                _ => '#',
-            }
-        };
-        vec![name.to_string(), cells.iter().map(mark).collect()]
-    };
-    Table {
-        title: String::new(),
-        columns: vec![
-            Head::left("pages"),
-            Head::left(format!("{} to {}", map.start, map.start + map.pages - 1)),
-        ],
-        rows: vec![
-            strip("mapped", |cell| (cell.mapped, cell.pages)),
-            strip("came in", |cell| (cell.came, cell.pages)),
-            strip("accessed", |cell| (cell.used, cell.came)),
-            strip("left", |cell| (cell.left, cell.came)),
-        ],
-    }
-}
-
-/// How to read the map.
-const MAP_NOTE: &str = "· none, - up to a third, + up to two thirds, # more: of the cell's pages \
-                        mapped and come in, of those that came in accessed and left.";
-
-fn rows(explanation: &Explanation, record: &Record, page_size: u64) -> Table {
-    let names = ["engine", "cause", "pages", "bytes", "again"];
-    let row = |(number, (_, amount)): (usize, (Origin, &super::Amount))| {
-        vec![
-            record.engine.clone(),
-            Origin::ALL[number].2.to_string(),
-            amount.pages.to_string(),
-            (amount.pages * page_size).to_string(),
-            amount.again.to_string(),
-        ]
-    };
-    Table {
-        title: String::new(),
-        columns: names.map(Head::left).into(),
-        rows: explanation.amounts.iter().enumerate().map(row).collect(),
-    }
-}
-
-/// The report as JSON.
-#[derive(Serialize, schemars::JsonSchema)]
-pub(crate) struct Json<'a> {
-    schema: u32,
-    job: &'a Written,
-    engine: &'a str,
-    pages_read: u64,
-    bytes_read: u64,
-    /// By the engine's own count.
-    bytes_counted: Option<u64>,
-    /// By origin; the sums are those of the whole.
-    #[schemars(with = "Vec<crate::forms::CauseEntry>")]
-    causes: Vec<Value>,
-    #[schemars(with = "Vec<crate::forms::BroughtEntry>")]
-    brought_in: Vec<Value>,
-    runs: &'a [Run],
-    #[schemars(with = "Option<crate::forms::Remedies>")]
-    remedies: Value,
-    warnings: &'a [String],
-    evicted_pages: u64,
-    #[schemars(with = "crate::forms::MissCounter")]
-    mmap_miss: Object<String, Value>,
-    answer: &'a str,
-    map: &'a Map,
-    /// The course of the run.
-    #[serde(serialize_with = "in_one_line")]
-    #[schemars(with = "History")]
-    history: &'a History,
-    scope: &'a str,
-    command: &'a str,
-    #[schemars(with = "crate::forms::Environments")]
-    environment: &'a Object<String, Value>,
-}
-
-/// What is said of all of it.
-struct Texts<'a> {
-    answer: &'a str,
-    footer: &'a Footer,
-}
-
-impl<'a> Json<'a> {
-    fn new(
-        explanation: &'a Explanation,
-        record: &'a Record,
-        page_size: u64,
-        remedies: Value,
-        texts: &Texts<'a>,
-    ) -> Self {
-        let causes = Origin::ALL.map(|(origin, _, key)| {
-            let amount = explanation.amounts.get(origin);
-            let bytes = amount.pages * page_size;
-            json!({ "cause": key, "pages": amount.pages, "bytes": bytes, "again": amount.again })
-        });
-        let brought = Origin::ALL.map(|(origin, _, key)| {
-            let by = explanation.brought.get(origin);
-            json!({ "by": key, "calls": by.calls, "pages": by.pages, "accessed": by.used })
-        });
-        Json {
-            schema: filemap_job::record::SCHEMA,
-            job: &record.job,
-            engine: &record.engine,
-            pages_read: explanation.pages_read(),
-            bytes_read: explanation.pages_read() * page_size,
-            bytes_counted: counted(record),
-            causes: causes.into(),
-            brought_in: brought.into(),
-            evicted_pages: explanation.evicted,
-            mmap_miss: counter(explanation),
-            runs: &record.runs,
-            remedies,
-            warnings: &record.warnings,
-            answer: texts.answer,
-            map: &explanation.map,
-            history: &explanation.history,
-            scope: &texts.footer.scope,
-            command: &texts.footer.command,
-            environment: &texts.footer.environment,
-        }
-    }
-}
-
-fn counter(explanation: &Explanation) -> Object<String, Value> {
-    let every = explanation.sight == Sight::Every;
-    let points: Vec<Point> = explanation.course.points().collect();
-    let is_shown = explanation.sight != Sight::Nothing;
-    let counter = json!({
-        "complete": every,
-        "last": is_shown.then_some(explanation.mmap_miss),
-        "max": is_shown.then_some(explanation.mmap_miss_max),
-        "moves": every.then_some(explanation.moves),
-        "misses": explanation.moves.misses,
-        "misses_above_threshold": explanation.moves.misses_above,
-        "retries": explanation.moves.retries,
-        "first_above_threshold": explanation.first_above.map(|(done, _)| done),
-        "rises_above_threshold": explanation.rises,
-        "course": if is_shown { points } else { Vec::new() },
-    });
-    match counter {
-        Value::Object(map) => map,
-        _ => unreachable!("an object literal"),
-    }
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::page;
 use crate::explain::{
-    FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits, WaitHistory,
+    Courses, FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits, WaitHistory,
     Window,
 };
-use crate::run::{Courses, RunRecord};
+use crate::run::RunRecord;
 
 fn job(toml: &str) -> Job {
     JobSpec::from_toml(toml).unwrap().validate(None).unwrap()

@@ -5,10 +5,8 @@ use filemap_report::units::{bytes, factor, number};
 use filemap_report::{Bar, Bars, Card, Part};
 use maud::html;
 
-use super::Courses;
-use crate::explain::{CausePages, FileHistory, History, Origin, ProgramHistory};
+use crate::explain::{Courses, pictures};
 use crate::figures::{self, ELAPSED, FigureInput, MISSES_PER_DROP, ROUNDS_A_SECOND};
-use crate::html::{course, waited, windows};
 use crate::measures::Measures;
 use crate::record::{MAX_ROWS, outcomes, runs_are};
 use crate::spread::bytes_read;
@@ -62,11 +60,7 @@ pub(super) fn parts(record: &Record, history: Option<&Courses>) -> Vec<Part> {
         parts.push(said(&text));
     }
     match history {
-        Some(Courses::OneFile(history)) => {
-            parts.extend(history.causes.iter().map(|of| causes(of, history.page_bytes)));
-            parts.extend(course(history));
-        }
-        Some(Courses::Files(history)) => parts.extend(of_program(history)),
+        Some(courses) => parts.extend(pictures::of_courses(courses)),
         None if record.engine == EngineKind::Kernel.name() => parts.push(said(
             "A run on a kernel keeps no log of decisions, so that its windows are not shown. \
              filemap explain --on kernel has them, and so has the same job in the model.",
@@ -104,80 +98,4 @@ fn files(record: &Record) -> Option<Bars> {
     };
     let heads = ["file", "pages read", "major faults", "cached at the end"];
     (!shown.is_empty()).then(|| Bars::new(title, &heads, shown))
-}
-
-/// Bytes read by cause.
-pub(crate) fn causes(causes: &[CausePages], page_bytes: u64) -> Part {
-    let all = causes.iter().fold(0, |sum: u64, cause| sum.saturating_add(cause.pages));
-    let page = page_bytes as f64;
-    let bar = |cause: &CausePages| {
-        let origin = Origin::with_key(&cause.cause);
-        let pages = cause.pages as f64;
-        Bar {
-            name: origin.map_or(cause.cause.clone(), |origin| origin.name().to_string()),
-            value: Some(pages),
-            class: match origin {
-                Some(Origin::Used) => "u4",
-                Some(Origin::Refetched) => "again",
-                _ => "u0",
-            },
-            texts: vec![
-                bytes(pages * page),
-                number(pages),
-                windows::percent(cause.pages, all),
-                number(cause.again as f64),
-            ],
-        }
-    };
-    let shown: Vec<Bar> = causes.iter().filter(|cause| cause.pages > 0).map(bar).collect();
-    let heads = ["cause", "bytes", "pages", "share", "in before"];
-    let note = match all {
-        0 => "Nothing was read.".to_string(),
-        all => format!(
-            "Each page that entered the page cache is counted once: as used, if the program \
-             accessed it before it left, or else by what it was read for. {} in all.",
-            bytes(all as f64 * page)
-        ),
-    };
-    let bars = Bars::new("Bytes read, by cause", &heads, shown);
-    Part::Bars(bars.with_note(note))
-}
-
-/// What a history shows along the run.
-fn course(history: &History) -> Vec<Part> {
-    let counter = history.mmap_miss.as_ref();
-    let counter = counter.and_then(|of| course::counter(of, history.accesses, true));
-    let plots = [windows::picture(history), course::residency(history), counter];
-    plots.into_iter().flatten().map(Part::Plot).collect()
-}
-
-/// The course of each file, and what was waited for.
-fn of_program(history: &ProgramHistory) -> Vec<Part> {
-    let mut parts = vec![Part::Drawn(waited::section(history))];
-    parts.extend(history.files.iter().map(of_file));
-    if history.other_files > 0 {
-        parts.push(said(&format!(
-            "Of {} more files something was read. Only those of which most is read are drawn.",
-            number(history.other_files as f64)
-        )));
-    }
-    parts
-}
-
-fn of_file(file: &FileHistory) -> Part {
-    let own = &file.history;
-    let mut parts: Vec<Part> = own.causes.iter().map(|of| causes(of, own.page_bytes)).collect();
-    parts.extend(course(own));
-    parts.extend(file.counter_of.iter().map(|open| {
-        Part::Paragraph(format!(
-            "mmap_miss is the counter of the open file {open}. Accesses are those of the whole \
-             program."
-        ))
-    }));
-    Part::Drawn(html! {
-        section.file aria-label=(file.name) {
-            h2.file { "File " (file.name) }
-            (filemap_report::html::all(&parts))
-        }
-    })
 }

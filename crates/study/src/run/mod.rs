@@ -11,11 +11,11 @@ use filemap_report::{Head, Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use drawn::{cards, causes};
+pub(crate) use drawn::cards;
 pub use plan::{Asked, Plan};
 
 use crate::error::Error;
-use crate::explain::{History, ProgramHistory};
+use crate::explain::Courses;
 use crate::footer::Footer;
 use crate::json::{in_one_line, to_json};
 use crate::measures::Measures;
@@ -44,16 +44,6 @@ pub struct RunRecord {
     command: String,
 }
 
-/// The course of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Courses {
-    /// Of a job of flags: that of its file.
-    OneFile(Box<History>),
-    /// Of a job with tables: those of its files.
-    Files(Box<ProgramHistory>),
-}
-
 impl RunRecord {
     /// What came of `job`, with the course of its first run; `command` repeats it.
     pub fn new(record: Record, job: &Job, history: Option<Courses>, command: String) -> Self {
@@ -70,18 +60,12 @@ impl RunRecord {
     /// Refuses what another program wrote that cannot be shown.
     ///
     /// # Errors
-    /// A record without runs, and a course that contradicts itself.
+    /// A record without runs.
     pub(crate) fn check(self) -> Result<Self, Error> {
-        let is_sound = self.history.as_ref().is_none_or(|history| match history {
-            Courses::OneFile(history) => history.is_sound(),
-            Courses::Files(history) => history.is_sound(),
-        });
-        let reason = match () {
-            () if self.record.runs.is_empty() => "it has no runs",
-            () if !is_sound => "its history contradicts itself",
-            () => return Ok(self),
-        };
-        Err(Error::NoRecord { reason: reason.to_string() })
+        match self.record.runs.is_empty() {
+            true => Err(Error::NoRecord { reason: "it has no runs".to_string() }),
+            false => Ok(self),
+        }
     }
 
     /// The report on it; with `verbose`, every counter under its own name too.

@@ -1,12 +1,12 @@
 //! A job that is yet to be run.
 
 use filemap_job::{EngineKind, Job, Record};
-use filemap_model::{Profile, trace};
+use filemap_model::Profile;
 
-use super::{Courses, RunRecord};
+use super::RunRecord;
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::explain::{Explainer, ProgramRecorder, Sight};
+use crate::explain;
 use crate::given::{self, Given};
 use crate::kernel_match;
 use crate::seeds::{self, Cell, with_seeds};
@@ -67,25 +67,8 @@ impl<'a> Plan<'a> {
             let warnings = seeds::warnings(&[cell], took)?;
             record.warnings.extend(warnings);
         }
-        let history = if asked.history { history(&job, &profile, &record)? } else { None };
+        let history = if asked.history { explain::course(&job, &profile, &record)? } else { None };
         let command = with_seeds(given.command("run", &job), asked.seeds);
         Ok(RunRecord::new(record, &job, history, command))
     }
-}
-
-/// What was read in the course of the first run of a job, where it runs in the model.
-fn history(job: &Job, profile: &Profile, record: &Record) -> Result<Option<Courses>, Error> {
-    // One table can stand for many files, of which the record has the sum.
-    if job.engine != EngineKind::Model || job.is_counted() {
-        return Ok(None);
-    }
-    if job.of_flags.is_some() {
-        let mut explainer = Explainer::new(job, Sight::Every);
-        trace(job, profile, &mut explainer)?;
-        return Ok(Some(Courses::OneFile(Box::new(explainer.finish().whole_history()))));
-    }
-    let read = record.runs[0].files.iter().map(|file| file.data_pages_read.unwrap_or(0));
-    let mut recorder = ProgramRecorder::new(job, &read.collect::<Vec<_>>());
-    trace(job, profile, &mut recorder)?;
-    Ok(Some(Courses::Files(Box::new(recorder.finish()))))
 }

@@ -2,7 +2,7 @@
 
 use super::{Check, CheckRun, CheckVariant, Verdict, all};
 use crate::advise::Outcome;
-use crate::explain::remedies::LEAST_SHARE;
+use crate::explain::LEAST_SHARE;
 use crate::verdict::{LEVEL, Margin, Tested, Verdict as Beside, least_p_value};
 use filemap_report::units::{number, time};
 

@@ -1,17 +1,16 @@
 //! What was read along a run and the file: window by window, or added up where there are many.
 
-mod grid;
-
 use maud::html;
 
-use crate::explain::{History, Window, first_access};
+use filemap_report::plot::{
+    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, of_accesses, round, vertical,
+};
 use filemap_report::units::number;
 use filemap_report::{Head, Table};
 
-use filemap_report::plot::{
-    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, legend, of_accesses, round,
-    vertical,
-};
+use super::super::history::{History, Window};
+use super::grid;
+use super::shares::{share_class, share_legend};
 
 /// Height of the plot.
 const HEIGHT: f64 = 300.0;
@@ -20,38 +19,15 @@ const HEIGHT: f64 = 300.0;
 const LEAST: f64 = 2.5;
 
 /// The picture of `history`; none where nothing was read.
-pub(crate) fn picture(history: &History) -> Option<Plot> {
+pub(super) fn plot(history: &History) -> Option<Plot> {
     if history.read.iter().all(|&pages| pages == 0) {
         return None;
     }
-    Some(match (&history.windows, &history.grid) {
-        (Some(windows), _) => one_by_one(history, windows),
-        (None, Some(grid)) => grid::added_up(history, grid)?,
-        (None, None) => return None,
-    })
-}
-
-/// The class of what share of the pages read was used.
-fn share_class(read: u64, used: u64) -> &'static str {
-    match (read, used) {
-        (0, _) => "none",
-        (_, 0) => "u0",
-        (read, used) if used >= read => "u4",
-        (read, used) if used * 4 <= read => "u1",
-        (read, used) if used * 2 <= read => "u2",
-        _ => "u3",
+    match (&history.windows, &history.grid) {
+        (Some(windows), _) => Some(one_by_one(history, windows)),
+        (None, Some(grid)) => grid::added_up(history, grid),
+        (None, None) => None,
     }
-}
-
-fn share_legend() -> Vec<(String, String)> {
-    vec![
-        entry("", "of the pages read, accessed before they left:"),
-        entry("u0", "none"),
-        entry("u1", "up to a quarter"),
-        entry("u2", "up to half"),
-        entry("u3", "more"),
-        entry("u4", "all"),
-    ]
 }
 
 fn one_by_one(history: &History, windows: &[Window]) -> Plot {
@@ -91,7 +67,7 @@ fn one_by_one(history: &History, windows: &[Window]) -> Plot {
              accessed; the table below has each of them.",
             windows.len()
         ),
-        legend: legend(&meanings),
+        legend: vec![meanings],
         height: bottom + BELOW,
         body,
         table: Some((format!("All {} windows", windows.len()), listed(windows))),
@@ -125,21 +101,4 @@ fn listed(windows: &[Window]) -> Table {
         Head::right("used"),
     ];
     Table { title: String::new(), columns, rows: windows.iter().map(row).collect() }
-}
-
-/// The sum of counts that may come from anywhere.
-fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
-    counts.into_iter().fold(0, u64::saturating_add)
-}
-
-/// A share in percent.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
-}
-
-/// The accesses of an interval in words: `accesses 12 to 23`.
-pub(super) fn interval(history: &History, number_of: usize, intervals: usize) -> String {
-    let bound = |at: usize| first_access(at as u64, history.accesses, intervals as u64);
-    let (from, end) = (bound(number_of), bound(number_of + 1));
-    format!("accesses {} to {}", number(from as f64), number(end.max(from + 1) as f64 - 1.0))
 }

@@ -1,15 +1,53 @@
-//! The course of a program, as its record has it.
+//! The course of a run, as its record has it.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
-use super::super::history::{History, MOST_COUNTED, MOST_KEPT};
-use super::super::origin::Origin;
+use super::history::{History, MOST_COUNTED, MOST_KEPT};
+use super::origin::Origin;
 
 /// Files that have a history of their own.
 pub(super) const MOST_FILES: usize = 6;
 
 /// Threads whose waits are told one by one.
 pub(super) const MOST_THREADS: usize = 64;
+
+/// The course of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Courses {
+    /// Of a job of flags: that of its file.
+    OneFile(Box<History>),
+    /// Of a job with tables: those of its files.
+    Files(Box<ProgramHistory>),
+}
+
+impl Courses {
+    /// Whether its numbers can be drawn: a record may have come from elsewhere.
+    fn is_sound(&self) -> bool {
+        match self {
+            Courses::OneFile(history) => history.is_sound(),
+            Courses::Files(history) => history.is_sound(),
+        }
+    }
+}
+
+/// Only what can be drawn is read.
+impl<'de> Deserialize<'de> for Courses {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let courses = match value.get("files") {
+            None => serde_json::from_value(value).map(Courses::OneFile),
+            Some(_) => serde_json::from_value(value).map(Courses::Files),
+        };
+        let courses = courses.map_err(D::Error::custom)?;
+        match courses.is_sound() {
+            true => Ok(courses),
+            false => Err(D::Error::custom("its history contradicts itself")),
+        }
+    }
+}
 
 /// The course of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -60,7 +98,7 @@ pub struct ThreadWaits {
 
 impl ProgramHistory {
     /// Whether its numbers can be drawn: a record may have come from elsewhere.
-    pub(crate) fn is_sound(&self) -> bool {
+    fn is_sound(&self) -> bool {
         let intervals = self.waits.first().map_or(1, |first| first.ns.len());
         let of_waits = self.waits.iter().flat_map(|of| &of.ns);
         let of_threads = self.threads.iter().flat_map(|of| &of.ns);

@@ -2,20 +2,17 @@
 
 use std::fmt::Write;
 
-use maud::{Markup, html};
+use maud::html;
 
-use crate::explain::{Origin, ProgramHistory, first_access};
-use filemap_report::units::{number, time, time_unit};
-use filemap_report::{Head, Table};
-use filemap_report::{tick_text, ticks};
-
-use super::windows::percent;
-use filemap_report::Bar;
-use filemap_report::html::bars;
 use filemap_report::plot::{
-    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, column, entry, legend, of_accesses, round,
-    vertical,
+    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, column, entry, of_accesses, round, vertical,
 };
+use filemap_report::units::{time, time_unit};
+use filemap_report::{Bar, Bars, Details, Head, Part, Table, tick_text, ticks};
+
+use super::super::courses::{ProgramHistory, ThreadWaits, WaitHistory};
+use super::super::origin::Origin;
+use super::shares::{interval, percent, sum};
 
 const HEIGHT: f64 = 200.0;
 
@@ -23,13 +20,13 @@ const HEIGHT: f64 = 200.0;
 const CLASSES: [&str; 8] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
 
 /// Waiting by cause: in all, along the run, and by thread.
-pub(crate) fn section(history: &ProgramHistory) -> Markup {
-    let sums: Vec<u64> = history.waits.iter().map(|of| sum(&of.ns)).collect();
-    let all = sum(&sums);
+pub(super) fn parts(history: &ProgramHistory) -> Vec<Part> {
+    let sums: Vec<u64> = history.waits.iter().map(|of| sum_of(&of.ns)).collect();
+    let all = sum_of(&sums);
     if all == 0 {
-        return html! {};
+        return Vec::new();
     }
-    let bar = |(number, of): (usize, &crate::explain::WaitHistory)| {
+    let bar = |(number, of): (usize, &WaitHistory)| {
         let ns = sums[number];
         (ns > 0).then(|| Bar {
             name: name(&of.cause),
@@ -38,27 +35,23 @@ pub(crate) fn section(history: &ProgramHistory) -> Markup {
             texts: vec![time(ns as f64), percent(ns, all)],
         })
     };
-    let shown: Vec<Bar> = history.waits.iter().enumerate().filter_map(bar).collect();
-    html! {
-        h2 { "Waiting, by cause" }
-        p {
-            "Time in which threads could not go on, by what had asked for the page that they "
-            "waited for: predicted, of all threads together. "
-            strong { (time(all as f64)) } " in all."
-        }
-        (bars("By cause", &["waiting for", "time", "share"], &shown))
-        (picture(history).markup())
-        @if history.threads.len() > 1 {
-            details {
-                summary { "By thread" }
-                (filemap_report::html::table(&by_thread(history)))
-            }
-        }
+    let shown = history.waits.iter().enumerate().filter_map(bar).collect();
+    let note = format!(
+        "Time in which threads could not go on, by what had asked for the page that they waited \
+         for: predicted, of all threads together. {} in all.",
+        time(all as f64)
+    );
+    let bars = Bars::new("Waiting, by cause", &["waiting for", "time", "share"], shown);
+    let mut parts = vec![Part::Bars(bars.with_note(note)), Part::Plot(plot(history))];
+    if history.threads.len() > 1 {
+        let parts_of = vec![Part::Table(by_thread(history))];
+        parts.push(Part::Details(Details { summary: "By thread".to_string(), parts: parts_of }));
     }
+    parts
 }
 
-fn sum(values: &[u64]) -> u64 {
-    values.iter().fold(0, |sum, value| sum.saturating_add(*value))
+fn sum_of(values: &[u64]) -> u64 {
+    sum(values.iter().copied())
 }
 
 /// What was waited for, in words.
@@ -76,14 +69,14 @@ fn name(cause: &str) -> String {
     }
 }
 
-fn picture(history: &ProgramHistory) -> Plot {
+fn plot(history: &ProgramHistory) -> Plot {
     let intervals = history.waits.first().map_or(1, |first| first.ns.len());
     let accesses = history.accesses;
     let at = |number: usize| {
         let of = history.waits.iter().map(|of| of.ns[number]);
         of.collect::<Vec<u64>>()
     };
-    let most = (0..intervals).map(|number| sum(&at(number))).max().unwrap_or(0).max(1) as f64;
+    let most = (0..intervals).map(|number| sum(at(number))).max().unwrap_or(0).max(1) as f64;
     let (unit, unit_ns) = time_unit(most);
     let (top, bottom) = (ABOVE, ABOVE + HEIGHT);
     let height = |ns: f64| bottom - ns / most * HEIGHT;
@@ -93,7 +86,7 @@ fn picture(history: &ProgramHistory) -> Plot {
     let marks: Vec<_> = marks.map(|value| (height(value * unit_ns), tick_text(value))).collect();
     let mut below = vec![0.0; intervals];
     let mut areas = Vec::new();
-    for (number, of) in history.waits.iter().enumerate().filter(|(_, of)| sum(&of.ns) > 0) {
+    for (number, of) in history.waits.iter().enumerate().filter(|(_, of)| sum_of(&of.ns) > 0) {
         let above: Vec<f64> = below.iter().zip(&of.ns).map(|(a, b)| a + *b as f64).collect();
         let mut path = format!("M{LEFT} {}", round(height(below[0])));
         for (at, ns) in above.iter().enumerate() {
@@ -105,11 +98,7 @@ fn picture(history: &ProgramHistory) -> Plot {
         areas.push((CLASSES[number % CLASSES.len()], path + "z"));
         below = above;
     }
-    let first = |number: usize| first_access(number as u64, accesses, intervals as u64);
-    let interval = |number: usize| {
-        let (from, end) = (first(number), first(number + 1));
-        format!("accesses {} to {}", count(from), count(end.max(from + 1) - 1))
-    };
+    let interval = |number: usize| interval(accesses, number, intervals);
     let told = |number: usize| {
         let own = history.waits.iter().filter(|of| of.ns[number] > 0);
         let own: Vec<String> =
@@ -127,7 +116,7 @@ fn picture(history: &ProgramHistory) -> Plot {
             (column((bound(number), bound(number + 1)), (top, bottom), &told(number)))
         }
     };
-    let known = history.waits.iter().enumerate().filter(|(_, of)| sum(&of.ns) > 0);
+    let known = history.waits.iter().enumerate().filter(|(_, of)| sum_of(&of.ns) > 0);
     let entries: Vec<_> =
         known.map(|(number, of)| entry(CLASSES[number % CLASSES.len()], name(&of.cause))).collect();
     let row = |number: usize| {
@@ -150,20 +139,16 @@ fn picture(history: &ProgramHistory) -> Plot {
             "Waiting by cause along the run, at most {} in an interval; the table below has each.",
             time(most)
         ),
-        legend: legend(&entries),
+        legend: vec![entries],
         height: bottom + BELOW,
         body,
         table: Some(("All intervals".to_string(), table)),
     }
 }
 
-fn count(value: u64) -> String {
-    number(value as f64)
-}
-
 fn by_thread(history: &ProgramHistory) -> Table {
     let names = history.waits.iter().map(|of| Head::right(name(&of.cause)));
-    let row = |of: &crate::explain::ThreadWaits| {
+    let row = |of: &ThreadWaits| {
         let ns = of.ns.iter().map(|ns| time(*ns as f64));
         [of.name.clone()].into_iter().chain(ns).collect()
     };

@@ -5,11 +5,10 @@ use filemap_core::units::PageCount;
 use filemap_job::bounds::MAX_READ_AHEAD_KB;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_model::{Profile, trace};
-use filemap_study::explain::{Remedies, Trial};
 
+use super::remedies::Remedies;
 use crate::error::Error;
-use filemap_study::parallel;
-use filemap_study::seeds;
+use crate::{parallel, seeds};
 
 /// What the readahead size is divided and multiplied by.
 const READ_AHEAD_STEPS: [u64; 2] = [4, 16];
@@ -17,38 +16,33 @@ const READ_AHEAD_STEPS: [u64; 2] = [4, 16];
 /// Readahead sizes that are tried are not above this, in KiB.
 const MOST_READ_AHEAD_KB: u64 = 65536;
 
-/// What of advice and readahead size helps `job`, which came to `record`. Nothing is tried where
-/// that takes more than a few seconds. A setting that the model cannot run, because the memory is
-/// too small for it, is left out.
+/// What of advice and readahead size helps `job`, which came to `record`; `None` where trying takes
+/// more than a few seconds. A setting that the model cannot run, because the memory is too small
+/// for it, is left out.
 ///
 /// # Errors
 /// When the model cannot run the job as it is.
-pub fn of(job: &Job, profile: &Profile, record: &Record) -> Result<Remedies, Error> {
+pub(super) fn remedies(
+    job: &Job,
+    profile: &Profile,
+    record: &Record,
+) -> Result<Option<Remedies>, Error> {
     let now = Job { engine: EngineKind::Model, runs: 1, ..job.clone() };
     let settings = settings(&now, profile);
     if !seeds::is_cheap(record, settings.len() as u64 + 1) {
-        return Ok(Remedies::TooLarge);
+        return Ok(None);
     }
-    let now = Box::new(trace(&now, profile, &mut ())?);
-    let trial = |setting: Setting| {
-        let run = trace(&setting.job, profile, &mut ()).ok();
-        let Setting { label, variant: setting, .. } = setting;
-        Ok::<_, Error>(run.map(|run| Trial { label, setting, run }))
+    let now = trace(&now, profile, &mut ())?;
+    let run = |(setting, job): (String, Job)| {
+        Ok::<_, Error>(trace(&job, profile, &mut ()).ok().map(|run| (setting, run)))
     };
-    let trials = parallel::map(settings, trial)?.into_iter().flatten().collect();
-    let rules = format!("Linux {}, {}", job.rules.kernel.name(), job.rules.series);
-    Ok(Remedies::Tried { rules, now, trials })
+    let tried = parallel::map(settings, run)?.into_iter().flatten().collect();
+    Ok(Some(Remedies::new(&now, tried)))
 }
 
-/// A job with one setting changed.
-struct Setting {
-    label: String,
-    variant: String,
-    job: Job,
-}
-
-/// Every other advice, and readahead sizes around that of `job`.
-fn settings(job: &Job, profile: &Profile) -> Vec<Setting> {
+/// Every other advice, and readahead sizes around that of `job`, each as a variant of `compare`
+/// with the job that has it.
+fn settings(job: &Job, profile: &Profile) -> Vec<(String, Job)> {
     let possible = |advice: &Advice| {
         *advice != job.mappings[0].mapping.advice
             && (*advice != Advice::HUGEPAGE || profile.huge_pages)
@@ -56,15 +50,12 @@ fn settings(job: &Job, profile: &Profile) -> Vec<Setting> {
     let advised = Advice::ALL.into_iter().filter(possible).map(|advice| {
         let mut job = job.clone();
         job.mappings[0].mapping.advice = advice;
-        let name = advice.name();
-        let label = format!("MADV_{}", name.to_uppercase());
-        Setting { label, variant: format!("advice={name}"), job }
+        (format!("advice={}", advice.name()), job)
     });
     let read_ahead = read_ahead_sizes(job).into_iter().map(|kb| {
         let mut job = job.clone();
         job.machine.read_ahead = PageCount(kb * 1024 / job.page_size());
-        let variant = format!("read_ahead_kb={kb}");
-        Setting { label: variant.clone(), variant, job }
+        (format!("read_ahead_kb={kb}"), job)
     });
     advised.chain(read_ahead).collect()
 }

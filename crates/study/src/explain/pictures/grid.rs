@@ -4,16 +4,14 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
-use crate::explain::{Grid, History};
-use filemap_report::Axis;
-use filemap_report::units::{bytes, number};
-use filemap_report::{Head, Table};
-
-use super::{percent, share_class, share_legend, sum};
 use filemap_report::plot::{
-    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, legend, of_accesses, round,
-    vertical,
+    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, of_accesses, round, vertical,
 };
+use filemap_report::units::{bytes, number};
+use filemap_report::{Axis, Head, Table};
+
+use super::super::history::{Grid, History};
+use super::shares::{percent, share_class, share_legend, sum};
 
 /// Height of one of the two plots.
 const PANEL: f64 = 190.0;
@@ -131,7 +129,7 @@ pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
              {} cells; the table below the next picture adds them up.",
             shown.columns, shown.count
         ),
-        legend: html! { (legend(&amounts.meanings())) (legend(&share_legend())) },
+        legend: vec![amounts.meanings(), share_legend()],
         height: (ABOVE + BELOW + PANEL) * 2.0,
         body: html! {
             g data-accesses=(history.accesses) data-intervals=(shown.columns)

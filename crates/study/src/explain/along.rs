@@ -1,0 +1,93 @@
+//! The counter of misses along a run, and the pages of the file, in characters.
+
+use filemap_report::units::number;
+use filemap_report::{Head, Part, Table};
+
+use super::counter::Moves;
+use super::course::Course;
+use super::map::{Cell, Map};
+use super::pictures;
+use super::record::MissCounter;
+
+/// Cells in a line of text.
+const LINE_CELLS: usize = 62;
+
+/// How to read the map.
+const MAP_NOTE: &str = "· none, - up to a third, + up to two thirds, # more: of the cell's pages \
+                        mapped and come in, of those that came in accessed and left.";
+
+/// The counter of a run of so many accesses.
+pub(super) fn counter(counter: &MissCounter, accesses: u64) -> Vec<Part> {
+    let mut parts = vec![Part::Heading("mmap_miss".to_string())];
+    if let Some(max) = counter.max {
+        let plot = pictures::misses(&counter.course, accesses, counter.complete);
+        parts.push(Part::Plot(plot));
+        parts.push(Part::Table(course(&Course::of(accesses, &counter.course), max)));
+    }
+    parts.extend(counter.moves.as_ref().map(|of| Part::Table(moves(of))));
+    parts
+}
+
+/// The highest value of the counter along the run.
+fn course(course: &Course, max: u16) -> Table {
+    let highest = usize::from(max.max(1));
+    let bars = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let columns = (course.accesses() as usize).clamp(1, LINE_CELLS);
+    let bar = |value: u16| match usize::from(value) {
+        0 => '·',
+        value => bars[(value.min(highest) * bars.len()).div_ceil(highest) - 1],
+    };
+    let line = course.highs(columns).into_iter().map(bar).collect();
+    Table {
+        title: String::new(),
+        columns: vec![Head::left("highest"), Head::left("along the accesses")],
+        rows: vec![vec![max.to_string(), line]],
+    }
+}
+
+/// What moved the counter.
+fn moves(moves: &Moves) -> Table {
+    let row = |event: &str, times: u64, sign: &str, by: u64| {
+        let sign = if by > 0 { sign } else { "" };
+        vec![event.to_string(), number(times as f64), format!("{sign}{}", number(by as f64))]
+    };
+    let added = moves.misses.saturating_sub(moves.misses_at_cap);
+    let by_retries = (moves.retries_taking, moves.taken_by_retries);
+    let by_arounds = (moves.arounds_taking, moves.taken_by_arounds);
+    Table {
+        title: String::new(),
+        columns: vec![Head::left("what moved mmap_miss"), Head::right("times"), Head::right("by")],
+        rows: vec![
+            row("miss", moves.misses, "+", added),
+            row("fault-around on the retry of a miss", by_retries.0, "-", by_retries.1),
+            row("fault-around of another fault", by_arounds.0, "-", by_arounds.1),
+            row("page found by the fault itself", moves.hits_taking, "-", moves.hits_taking),
+        ],
+    }
+}
+
+/// The pages of the file.
+pub(super) fn map(map: &Map) -> Vec<Part> {
+    let cells = map.coarse(LINE_CELLS);
+    let strip = |name: &str, part: fn(&Cell) -> (u64, u64)| {
+        let mark = |cell: &Cell| match part(cell) {
+            (0, _) => '·',
+            (pages, of) if pages * 3 < of => '-',
+            (pages, of) if pages * 3 < of * 2 => '+',
+            _ => '#',
+        };
+        vec![name.to_string(), cells.iter().map(mark).collect()]
+    };
+    let pages = format!("{} to {}", map.start, (map.start + map.pages).saturating_sub(1));
+    let table = Table {
+        title: String::new(),
+        columns: vec![Head::left("pages"), Head::left(pages)],
+        rows: vec![
+            strip("mapped", |cell| (cell.mapped, cell.pages)),
+            strip("came in", |cell| (cell.came, cell.pages)),
+            strip("accessed", |cell| (cell.used, cell.came)),
+            strip("left", |cell| (cell.left, cell.came)),
+        ],
+    };
+    vec![Part::Table(table), Part::Paragraph(MAP_NOTE.to_string())]
+}

@@ -1,0 +1,92 @@
+//! Which pages of a file were mapped, read, accessed and evicted.
+
+use maud::html;
+
+use filemap_report::plot::{BELOW, LEFT, PLOT, Plot, entry, horizontal, round};
+use filemap_report::units::number;
+use filemap_report::{Axis, Head, Table, ticks};
+
+use super::super::map::{Cell, Map};
+
+/// Height of a strip, and of what is drawn in it.
+const ROW: f64 = 22.0;
+const STRIP: f64 = 16.0;
+
+/// Room above the strips.
+const TOP: f64 = 6.0;
+
+/// A strip: its name, what it counts of a cell, and the class of its colour.
+type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
+
+const STRIPS: [Strip; 4] = [
+    ("mapped", |cell| cell.mapped, "u2"),
+    ("read", |cell| cell.came, "w2"),
+    ("accessed", |cell| cell.used, "u4"),
+    ("evicted", |cell| cell.left, "u0"),
+];
+
+/// Its strips, one below the other.
+pub(in super::super) fn plot(map: &Map, page_bytes: u64) -> Plot {
+    let bottom = TOP + ROW * STRIPS.len() as f64;
+    let (first, last) = (map.start as f64, (map.start + map.pages.max(1)) as f64);
+    let axis = Axis { left: LEFT, width: PLOT, first, last };
+    let marks = ticks(first, last - 1.0, 4.0, 1.0).into_iter();
+    let marks: Vec<_> = marks.map(|value| (value, number(value))).collect();
+    let name = format!("page of the file, of {} KiB", page_bytes >> 10);
+    let body = html! {
+        (horizontal(&axis, (TOP, bottom), &marks, &name))
+        @for (row, strip) in STRIPS.iter().enumerate() {
+            @let y = TOP + ROW * row as f64 + (ROW - STRIP) / 2.0;
+            text.name.end x=(round(LEFT - 8.0)) y=(round(y + 12.0)) { (strip.0) }
+            @for (x, width, shade) in runs(map, strip.1) {
+                rect class=(strip.2) x=(round(x)) y=(round(y)) width=(format!("{width:.2}"))
+                    height=(STRIP) fill-opacity=(shade) {}
+            }
+        }
+    };
+    Plot {
+        title: "Pages of the file".to_string(),
+        note: "The darker a place, the more of its pages: a faint one has an eighth of them or \
+               fewer, a full one all. Evicted are those that are no longer in at the end."
+            .to_string(),
+        described: format!(
+            "{} pages by what became of them; the table below has each part of the file.",
+            number(map.pages as f64)
+        ),
+        legend: vec![STRIPS.iter().map(|(name, _, class)| entry(class, *name)).collect()],
+        height: bottom + BELOW,
+        body,
+        table: Some(("All parts of the file".to_string(), listed(map))),
+    }
+}
+
+/// Cells side by side that are alike and have something, with how dark they are in eighths.
+fn runs(map: &Map, part: fn(&Cell) -> u64) -> Vec<(f64, f64, f64)> {
+    let width = PLOT / map.cells.len().max(1) as f64;
+    let shade = |cell: &Cell| (part(cell) as f64 / cell.pages as f64 * 8.0).ceil().min(8.0) / 8.0;
+    let mut before = 0;
+    let run = |alike: &[Cell]| {
+        let at = before;
+        before += alike.len();
+        (LEFT + at as f64 * width, alike.len() as f64 * width, shade(&alike[0]))
+    };
+    let runs = map.cells.chunk_by(|a, b| shade(a) == shade(b)).map(run);
+    runs.filter(|(.., shade)| *shade > 0.0).collect()
+}
+
+fn listed(map: &Map) -> Table {
+    let mut start = map.start;
+    let row = |cell: &Cell| {
+        let first = start;
+        start = start.saturating_add(cell.pages);
+        let pages = format!("{} to {}", number(first as f64), number((start - 1) as f64));
+        let counts = [cell.mapped, cell.came, cell.used, cell.left];
+        [pages].into_iter().chain(counts.map(|count| number(count as f64))).collect()
+    };
+    let heads = STRIPS.map(|(name, ..)| Head::right(name));
+    Table {
+        title: String::new(),
+        columns: [Head::left("pages")].into_iter().chain(heads).collect(),
+        rows: map.cells.iter().map(row).collect(),
+    }
+}

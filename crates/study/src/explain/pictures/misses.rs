@@ -1,0 +1,102 @@
+//! The course of the counter of misses.
+
+use std::fmt::Write;
+
+use filemap_core::readahead::miss::THRESHOLD;
+use maud::html;
+
+use filemap_report::plot::{
+    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, column, entry, of_accesses, round, vertical,
+};
+use filemap_report::units::number;
+use filemap_report::{Head, Table, ticks};
+
+use super::super::history::Point;
+
+const HEIGHT: f64 = 200.0;
+
+/// Points of a course that are drawn at most: more than a course of ours has.
+const MOST_POINTS: usize = 4096;
+
+/// The course of `mmap_miss` in a run of so many accesses. `complete` says whether each change was
+/// seen.
+pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) -> Plot {
+    let points = match points {
+        // It stays where it was.
+        [] => &[Point { access: 0, low: 0, high: 0, last: 0 }],
+        points => &points[..points.len().min(MOST_POINTS)],
+    };
+    let highest = points.iter().map(|point| point.high).max().unwrap_or(0);
+    let scale = f64::from(highest.max(THRESHOLD + THRESHOLD / 4));
+    let (top, bottom) = (ABOVE, ABOVE + HEIGHT);
+    let height = |value: f64| bottom - value / scale * HEIGHT;
+    let axis = of_accesses(accesses);
+    let at = |access: u64| axis.at((access as f64).min(axis.last));
+    let end = |number: usize| points.get(number + 1).map_or(LEFT + PLOT, |next| at(next.access));
+    let marks = ticks(0.0, scale, 4.0, 1.0).into_iter();
+    let marks: Vec<_> = marks.map(|value| (height(value), number(value))).collect();
+    let mut line = String::new();
+    for (index, point) in points.iter().enumerate() {
+        let x = round(at(point.access));
+        let [low, high, last] = [point.low, point.high, point.last].map(|v| height(v.into()));
+        let command = if index == 0 { 'M' } else { 'L' };
+        let _ = write!(line, "{command}{x} {}V{}V{}", round(low), round(high), round(last));
+        let _ = write!(line, "H{}", round(end(index)));
+    }
+    let told = |index: usize, point: &Point| {
+        let before = points.get(index + 1).map_or(accesses, |next| next.access);
+        format!(
+            "accesses {} to {}: from {} to {}, {} at the end",
+            number(point.access as f64),
+            number(before.max(point.access + 1) as f64 - 1.0),
+            point.low,
+            point.high,
+            point.last
+        )
+    };
+    let threshold = height(f64::from(THRESHOLD));
+    let body = html! {
+        (vertical((top, bottom), &marks, "mmap_miss (count)"))
+        (accesses_done(&axis, (top, bottom)))
+        path.threshold d=(format!("M{LEFT} {}h{PLOT}", round(threshold))) {}
+        path.line d=(line) {}
+        @for (index, point) in points.iter().enumerate() {
+            (column((at(point.access), end(index)), (top, bottom), &told(index, point)))
+        }
+    };
+    let seen = match complete {
+        true => "",
+        false => " The tracepoints show it only where a mark or a stream enters readahead.",
+    };
+    let row = |point: &Point| {
+        let values = [point.low, point.high, point.last].map(|value| value.to_string());
+        [number(point.access as f64)].into_iter().chain(values).collect()
+    };
+    let columns = ["from access", "lowest", "highest", "last"].map(Head::right);
+    Plot {
+        title: "mmap_miss, the counter of misses".to_string(),
+        note: format!(
+            "Its range and its last value in each of up to {} parts of the run. Above the \
+             threshold a miss reads a single page.{seen}",
+            points.len()
+        ),
+        described: format!(
+            "The counter along the run, {highest} at most, with its threshold {THRESHOLD}; the \
+             table below has its values."
+        ),
+        legend: vec![vec![
+            entry("line-key", "mmap_miss, lowest to highest"),
+            entry("threshold-key", format!("threshold {THRESHOLD}")),
+        ]],
+        height: bottom + BELOW,
+        body,
+        table: Some((
+            "All values".to_string(),
+            Table {
+                title: String::new(),
+                columns: columns.to_vec(),
+                rows: points.iter().map(row).collect(),
+            },
+        )),
+    }
+}

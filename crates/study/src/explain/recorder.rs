@@ -1,0 +1,169 @@
+//! The history of a file while its run goes on.
+
+use filemap_core::units::PageIndex;
+
+use super::history::{
+    Grid, History, INTERVALS, MAX_WINDOWS, ROWS, Window, first_access, interval_of,
+};
+use super::origin::Origin;
+
+/// A [`History`] while its run goes on.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    accesses: u64,
+    intervals: u64,
+    /// The interval that goes on.
+    interval: u64,
+    start: u64,
+    row_pages: u64,
+    calls: Vec<u64>,
+    /// For each interval, each row.
+    read: Vec<u64>,
+    used: Vec<u64>,
+    resident: Vec<u64>,
+    resident_used: Vec<u64>,
+    /// The first windows, as many as are listed at most.
+    windows: Vec<Window>,
+    most_windows: usize,
+    windows_in_all: u64,
+    mark: Mark,
+    present: u64,
+    present_used: u64,
+}
+
+/// When a page came in: the number of its window, or behind those that are listed of its interval.
+pub(super) type Mark = u16;
+
+impl Recorder {
+    /// Of a run of so many accesses, which reads pages of `start..end`. Up to `most_windows`, which
+    /// are [`MAX_WINDOWS`] at most, are listed one by one.
+    pub(super) fn new(
+        accesses: u64,
+        most_windows: usize,
+        start: PageIndex,
+        end: PageIndex,
+    ) -> Self {
+        let intervals = accesses.clamp(1, INTERVALS);
+        let cells = (intervals * ROWS) as usize;
+        Recorder {
+            accesses,
+            intervals,
+            interval: 0,
+            start: start.0,
+            row_pages: end.0.saturating_sub(start.0).div_ceil(ROWS).max(1),
+            calls: vec![0; intervals as usize],
+            read: vec![0; cells],
+            used: vec![0; cells],
+            resident: Vec::new(),
+            resident_used: Vec::new(),
+            windows: Vec::new(),
+            most_windows,
+            windows_in_all: 0,
+            mark: MAX_WINDOWS as Mark,
+            present: 0,
+            present_used: 0,
+        }
+    }
+
+    /// A window was asked for in an access before which `done` were made.
+    pub(super) fn call(&mut self, by: Origin, start: PageIndex, pages: u64, done: u64) {
+        let interval = interval_of(done, self.accesses, self.intervals);
+        self.calls[interval as usize] += 1;
+        self.windows_in_all += 1;
+        self.mark = MAX_WINDOWS as Mark + interval as Mark;
+        if self.windows.len() < self.most_windows {
+            self.mark = self.windows.len() as Mark;
+            let by = by.key().to_string();
+            self.windows.push(Window { access: done, by, start: start.0, pages, read: 0, used: 0 });
+        }
+    }
+
+    /// The window at hand reaches over `start..end` too.
+    pub(super) fn reach(&mut self, start: PageIndex, end: PageIndex) {
+        if let Some(window) = self.windows.get_mut(usize::from(self.mark)) {
+            let last = (window.start + window.pages).max(end.0);
+            window.start = window.start.min(start.0);
+            window.pages = last - window.start;
+        }
+    }
+
+    /// Pages entered the cache. Returns what says when.
+    pub(super) fn came(&mut self, pages: u64) -> Mark {
+        self.present += pages;
+        self.mark
+    }
+
+    /// A page that is in was accessed for the first time.
+    pub(super) fn touched(&mut self) {
+        self.present_used += 1;
+    }
+
+    /// A page leaves, or the run ends.
+    pub(super) fn settle(&mut self, index: PageIndex, mark: Mark, touched: bool) {
+        let used = u64::from(touched);
+        self.present -= 1;
+        self.present_used -= used;
+        let interval = match self.windows.get_mut(usize::from(mark)) {
+            Some(window) => {
+                window.read += 1;
+                window.used += used;
+                interval_of(window.access, self.accesses, self.intervals)
+            }
+            None => u64::from(mark).saturating_sub(MAX_WINDOWS as u64),
+        };
+        let row = (index.0.saturating_sub(self.start) / self.row_pages).min(ROWS - 1);
+        let cell = (interval * ROWS + row) as usize;
+        self.read[cell] += 1;
+        self.used[cell] += used;
+    }
+
+    /// So many accesses are done.
+    pub(super) fn accessed(&mut self, done: u64) {
+        while self.interval < self.intervals && done >= self.end_of_interval() {
+            self.end_interval();
+        }
+    }
+
+    /// The run has ended, with what is in the cache still in.
+    pub(super) fn end(&mut self) {
+        while self.interval < self.intervals {
+            self.end_interval();
+        }
+    }
+
+    fn end_of_interval(&self) -> u64 {
+        first_access(self.interval + 1, self.accesses, self.intervals)
+    }
+
+    fn end_interval(&mut self) {
+        self.resident.push(self.present);
+        self.resident_used.push(self.present_used);
+        self.interval += 1;
+    }
+
+    /// The history, of which every page is settled.
+    pub(super) fn finish(self, page_bytes: u64, mapped: (PageIndex, PageIndex)) -> History {
+        let by_interval = |cells: &[u64]| -> Vec<Vec<u64>> {
+            cells.chunks(ROWS as usize).map(<[u64]>::to_vec).collect()
+        };
+        let (read, used) = (by_interval(&self.read), by_interval(&self.used));
+        let is_listed = self.windows_in_all <= self.most_windows as u64;
+        let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
+        let (sum_read, sum_used) = (sums(&read), sums(&used));
+        let grid = Grid { start: self.start, row_pages: self.row_pages, read, used };
+        History {
+            accesses: self.accesses,
+            page_bytes,
+            mapped: [mapped.0.0, mapped.1.0],
+            calls: self.calls,
+            read: sum_read,
+            used: sum_used,
+            resident: self.resident,
+            resident_used: self.resident_used,
+            windows: is_listed.then_some(self.windows),
+            grid: (!is_listed).then_some(grid),
+            causes: None,
+            mmap_miss: None,
+        }
+    }
+}

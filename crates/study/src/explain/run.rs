@@ -1,0 +1,190 @@
+//! Explains a job: on which engine its log comes about, and what else is run for it.
+
+use filemap_core::decision::Log;
+use filemap_core::series::Series;
+use filemap_job::{Counters, EngineKind, Job, Record, Run, Seen, ShownKind};
+use filemap_kernel::trace::Observed;
+use filemap_model::{Profile, trace};
+use serde_json::{Map, json};
+
+use super::counter::Sight;
+use super::courses::Courses;
+use super::explainer::{Explainer, causes};
+use super::explanation::Explanation;
+use super::history::History;
+use super::record::Explained;
+use super::traced::Traced;
+use super::tried;
+use crate::engine::{self, Engines};
+use crate::error::Error;
+use crate::seeds::{self, Cell};
+use crate::{host, input, provenance, traced_job};
+
+/// What is to be explained.
+pub struct Asked<'a> {
+    pub job: &'a Job,
+    pub profile: Profile,
+    /// How many seeds, where that was said.
+    pub seeds: Option<u64>,
+    /// What is known to be odd about it.
+    pub warnings: Vec<String>,
+    /// What repeats it.
+    pub command: String,
+}
+
+/// Refuses what there is no log of a kernel of.
+///
+/// # Errors
+/// What cannot be explained, with what can.
+pub fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
+    if job.engine == EngineKind::Model {
+        return Ok(());
+    }
+    let refuse = |message: String| Err(Error::CannotRun(message));
+    if job.of_flags.is_none() {
+        return refuse(
+            "explain reads the model's log of a program; give --on model, or filemap compare --on \
+             model,kernel for the counters of both"
+                .to_string(),
+        );
+    }
+    if job.rules.series != Series::BASELINE && job.image.is_none() {
+        return refuse(format!(
+            "the series {} are not in the running kernel; give --on model, or the kernel that was \
+             built with them to --image",
+            job.rules.series
+        ));
+    }
+    if job.machine.cache_limit.is_some() {
+        return refuse(
+            "explain --on kernel sets no memory limit; leave the limit out, or give --on model"
+                .to_string(),
+        );
+    }
+    if seeds.is_some_and(|seeds| seeds > 1) {
+        let message = "--seeds: a log of a kernel is of one seed; leave it out, or give --on model";
+        return refuse(message.to_string());
+    }
+    Ok(())
+}
+
+/// Explains a job that [`check`] has nothing against. What a recording has of its phases is left
+/// out of the record with `abridge`.
+///
+/// # Errors
+/// Those of the engine.
+pub fn run(
+    asked: Asked,
+    engines: &impl Engines,
+    abridge: impl FnOnce(&mut Record),
+) -> Result<Explained, Error> {
+    let Asked { job, profile, seeds, warnings, command } = asked;
+    let begun = seeds::spent();
+    let (explanation, mut record) = match job.engine {
+        EngineKind::Model => of_model(job, &profile, seeds.unwrap_or(1), engines)?,
+        EngineKind::Kernel => of_kernel(job, engines)?,
+    };
+    let took = seeds::spent() - begun;
+    abridge(&mut record);
+    record.warnings = warnings;
+    if job.of_flags.is_none() {
+        return Ok(Explained::new(&explanation, job, &record, None, command));
+    }
+    if seeds.is_none() {
+        let cell = Cell { name: "this job", job, profile: &profile, record: &record };
+        record.warnings.extend(seeds::warnings(&[cell], took)?);
+    }
+    let remedies = tried::remedies(job, &profile, &record)?;
+    Ok(Explained::new(&explanation, job, &record, remedies, command))
+}
+
+/// The course of the first run of `record`, of `job`, where it runs in the model.
+///
+/// # Errors
+/// Those of the model.
+pub fn course(job: &Job, profile: &Profile, record: &Record) -> Result<Option<Courses>, Error> {
+    // One table can stand for many files, of which the record has the sum.
+    if job.engine != EngineKind::Model || job.is_counted() {
+        return Ok(None);
+    }
+    let read = record.runs[0].files.iter().map(|file| file.data_pages_read.unwrap_or(0));
+    let read: Vec<u64> = read.collect();
+    let mut explainer = match job.of_flags.is_some() {
+        true => Explainer::new(job, Sight::Every),
+        false => Explainer::of_course(job, &read),
+    };
+    trace(job, profile, &mut explainer)?;
+    let Explanation { amounts, misses, history, .. } = explainer.finish();
+    Ok(history.map(|courses| match courses {
+        Courses::OneFile(history) => Courses::OneFile(Box::new(History {
+            causes: Some(causes(&amounts)),
+            mmap_miss: misses.map(|misses| misses.course.points().collect()),
+            ..*history
+        })),
+        courses => courses,
+    }))
+}
+
+fn of_model(
+    job: &Job,
+    profile: &Profile,
+    seeds: u64,
+    engines: &impl Engines,
+) -> Result<(Explanation, Record), Error> {
+    let mut explainer = Explainer::new(job, Sight::Every);
+    trace(job, profile, &mut explainer)?;
+    let (jobs, profiles) = (std::slice::from_ref(job), &mut [*profile]);
+    let mut records = engine::run_jobs(engines, jobs, profiles, seeds, false)?;
+    Ok((explainer.finish(), records.pop().expect("one job has one record")))
+}
+
+fn of_kernel(job: &Job, engines: &impl Engines) -> Result<(Explanation, Record), Error> {
+    let observed = traced_job::observe(job, engines)?;
+    let mut explainer = Traced::new(job, sight(observed.seen));
+    for decision in &observed.decisions {
+        explainer.record(*decision);
+    }
+    let explanation = explainer.finish();
+    let record = traced(job, &explanation, &observed);
+    Ok((explanation, record))
+}
+
+/// What of the counter a kernel shows.
+fn sight(seen: Seen) -> Sight {
+    let entered = [ShownKind::Sync, ShownKind::Async];
+    if entered.into_iter().all(|kind| seen.has(kind)) { Sight::Entered } else { Sight::Nothing }
+}
+
+/// What the log itself says of the run.
+fn traced(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
+    let mut environment = Map::new();
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
+    environment.insert("kernel".into(), json!(input::host_release()));
+    environment.insert("pages_evicted_by_others".into(), observed.evicted_by_others.into());
+    environment.insert("runs_repeated_after_that".into(), observed.repeated.into());
+    let kernel = match &job.image {
+        None => "the running kernel".to_string(),
+        Some(image) => {
+            let release = host::image_release(&image.path).ok();
+            environment.insert("image".into(), image.path.clone().into());
+            environment.insert("kernel".into(), json!(release));
+            format!("Linux {} booted under QEMU", release.unwrap_or_default())
+        }
+    };
+    let unseen = match observed.seen.has(ShownKind::Window) {
+        true => "",
+        false => "; it has no tracepoint of a window, which is told by the folios that it added",
+    };
+    let scope = format!("{kernel}, tracepoints of one child process, its file cold before{unseen}");
+    environment.insert("scope".into(), scope.into());
+    let counters = Counters {
+        accesses: explanation.misses.as_ref().map(|misses| misses.course.accesses()),
+        data_pages_read: Some(explanation.pages_read()),
+        bytes_read: observed.read_bytes,
+        ..Counters::default()
+    };
+    // A trace takes time, and an emulator more.
+    let elapsed_ns = job.image.is_none().then_some(observed.elapsed_ns);
+    let run = Run { seed: job.seed, elapsed_ns, counters, ..Run::default() };
+    Record::new(job, EngineKind::Kernel.name(), environment, vec![run])
+}
