@@ -3,8 +3,8 @@
 use std::io::{self, BufWriter, Write};
 
 use filemap_core::decision::{Decision, Log};
+use filemap_job::{LogLine, TracedLine};
 use filemap_kernel::trace::Observed;
-use filemap_study::decisions::{NumberedLine, TracedLine};
 
 use crate::error::Error;
 use crate::output::Target;
@@ -51,7 +51,8 @@ impl LineLog {
     }
 
     fn write(&mut self, decision: Decision) -> io::Result<()> {
-        serde_json::to_writer(&mut self.writer, &NumberedLine::new(self.access, decision))?;
+        let line = LogLine { access: self.access, decision };
+        serde_json::to_writer(&mut self.writer, &line)?;
         self.writer.write_all(b"\n")
     }
 }

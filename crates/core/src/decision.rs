@@ -1,9 +1,17 @@
 //! The decision log: what the rules decided, in order.
 
+mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
 /// Why a readahead window was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// A fault in a mapping advised HUGEPAGE.
     HugePage,
@@ -69,7 +77,10 @@ impl Cause {
 }
 
 /// A lock that a fault holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Lock {
     /// The VMA's own lock, shared.
     Vma,
@@ -88,7 +99,7 @@ impl Lock {
 }
 
 /// The readahead state that was found where readahead was entered, before it decided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
     /// The page that was accessed.
     pub index: PageIndex,
@@ -106,8 +117,11 @@ pub struct Found {
     pub previous_end: Option<u64>,
 }
 
-/// One decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// One decision, and a line of a decision log. In JSON `decision` names its kind, the other keys are
+/// its values; indexes and sizes count base pages. A log of tracepoints leaves out what they do not
+/// tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "decision", rename_all = "kebab-case")]
 pub enum Decision {
     /// Readahead was entered for a miss of a stream or a hit on a mark, and found this state
     /// (`page_cache_sync_ra`, `page_cache_async_ra`).
@@ -115,6 +129,7 @@ pub enum Decision {
         /// Why.
         cause: Cause,
         /// The request, and the state.
+        #[serde(flatten)]
         found: Found,
     },
     /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a single or a
@@ -133,6 +148,7 @@ pub enum Decision {
         /// Pages behind the mark.
         async_size: PageCount,
         /// The counter after the decision.
+        #[serde(default)]
         mmap_miss: u16,
     },
     /// A window, or the rest of one, is laid out in base pages (`page_cache_ra_unbounded`).
@@ -154,6 +170,7 @@ pub enum Decision {
         /// The page that was accessed.
         index: PageIndex,
         /// The counter after the decision.
+        #[serde(default)]
         mmap_miss: u16,
     },
     /// Folios entered the page cache, one behind the other.
@@ -165,6 +182,7 @@ pub enum Decision {
         /// How many folios.
         folios: u64,
         /// First page of the folio that got the mark.
+        #[serde(default)]
         marked: Option<PageIndex>,
     },
     /// Fault-around mapped what it found.
@@ -174,8 +192,10 @@ pub enum Decision {
         /// Last page of the window.
         last: PageIndex,
         /// Pages that were not mapped before.
+        #[serde(default)]
         mapped: PageCount,
         /// Hits taken from the counter, before it stops at 0.
+        #[serde(default)]
         credit: u32,
     },
     /// A folio was mapped by one PMD entry.
@@ -190,14 +210,22 @@ pub enum Decision {
         /// Whether it was there.
         hit: bool,
         /// Whether this is the retry that may not drop its lock again.
+        #[serde(default)]
         tried: bool,
         /// The counter before readahead.
+        #[serde(default)]
         mmap_miss: u16,
     },
     /// A fault took a lock.
-    Locked(Lock),
+    Locked {
+        /// Which.
+        lock: Lock,
+    },
     /// A fault dropped the lock that it held.
-    Dropped(Lock),
+    Dropped {
+        /// Which.
+        lock: Lock,
+    },
     /// A fault or a read waited for a folio's data.
     Waited {
         /// The page.
@@ -208,8 +236,10 @@ pub enum Decision {
         /// The page.
         index: PageIndex,
         /// Whether it counts as major in the process's own accounting.
+        #[serde(default)]
         major: bool,
         /// How often it began.
+        #[serde(default)]
         tries: u32,
     },
     /// A fault copied its page into memory of its own.
@@ -225,7 +255,16 @@ pub enum Decision {
         pages: PageCount,
     },
     /// What follows is about this file; before the first of these, about the first file.
-    File(FileId),
+    File {
+        /// Which.
+        file: FileId,
+    },
+    /// An access to the mapping faulted: how a log of tracepoints shows that a fault began. The
+    /// rules say it with [`Decision::Locked`], and which page it is for with [`Decision::Served`].
+    Faulted {
+        /// The page.
+        index: PageIndex,
+    },
 }
 
 /// Where decisions go.

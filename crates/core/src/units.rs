@@ -16,6 +16,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
     Hash,
     serde::Serialize,
     serde::Deserialize,
+    schemars::JsonSchema,
 )]
 pub struct PageIndex(pub u64);
 
@@ -32,6 +33,7 @@ pub struct PageIndex(pub u64);
     Hash,
     serde::Serialize,
     serde::Deserialize,
+    schemars::JsonSchema,
 )]
 pub struct PageCount(pub u64);
 
@@ -40,7 +42,20 @@ pub struct PageCount(pub u64);
 pub struct Vpn(pub u64);
 
 /// A file: its number among those that a page cache knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 pub struct FileId(u32);
 
 impl FileId {
@@ -59,7 +74,20 @@ impl FileId {
 }
 
 /// Size of a folio as a power of two of base pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 pub struct Order(pub u8);
 
 impl Order {

@@ -179,6 +179,6 @@ fn names_in_logs() {
     }
     assert_eq!([Lock::Vma.name(), Lock::Mmap.name()], ["vma", "mmap"]);
     let mut log: Vec<Decision> = Vec::new();
-    filemap_core::decision::Log::record(&mut log, Decision::Locked(Lock::Vma));
-    assert_eq!(log, [Decision::Locked(Lock::Vma)]);
+    filemap_core::decision::Log::record(&mut log, Decision::Locked { lock: Lock::Vma });
+    assert_eq!(log, [Decision::Locked { lock: Lock::Vma }]);
 }

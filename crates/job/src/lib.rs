@@ -23,6 +23,7 @@ mod governed;
 pub mod job;
 mod job_file;
 mod limits;
+mod log_line;
 mod name;
 mod one_file;
 mod phase_spec;
@@ -56,6 +57,7 @@ pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Machine, Mapping, Pattern, Phase, merged,
 };
+pub use log_line::{LogLine, TracedLine};
 pub use phase_spec::PhaseSpec;
 pub use program::{Job, ProgramSpec};
 pub use record::{
@@ -65,7 +67,7 @@ pub use record::{
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spread::Spread;
 pub use trace_kinds::{Seen, ShownKind};
-pub use trace_view::{Shown, ShownByFile, ShownLog};
+pub use trace_view::{ShownByFile, ShownLog};
 pub use value::{Kind, shell_word};
 pub use waits::Wait;
 pub use workload::Workload;

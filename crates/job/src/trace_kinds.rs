@@ -1,25 +1,25 @@
 //! Which lines of a log a kernel's tracepoints show: kernels differ in the ones that they have.
 
-use crate::trace_view::Shown;
+use filemap_core::decision::Decision;
 
 /// A kind of line, and the tracepoint that shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownKind {
-    /// [`Shown::Faulted`].
+    /// [`Decision::Faulted`].
     Faulted,
-    /// [`Shown::LookedUp`].
+    /// [`Decision::Lookup`].
     LookedUp,
-    /// [`Shown::MapPages`].
+    /// [`Decision::MapPages`].
     MapPages,
-    /// [`Shown::Sync`].
+    /// [`Decision::Entered`] after a miss.
     Sync,
-    /// [`Shown::Async`].
+    /// [`Decision::Entered`] on a mark.
     Async,
-    /// [`Shown::Window`].
+    /// [`Decision::Readahead`].
     Window,
-    /// [`Shown::BasePages`].
+    /// [`Decision::BasePages`].
     BasePages,
-    /// [`Shown::Added`].
+    /// [`Decision::Added`].
     Added,
 }
 
@@ -50,6 +50,21 @@ impl ShownKind {
         }
     }
 
+    /// The kind of a line; `None` of what no tracepoint shows.
+    pub fn of(line: &Decision) -> Option<ShownKind> {
+        Some(match line {
+            Decision::Faulted { .. } => ShownKind::Faulted,
+            Decision::Lookup { .. } => ShownKind::LookedUp,
+            Decision::MapPages { .. } => ShownKind::MapPages,
+            Decision::Entered { cause, .. } if cause.is_async() => ShownKind::Async,
+            Decision::Entered { .. } => ShownKind::Sync,
+            Decision::Readahead { .. } => ShownKind::Window,
+            Decision::BasePages { .. } => ShownKind::BasePages,
+            Decision::Added { .. } => ShownKind::Added,
+            _ => return None,
+        })
+    }
+
     /// What of a run it shows, in words.
     pub fn what(self) -> &'static str {
         match self {
@@ -61,21 +76,6 @@ impl ShownKind {
             ShownKind::Window => "sizes, orders and marks of windows",
             ShownKind::BasePages => "parts of windows in base pages",
             ShownKind::Added => "folios added to the page cache",
-        }
-    }
-}
-
-impl From<&Shown> for ShownKind {
-    fn from(line: &Shown) -> Self {
-        match line {
-            Shown::Faulted { .. } => ShownKind::Faulted,
-            Shown::LookedUp { .. } => ShownKind::LookedUp,
-            Shown::MapPages { .. } => ShownKind::MapPages,
-            Shown::Sync(_) => ShownKind::Sync,
-            Shown::Async(_) => ShownKind::Async,
-            Shown::Window { .. } => ShownKind::Window,
-            Shown::BasePages { .. } => ShownKind::BasePages,
-            Shown::Added { .. } => ShownKind::Added,
         }
     }
 }

@@ -5,74 +5,14 @@
 //! this is the only place that says what they do not: causes, locks, credits, changes of
 //! `mmap_miss`, and what is found where no readahead is entered.
 
-use std::fmt;
-
-use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
-use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::units::{PageCount, PageIndex};
 
 use crate::trace_kinds::{Seen, ShownKind};
 
-/// A line of a log as tracepoints show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shown {
-    /// An access to the mapping faulted (`page_fault_user`).
-    Faulted {
-        /// The page of the file that was accessed.
-        index: PageIndex,
-    },
-    /// A fault looked its page up in the cache (`mm_filemap_fault`), once for each try.
-    LookedUp {
-        /// The page.
-        index: PageIndex,
-    },
-    /// Fault-around mapped what it found in a window (`mm_filemap_map_pages`).
-    MapPages {
-        /// First page of the window.
-        from: PageIndex,
-        /// Last page of the window.
-        last: PageIndex,
-    },
-    /// Readahead was entered after a miss (`page_cache_sync_ra`).
-    Sync(Found),
-    /// Readahead was entered after a hit on a mark (`page_cache_async_ra`).
-    Async(Found),
-    /// A window is laid out (`page_cache_ra_order`).
-    Window {
-        /// First page.
-        start: PageIndex,
-        /// Folio order asked for.
-        order: Order,
-        /// Pages, before it is clipped.
-        size: PageCount,
-        /// Pages behind the mark.
-        async_size: PageCount,
-    },
-    /// A window, or the rest of one, is laid out in base pages (`page_cache_ra_unbounded`).
-    BasePages {
-        /// First page.
-        start: PageIndex,
-        /// Pages, after it is clipped.
-        size: PageCount,
-        /// Pages behind the mark, as asked for.
-        async_size: PageCount,
-    },
-    /// Folios of one order entered the cache, one behind the other
-    /// (`mm_filemap_add_to_page_cache`).
-    Added {
-        /// First page of the first folio.
-        start: PageIndex,
-        /// Order of each.
-        order: Order,
-        /// How many.
-        folios: u64,
-    },
-}
-
-impl Shown {
-    /// How many events of a trace the line stands for.
-    pub fn events(&self) -> u64 {
-        if let Shown::Added { folios, .. } = self { *folios } else { 1 }
-    }
+/// How many events of a trace a line stands for.
+pub fn events(line: &Decision) -> u64 {
+    if let Decision::Added { folios, .. } = line { *folios } else { 1 }
 }
 
 /// A log that keeps of each decision what tracepoints show.
@@ -82,7 +22,7 @@ pub struct ShownLog {
     seen: Seen,
     /// The lock with which a fault of an access begins.
     first: Lock,
-    lines: Vec<Shown>,
+    lines: Vec<Decision>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
     /// Of each line, the number of the access that it belongs to.
@@ -110,12 +50,12 @@ impl ShownLog {
     }
 
     /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
-    fn push(&mut self, line: Shown) {
-        if !self.seen.has(ShownKind::from(&line)) {
+    fn push(&mut self, line: Decision) {
+        if !ShownKind::of(&line).is_some_and(|kind| self.seen.has(kind)) {
             return;
         }
-        if let Shown::Added { start, order, folios } = line
-            && let Some(Shown::Added { start: first, order: known, folios: before }) =
+        if let Decision::Added { start, order, folios, .. } = line
+            && let Some(Decision::Added { start: first, order: known, folios: before, .. }) =
                 self.lines.last_mut()
             && *known == order
             && *first + PageCount(*before << order.0) == start
@@ -133,7 +73,7 @@ impl ShownLog {
     }
 
     /// The lines in order.
-    pub fn into_lines(self) -> Vec<Shown> {
+    pub fn into_lines(self) -> Vec<Decision> {
         self.lines
     }
 }
@@ -142,13 +82,13 @@ impl Log for ShownLog {
     fn record(&mut self, decision: Decision) {
         match decision {
             // Which page the first try of a fault is for shows later.
-            Decision::Locked(lock) if lock == self.first && self.fault.is_none() => {
+            Decision::Locked { lock } if lock == self.first && self.fault.is_none() => {
                 self.fault = self.seen.has(ShownKind::Faulted).then_some(self.lines.len());
-                self.push(Shown::Faulted { index: PageIndex(0) });
+                self.push(Decision::Faulted { index: PageIndex(0) });
             }
             Decision::Served { index, .. } => {
                 if let Some(at) = self.fault.take() {
-                    self.lines[at] = Shown::Faulted { index };
+                    self.lines[at] = Decision::Faulted { index };
                 }
             }
             other => {
@@ -186,7 +126,7 @@ impl ShownByFile {
 impl Log for ShownByFile {
     fn record(&mut self, decision: Decision) {
         match decision {
-            Decision::File(file) => self.file = file.number(),
+            Decision::File { file } => self.file = file.number(),
             decision => self.logs[self.file].record(decision),
         }
     }
@@ -196,64 +136,47 @@ impl Log for ShownByFile {
     }
 }
 
-/// The line that tracepoints show of one decision.
-fn shown(decision: Decision) -> Option<Shown> {
+/// What tracepoints show of one decision: the others of its values are the same in all of them.
+pub fn shown(decision: Decision) -> Option<Decision> {
     match decision {
-        Decision::Lookup { index, .. } => Some(Shown::LookedUp { index }),
-        Decision::MapPages { from, last, .. } => Some(Shown::MapPages { from, last }),
-        Decision::Entered { cause, found } if cause.is_async() => Some(Shown::Async(found)),
-        Decision::Entered { found, .. } => Some(Shown::Sync(found)),
+        Decision::Lookup { index, .. } => {
+            Some(Decision::Lookup { index, hit: false, tried: false, mmap_miss: 0 })
+        }
+        Decision::MapPages { from, last, .. } => {
+            Some(Decision::MapPages { from, last, mapped: PageCount(0), credit: 0 })
+        }
+        Decision::Entered { cause, found } => {
+            let cause = if cause.is_async() { Cause::AsyncRead } else { Cause::ReadStream };
+            Some(Decision::Entered { cause, found })
+        }
         // A single read has no window; its base pages follow.
         Decision::Readahead { cause: Cause::ReadSingle | Cause::SequentialSingle, .. } => None,
         // Nor has what is read in chunks.
         Decision::Readahead { cause, .. } if cause.is_forced() => None,
-        Decision::Readahead { start, order, size, async_size, .. } => {
-            Some(Shown::Window { start, order, size, async_size })
+        Decision::Readahead { start, order, size, async_size, .. } => Some(Decision::Readahead {
+            cause: Cause::ReadAround,
+            index: start,
+            order,
+            start,
+            size,
+            async_size,
+            mmap_miss: 0,
+        }),
+        Decision::Added { start, order, folios, .. } => {
+            Some(Decision::Added { start, order, folios, marked: None })
         }
-        Decision::BasePages { start, size, async_size } => {
-            Some(Shown::BasePages { start, size, async_size })
-        }
-        Decision::Added { start, order, folios, .. } => Some(Shown::Added { start, order, folios }),
-        _ => None,
+        decision => ShownKind::of(&decision).map(|_| decision),
     }
-}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Shown::Faulted { index } => write!(f, "access {index}"),
-            Shown::LookedUp { index } => write!(f, "fault {index}"),
-            Shown::MapPages { from, last } => write!(f, "map_pages {from}-{last}"),
-            Shown::Sync(found) => state(f, "sync_ra", found),
-            Shown::Async(found) => state(f, "async_ra", found),
-            Shown::Window { start, order, size, async_size } => {
-                let order = order.0;
-                write!(f, "ra_order {start} order={order} size={size} async_size={async_size}")
-            }
-            Shown::BasePages { start, size, async_size } => {
-                write!(f, "ra_unbounded {start} size={size} async_size={async_size}")
-            }
-            Shown::Added { start, order, folios } => {
-                write!(f, "added {start} order={} folios={folios}", order.0)
-            }
-        }
-    }
-}
-
-fn state(f: &mut fmt::Formatter<'_>, name: &str, found: &Found) -> fmt::Result {
-    let Found { index, req, order, size, async_size, mmap_miss, previous_end } = found;
-    let order = order.0;
-    write!(f, "{name} {index} req={req} order={order} size={size} async_size={async_size}")?;
-    write!(f, " mmap_miss={mmap_miss}")?;
-    previous_end.map_or(Ok(()), |end| write!(f, " previous_end={end}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use filemap_core::units::Order;
+
     use super::*;
 
-    fn added(start: u64, order: u8, folios: u64) -> Shown {
-        Shown::Added { start: PageIndex(start), order: Order(order), folios }
+    fn added(start: u64, order: u8, folios: u64) -> Decision {
+        Decision::Added { start: PageIndex(start), order: Order(order), folios, marked: None }
     }
 
     #[test]
@@ -272,7 +195,7 @@ mod tests {
     fn what_is_not_seen_is_left_out_before_folios_are_joined() {
         let index = PageIndex(4);
         let decisions = [
-            Decision::Locked(Lock::Vma),
+            Decision::Locked { lock: Lock::Vma },
             Decision::Added { start: PageIndex(0), order: Order(2), folios: 1, marked: None },
             Decision::Lookup { index, hit: true, tried: false, mmap_miss: 0 },
             Decision::Added { start: index, order: Order(2), folios: 1, marked: None },
@@ -284,8 +207,8 @@ mod tests {
             assert_eq!(log.accesses().len(), log.lines.len());
             log.into_lines()
         };
-        let looked_up = Shown::LookedUp { index };
-        let faulted = Shown::Faulted { index };
+        let looked_up = Decision::Lookup { index, hit: false, tried: false, mmap_miss: 0 };
+        let faulted = Decision::Faulted { index };
         assert_eq!(lines(Seen::ALL), [faulted, added(0, 2, 1), looked_up, added(4, 2, 1)]);
         let additions = Seen::of(|kind| kind == ShownKind::Added);
         assert_eq!(lines(additions), [added(0, 2, 2)]);
@@ -300,18 +223,24 @@ mod tests {
         let mut log = ShownLog::default();
         let index = PageIndex(7);
         for decision in [
-            Decision::Locked(Lock::Vma),
+            Decision::Locked { lock: Lock::Vma },
             Decision::Lookup { index, hit: true, tried: false, mmap_miss: 0 },
-            Decision::Dropped(Lock::Vma),
-            Decision::Locked(Lock::Mmap),
+            Decision::Dropped { lock: Lock::Vma },
+            Decision::Locked { lock: Lock::Mmap },
             Decision::Served { index, major: false, tries: 2 },
         ] {
             log.record(decision);
         }
         log.access(1);
-        log.record(Decision::Locked(Lock::Vma));
+        log.record(Decision::Locked { lock: Lock::Vma });
         assert_eq!(log.accesses(), [0, 0, 1]);
-        assert_eq!(log.into_lines()[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);
+        assert_eq!(
+            log.into_lines()[..2],
+            [
+                Decision::Faulted { index },
+                Decision::Lookup { index, hit: false, tried: false, mmap_miss: 0 },
+            ]
+        );
     }
 
     /// Before 6.6 VMAs have no lock: a fault begins with `mmap_lock`, and its retry takes it again.
@@ -320,15 +249,15 @@ mod tests {
         let mut log = ShownLog::default().beginning_with(Lock::Mmap);
         for index in [7, 9].map(PageIndex) {
             for decision in [
-                Decision::Locked(Lock::Mmap),
-                Decision::Dropped(Lock::Mmap),
-                Decision::Locked(Lock::Mmap),
+                Decision::Locked { lock: Lock::Mmap },
+                Decision::Dropped { lock: Lock::Mmap },
+                Decision::Locked { lock: Lock::Mmap },
                 Decision::Served { index, major: false, tries: 2 },
             ] {
                 log.record(decision);
             }
         }
-        let faulted = [7, 9].map(|index| Shown::Faulted { index: PageIndex(index) });
+        let faulted = [7, 9].map(|index| Decision::Faulted { index: PageIndex(index) });
         assert_eq!(log.into_lines(), faulted);
     }
 

@@ -53,7 +53,7 @@ impl<L: Log> Log for Journal<'_, L> {
     fn about(&mut self, file: FileId) {
         if file != self.file {
             self.file = file;
-            self.log.record(Decision::File(file));
+            self.log.record(Decision::File { file });
         }
     }
 }

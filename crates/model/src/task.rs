@@ -27,7 +27,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let world = &mut *self.world;
         world.pass(world.profile.cost.fault_ns);
         world.tally.minor_faults += 1;
-        world.log.record(Decision::Locked(lock::of_access(&open.limits.rules)));
+        world.log.record(Decision::Locked { lock: lock::of_access(&open.limits.rules) });
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         map::copy_mapped(at.index, &mut file, &mut world.log);
         drop(file);
@@ -39,7 +39,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let world = &mut *self.world;
         world.pass(world.profile.cost.fault_ns);
         world.tally.minor_faults += 1;
-        world.log.record(Decision::Locked(lock::of_access(&open.limits.rules)));
+        world.log.record(Decision::Locked { lock: lock::of_access(&open.limits.rules) });
         world.log.record(Decision::Served { index: at.index, major: false, tries: 1 });
     }
 

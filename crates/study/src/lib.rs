@@ -5,7 +5,6 @@ pub mod advise;
 pub mod calibrate;
 pub mod compare;
 pub mod conform;
-pub mod decisions;
 pub mod doctor;
 pub mod engine;
 pub mod error;

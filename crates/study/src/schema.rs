@@ -1,12 +1,13 @@
 //! JSON schemas of what commands write, one for each kind of object.
 //!
-//! They follow from the types that are written. The command's tests hold every object that is written against its schema, which allows no key that it does not name.
+//! They follow from the types that are written. The command's tests hold every object that is
+//! written against its schema, which allows no key that it does not name.
 
 use filemap_job::schema::written;
+use filemap_job::{LogLine, TracedLine};
 use schemars::Schema;
 
 use crate::compare::Comparison;
-use crate::decisions::{NumberedLine, TracedLine};
 use crate::run::RunRecord;
 use crate::{advise, calibrate, conform, doctor, explain, folio_ops, govern, published, search};
 
@@ -28,7 +29,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("doctor", written::<doctor::Doctor>()),
         ("govern", written::<govern::Run>()),
         ("govern-compare", written::<govern::Comparison>()),
-        ("log", written::<NumberedLine>()),
-        ("log-kernel", written::<TracedLine>()),
+        ("log", written::<LogLine>()),
+        ("log-kernel", TracedLine::schema()),
     ]
 }

@@ -2,7 +2,7 @@
 
 use filemap_core::fault::lock;
 use filemap_job::program::{Job, ProgramStep};
-use filemap_job::{Seen, Shown, ShownByFile, ShownLog};
+use filemap_job::{Seen, ShownByFile, ShownLog, trace_view};
 use filemap_kernel::engine::{Asked, Boot};
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::trace::{Observed, Observer};
@@ -38,7 +38,7 @@ pub fn decided(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>
 /// Those of the model.
 pub fn expected_events(program: &Job, io_bytes: u64) -> Result<u64, Error> {
     let logs = decided(program, io_bytes, Seen::ALL)?;
-    let events = |log: ShownLog| log.into_lines().iter().map(Shown::events).sum::<u64>();
+    let events = |log: ShownLog| log.into_lines().iter().map(trace_view::events).sum::<u64>();
     let shown: u64 = logs.into_iter().map(events).sum();
     // A read looks its pages up in batches, which a trace has and no log.
     Ok(shown.saturating_add(read_pages(program)))

@@ -67,7 +67,7 @@ fn around(credit: u32) -> Decision {
 /// A fault on `index` in which all this is decided.
 fn fault(index: u64, decided: &[Decision]) -> Vec<Decision> {
     let served = Decision::Served { index: PageIndex(index), major: true, tries: 2 };
-    [&[Decision::Locked(Lock::Vma)], decided, &[served]].concat()
+    [&[Decision::Locked { lock: Lock::Vma }], decided, &[served]].concat()
 }
 
 /// A fault that reads around, cancelled by its own retry.
@@ -136,7 +136,7 @@ fn a_mark_brings_in_async_readahead() {
             lookup(24, true, 0),
             window(Cause::AsyncFault, 24, 32, 32, 0),
             added(32, 2, 8),
-            Decision::Dropped(Lock::Vma),
+            Decision::Dropped { lock: Lock::Vma },
             around(16),
         ],
     );

@@ -2,8 +2,8 @@
 
 use filemap_study::explain::{self, Asked};
 use filemap_study::kernel_match;
+use filemap_study::seeds::with_seeds;
 
-use super::with_seeds;
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::error::Error;

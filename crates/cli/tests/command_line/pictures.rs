@@ -30,21 +30,40 @@ fn number(element: &str, name: &str) -> f64 {
 }
 
 fn rooms(picture: &str) -> Vec<Room> {
-    let room = |line: &str| {
-        let (_, rest) = line.split_once('>').unwrap();
-        let text = rest.trim_end_matches("</text>").replace("&lt;", "<").replace("&amp;", "&");
-        let (x, y) = (number(line, "x"), number(line, "y"));
-        let size = number(line, "font-size");
+    let room = |line: &str, (right, down): (f64, f64)| {
+        let (element, rest) = line.split_once('>').unwrap();
+        let (text, _) = rest.split_once("</text>").unwrap();
+        let text = text.replace("&lt;", "<").replace("&amp;", "&");
+        let (x, y) = (number(element, "x") + right, number(element, "y") + down);
+        let size = number(element, "font-size");
         let width = text.chars().count() as f64 * size * CHARACTER;
-        let left = match attribute(line, "text-anchor") {
-            "start" => x,
-            "middle" => x - width / 2.0,
-            "end" => x - width,
-            other => panic!("{other}"),
+        let left = match element.split_once(" text-anchor=\"").map(|(_, rest)| rest) {
+            None => x,
+            Some(rest) if rest.starts_with("middle") => x - width / 2.0,
+            Some(rest) if rest.starts_with("end") => x - width,
+            Some(other) => panic!("{other}"),
         };
         Room { text, edges: [left, y - size * 0.8, left + width, y + size * 0.25] }
     };
-    picture.lines().filter(|line| line.starts_with("<text")).map(room).collect()
+    // A plot is moved as a whole.
+    let mut moved = (0.0, 0.0);
+    let mut rooms = Vec::new();
+    for line in picture.lines() {
+        if let Some((_, rest)) = line.split_once("<g transform=\"translate(")
+            && line.starts_with("<g")
+        {
+            let (right, rest) = rest.split_once(' ').unwrap();
+            let (down, _) = rest.split_once(')').unwrap();
+            moved = (right.parse().unwrap(), down.parse().unwrap());
+        }
+        if line.starts_with("</g>") {
+            moved = (0.0, 0.0);
+        }
+        if line.starts_with("<text") {
+            rooms.push(room(line, moved));
+        }
+    }
+    rooms
 }
 
 /// What overlaps or lies outside.

@@ -224,7 +224,7 @@ impl Fault {
     }
 
     fn look<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        view.log.record(Decision::Locked(self.lock));
+        view.log.record(Decision::Locked { lock: self.lock });
         if self.interrupted && self.is_served(view) {
             return self.done(view);
         }
@@ -246,7 +246,7 @@ impl Fault {
 
     /// The same try goes on under `mmap_lock`, from the beginning.
     fn hand_over<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        view.log.record(Decision::Dropped(self.lock));
+        view.log.record(Decision::Dropped { lock: self.lock });
         self.tries -= 1;
         self.lock = Lock::Mmap;
         self.state = State::Begin;
@@ -360,7 +360,7 @@ impl Fault {
             return None;
         }
         self.dropped = true;
-        log.record(Decision::Dropped(self.lock));
+        log.record(Decision::Dropped { lock: self.lock });
         Some(Step::Unlock)
     }
 

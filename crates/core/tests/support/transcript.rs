@@ -26,10 +26,12 @@ pub fn transcript(log: &[Decision]) -> String {
 
 fn word(decision: &Decision) -> Option<String> {
     Some(match *decision {
-        Decision::Added { .. } | Decision::Entered { .. } => return None,
-        Decision::Locked(Lock::Vma) => "vma".into(),
-        Decision::Locked(Lock::Mmap) => "mmap".into(),
-        Decision::Dropped(_) => "drop".into(),
+        Decision::Added { .. } | Decision::Entered { .. } | Decision::Faulted { .. } => {
+            return None;
+        }
+        Decision::Locked { lock: Lock::Vma } => "vma".into(),
+        Decision::Locked { lock: Lock::Mmap } => "mmap".into(),
+        Decision::Dropped { .. } => "drop".into(),
         Decision::Lookup { hit, tried, mmap_miss, .. } => {
             let tried = if tried { "tried-" } else { "" };
             let found = if hit { "hit" } else { "miss" };
@@ -51,7 +53,7 @@ fn word(decision: &Decision) -> Option<String> {
         Decision::Waited { index } => format!("wait:{index}"),
         Decision::Copied { index } => format!("copy:{index}"),
         Decision::Evicted { start, pages } => format!("evict:{start}+{pages}"),
-        Decision::File(file) => format!("file:{}", file.number()),
+        Decision::File { file } => format!("file:{}", file.number()),
         Decision::Served { major, tries, .. } => {
             format!("{}/{tries}", if major { "major" } else { "minor" })
         }

@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     fn push(&mut self, file: usize, decision: Decision) {
         if self.file != file {
             self.file = file;
-            self.out.push(Decision::File(FileId::new(file as u32)));
+            self.out.push(Decision::File { file: FileId::new(file as u32) });
         }
         self.out.push(decision);
     }
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         let file = process.opens[area.open];
         (self.area, self.executable) = (Some(area), is_executable(area, page));
         self.fault = Some((file, index));
-        self.push(file, Decision::Locked(lock::of_access(self.child.rules)));
+        self.push(file, Decision::Locked { lock: lock::of_access(self.child.rules) });
     }
 
     /// `of_fault` within a fault, else `of_read`.
@@ -297,7 +297,7 @@ fn is_executable(area: &NamedMapping, page: PageIndex) -> bool {
 #[cfg(test)]
 mod tests {
     use filemap_core::decision::Log;
-    use filemap_job::{Job, JobSpec, Shown, ShownLog};
+    use filemap_job::{Job, JobSpec, ShownLog};
 
     use super::*;
     use crate::engine::process;
@@ -401,16 +401,17 @@ mod tests {
         assert_eq!(hits.collect::<Vec<_>>(), [false, false]);
         let mut log = ShownLog::default();
         decisions.iter().for_each(|decision| log.record(*decision));
-        let index = PageIndex(9);
+        let entered = Decision::Entered { cause: Cause::ReadStream, found: Found::default() };
         let expected = [
-            Shown::Faulted { index },
-            Shown::LookedUp { index },
-            Shown::Window { start, order: Order(4), size: PageCount(512), async_size },
-            Shown::LookedUp { index },
-            Shown::Sync(Found::default()),
-            Shown::BasePages { start, size, async_size },
+            "access 9".to_string(),
+            "fault 9".to_string(),
+            format!("ra_order {start} order=4 size=512 async_size={async_size}"),
+            "fault 9".to_string(),
+            entered.to_string(),
+            Decision::BasePages { start, size, async_size }.to_string(),
         ];
-        assert_eq!(log.into_lines(), expected);
+        let lines: Vec<String> = log.into_lines().iter().map(Decision::to_string).collect();
+        assert_eq!(lines, expected);
     }
 
     #[test]

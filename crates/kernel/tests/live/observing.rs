@@ -1,8 +1,9 @@
 //! Jobs under a trace.
 
+use filemap_core::decision::Decision;
 use filemap_core::decision::Log;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::{JobSpec, Shown, ShownLog, SizeText};
+use filemap_job::{JobSpec, ShownLog, SizeText};
 use filemap_kernel::trace::Observer;
 
 use crate::Bench;
@@ -36,14 +37,13 @@ pub(crate) fn observed(bench: &Bench) {
     let mut log = ShownLog::default();
     observed.decisions.iter().for_each(|decision| log.record(*decision));
     let log = log.into_lines();
-    let index = PageIndex(100);
-    let around = Shown::MapPages { from: PageIndex(96), last: PageIndex(111) };
-    assert_eq!(log[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);
+    let lines: Vec<String> = log.iter().map(Decision::to_string).collect();
+    assert_eq!(lines[..2], ["access 100", "fault 100"]);
     assert!(
-        matches!(log[2], Shown::Window { start: PageIndex(92), size: PageCount(16), .. }),
+        matches!(log[2], Decision::Readahead { start: PageIndex(92), size: PageCount(16), .. }),
         "{log:?}"
     );
-    assert_eq!(log[4..], [around], "the second access faults no more");
+    assert_eq!(lines[4..], ["map_pages 96-111"], "the second access faults no more");
 
     let limited = JobSpec { memory_max: Some(SizeText("1m".to_string())), ..spec(256, "1\n") };
     let limited = limited.validate(Some("6.18.1")).unwrap();

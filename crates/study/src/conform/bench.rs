@@ -1,9 +1,10 @@
 //! Programs in the model and under a trace of a kernel: the running one, or one that is booted for
 //! them.
 
+use filemap_core::decision::Decision;
 use filemap_core::decision::Log;
 use filemap_job::program::Job;
-use filemap_job::{Seen, Shown, ShownLog};
+use filemap_job::{Seen, ShownLog};
 use filemap_kernel::Error as KernelError;
 use filemap_kernel::engine::{Asked, Boot};
 use filemap_kernel::image::IO_BYTES;
@@ -199,7 +200,7 @@ fn judge(
     observed.decisions.iter().for_each(|decision| log.record(*decision));
     let kernel = log.into_logs().into_iter().map(ShownLog::into_lines);
     let model = decided(program, io_bytes, seen)?.into_iter();
-    let of_file = |(model, kernel): (ShownLog, Vec<Shown>)| {
+    let of_file = |(model, kernel): (ShownLog, Vec<Decision>)| {
         let accesses = model.accesses().to_vec();
         compare_seen(&model.into_lines(), &kernel, seen).with_accesses(&accesses)
     };

@@ -1,7 +1,8 @@
 //! The comparison of two logs.
 
+use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Seen, Shown, ShownKind};
+use filemap_job::{Seen, ShownKind};
 
 use super::in_flight::InFlight;
 
@@ -34,11 +35,11 @@ pub struct Difference {
     /// Number of the access, from 0, that the model is in there, where its log tells.
     pub access: Option<u64>,
     /// The last of these.
-    pub before: Vec<Shown>,
+    pub before: Vec<Decision>,
     /// What the model's log goes on with; nothing at its end.
-    pub model: Vec<Shown>,
+    pub model: Vec<Decision>,
     /// What the kernel's log goes on with; nothing at its end.
-    pub kernel: Vec<Shown>,
+    pub kernel: Vec<Decision>,
 }
 
 impl Difference {
@@ -50,12 +51,12 @@ impl Difference {
             return self.goes_on_with_a_base_page();
         }
         match (&self.model[..], &self.kernel[..]) {
-            ([Shown::Added { order, .. }, ..], [Shown::BasePages { .. }, ..]) => order.0 > 0,
+            ([Decision::Added { order, .. }, ..], [Decision::BasePages { .. }, ..]) => order.0 > 0,
             (
-                [Shown::Added { start, order, folios }, ..],
+                [Decision::Added { start, order, folios, .. }, ..],
                 [
-                    Shown::Added { start: also, order: same, folios: fewer },
-                    Shown::BasePages { .. },
+                    Decision::Added { start: also, order: same, folios: fewer, .. },
+                    Decision::BasePages { .. },
                     ..,
                 ],
             ) => order.0 > 0 && (start, order) == (also, same) && fewer < folios,
@@ -65,13 +66,13 @@ impl Difference {
 
     /// The same where no line says that base pages follow: they are all that shows it.
     fn goes_on_with_a_base_page(&self) -> bool {
-        let is_base = |line: Option<&Shown>, at: PageIndex| {
+        let is_base = |line: Option<&Decision>, at: PageIndex| {
             let is_base = |order: Order, start: PageIndex| order.0 == 0 && start == at;
-            matches!(line, Some(Shown::Added { start, order, .. }) if is_base(*order, *start))
+            matches!(line, Some(Decision::Added { start, order, .. }) if is_base(*order, *start))
         };
-        let Some(Shown::Added { start, order, .. }) = self.model.first() else { return false };
+        let Some(Decision::Added { start, order, .. }) = self.model.first() else { return false };
         let behind = match self.kernel.first() {
-            Some(Shown::Added { start: also, order: same, folios })
+            Some(Decision::Added { start: also, order: same, folios, .. })
                 if (start, order) == (also, same) =>
             {
                 is_base(self.kernel.get(1), *start + PageCount(folios << order.0))
@@ -83,16 +84,16 @@ impl Difference {
 }
 
 /// Compares the logs of the model and of a kernel that shows everything.
-pub fn compare(model: &[Shown], kernel: &[Shown]) -> Comparison {
+pub fn compare(model: &[Decision], kernel: &[Decision]) -> Comparison {
     compare_seen(model, kernel, Seen::ALL)
 }
 
 /// Compares the logs of the model and of a kernel, both with only what is `seen`.
-pub fn compare_seen(model: &[Shown], kernel: &[Shown], seen: Seen) -> Comparison {
+pub fn compare_seen(model: &[Decision], kernel: &[Decision], seen: Seen) -> Comparison {
     let mut comparison = Comparison::default();
     let mut in_flight = InFlight::seeing(seen);
     let (mut left, mut right) = (model, kernel);
-    let mut same: Vec<Shown> = Vec::new();
+    let mut same: Vec<Decision> = Vec::new();
     loop {
         match (left, right) {
             ([], []) => break,
@@ -139,17 +140,17 @@ impl Comparison {
 }
 
 /// Lines that differ, position by position.
-fn differing(left: &[Shown], right: &[Shown]) -> u64 {
+fn differing(left: &[Decision], right: &[Decision]) -> u64 {
     let both = left.iter().zip(right).filter(|(a, b)| a != b).count();
     (both + left.len().abs_diff(right.len())) as u64
 }
 
 /// Windows, and single reads, which have none.
-fn readahead_calls(lines: &[Shown]) -> u64 {
-    let windows = lines.iter().filter(|line| matches!(line, Shown::Window { .. })).count();
+fn readahead_calls(lines: &[Decision]) -> u64 {
+    let windows = lines.iter().filter(|line| matches!(line, Decision::Readahead { .. })).count();
     let single = lines
         .windows(2)
-        .filter(|pair| matches!(pair, [Shown::Sync(_), Shown::BasePages { .. }]))
+        .filter(|pair| matches!(pair, [Decision::Entered { cause, .. }, Decision::BasePages { .. }] if !cause.is_async()))
         .count();
     (windows + single) as u64
 }
@@ -168,7 +169,11 @@ struct Around {
 }
 
 /// The fault that may be passed over in one of the logs, which differ in their first line.
-fn skipped(model: &[Shown], kernel: &[Shown], in_flight: &InFlight) -> Option<(Side, Around)> {
+fn skipped(
+    model: &[Decision],
+    kernel: &[Decision],
+    in_flight: &InFlight,
+) -> Option<(Side, Around)> {
     let ours = around(model, in_flight);
     let theirs = around(kernel, in_flight);
     match (ours, theirs) {
@@ -185,24 +190,23 @@ fn skipped(model: &[Shown], kernel: &[Shown], in_flight: &InFlight) -> Option<(S
 }
 
 /// The fault at the beginning of `log`, if it is on a page that may be mapped.
-fn around(log: &[Shown], in_flight: &InFlight) -> Option<Around> {
+fn around(log: &[Decision], in_flight: &InFlight) -> Option<Around> {
     let (index, around, rest) = match log {
-        [Shown::Faulted { index }, Shown::MapPages { from, last }, rest @ ..] => {
+        [Decision::Faulted { index }, Decision::MapPages { from, last, .. }, rest @ ..] => {
             (*index, Around { lines: 2, from: *from, last: *last }, rest)
         }
-        [Shown::Faulted { index }, rest @ ..] if !in_flight.shows_around() => {
+        [Decision::Faulted { index }, rest @ ..] if !in_flight.shows_around() => {
             let (from, last) = in_flight.around(*index);
             (*index, Around { lines: 1, from, last }, rest)
         }
         _ => return None,
     };
-    let is_all =
-        matches!(rest, [] | [Shown::Faulted { .. } | Shown::Sync(_) | Shown::Async(_), ..]);
+    let is_all = matches!(rest, [] | [Decision::Faulted { .. } | Decision::Entered { .. }, ..]);
     (is_all && in_flight.is_unsure(index)).then_some(around)
 }
 
 /// How many faults of `log` would have to be passed over to come to `wanted`.
-fn distance(log: &[Shown], wanted: Option<&Shown>, in_flight: &InFlight) -> usize {
+fn distance(log: &[Decision], wanted: Option<&Decision>, in_flight: &InFlight) -> usize {
     let mut rest = log;
     let mut faults = 0;
     while rest.first() != wanted {
@@ -217,44 +221,63 @@ fn distance(log: &[Shown], wanted: Option<&Shown>, in_flight: &InFlight) -> usiz
 
 #[cfg(test)]
 mod tests {
+    use filemap_core::decision::Cause;
+
     use super::*;
 
-    fn added(start: u64, folios: u64) -> Shown {
-        Shown::Added { start: PageIndex(start), order: Order(0), folios }
+    fn added(start: u64, folios: u64) -> Decision {
+        Decision::Added { start: PageIndex(start), order: Order(0), folios, marked: None }
     }
 
-    fn map(from: u64, last: u64) -> Shown {
-        Shown::MapPages { from: PageIndex(from), last: PageIndex(last) }
+    fn map(from: u64, last: u64) -> Decision {
+        Decision::MapPages {
+            from: PageIndex(from),
+            last: PageIndex(last),
+            mapped: PageCount(0),
+            credit: 0,
+        }
     }
 
-    fn faulted(index: u64) -> Shown {
-        Shown::Faulted { index: PageIndex(index) }
+    fn faulted(index: u64) -> Decision {
+        Decision::Faulted { index: PageIndex(index) }
     }
 
-    fn window(start: u64) -> Shown {
-        let (size, async_size) = (PageCount(32), PageCount(8));
-        Shown::Window { start: PageIndex(start), order: Order(0), size, async_size }
+    fn window(start: u64) -> Decision {
+        let start = PageIndex(start);
+        Decision::Readahead {
+            cause: Cause::ReadAround,
+            index: start,
+            order: Order(0),
+            start,
+            size: PageCount(32),
+            async_size: PageCount(8),
+            mmap_miss: 0,
+        }
     }
 
     /// A fault that reads two windows of fault-around and maps the first.
-    fn miss() -> Vec<Shown> {
+    fn miss() -> Vec<Decision> {
         vec![faulted(3), window(0), added(0, 32), map(0, 15)]
     }
 
-    fn with(more: &[Shown]) -> Vec<Shown> {
+    fn with(more: &[Decision]) -> Vec<Decision> {
         [miss().as_slice(), more].concat()
     }
 
     #[test]
     fn base_pages_in_place_of_a_large_folio_are_told_from_other_differences() {
-        let added = |start, order, folios| Shown::Added {
+        let added = |start, order, folios| Decision::Added {
             start: PageIndex(start),
             order: Order(order),
             folios,
+            marked: None,
         };
-        let base =
-            Shown::BasePages { start: PageIndex(4), size: PageCount(28), async_size: PageCount(0) };
-        let is_it = |model: &[Shown], kernel: &[Shown]| {
+        let base = Decision::BasePages {
+            start: PageIndex(4),
+            size: PageCount(28),
+            async_size: PageCount(0),
+        };
+        let is_it = |model: &[Decision], kernel: &[Decision]| {
             compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio(Seen::ALL)
         };
         assert!(is_it(&[added(0, 2, 8)], &[base, added(0, 0, 32)]));
@@ -283,13 +306,14 @@ mod tests {
 
     #[test]
     fn base_pages_show_by_themselves_where_no_line_announces_them() {
-        let added = |start, order, folios| Shown::Added {
+        let added = |start, order, folios| Decision::Added {
             start: PageIndex(start),
             order: Order(order),
             folios,
+            marked: None,
         };
         let seen = Seen::of(|kind| kind != ShownKind::BasePages);
-        let is_it = |model: &[Shown], kernel: &[Shown]| {
+        let is_it = |model: &[Decision], kernel: &[Decision]| {
             compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio(seen)
         };
         assert!(is_it(&[added(0, 2, 8)], &[added(0, 0, 32)]));
@@ -348,7 +372,11 @@ mod tests {
         let beyond = with(&[faulted(18), map(16, 31)]);
         assert_eq!(compare(&miss(), &beyond).mismatches, 2);
         // Something else came of it.
-        let marked = with(&[faulted(7), map(0, 15), Shown::LookedUp { index: PageIndex(7) }]);
+        let marked = with(&[
+            faulted(7),
+            map(0, 15),
+            Decision::Lookup { index: PageIndex(7), hit: false, tried: false, mmap_miss: 0 },
+        ]);
         assert_eq!(compare(&miss(), &marked).mismatches, 3);
     }
 }

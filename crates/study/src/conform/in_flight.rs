@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
+use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Seen, Shown, ShownKind};
+use filemap_job::{Seen, ShownKind};
 
 /// What is known of the pages while a log is followed.
 ///
@@ -51,22 +52,22 @@ impl InFlight {
     }
 
     /// Follows a line that both logs have.
-    pub(super) fn follow(&mut self, line: &Shown) {
+    pub(super) fn follow(&mut self, line: &Decision) {
         match *line {
-            Shown::Faulted { .. } => {
+            Decision::Faulted { .. } => {
                 let added = mem::take(&mut self.added);
                 if !self.shows_around {
                     self.unsure.extend(added);
                 }
             }
-            Shown::Added { start, order, folios } => {
+            Decision::Added { start, order, folios, .. } => {
                 for number in 0..folios {
                     let head = (start + PageCount(number << order.0)).0;
                     self.folios.insert(head, order);
                     self.added.insert(head);
                 }
             }
-            Shown::MapPages { from, last } => {
+            Decision::MapPages { from, last, .. } => {
                 let arriving: Vec<u64> =
                     self.heads(from, last).filter(|head| self.added.contains(head)).collect();
                 self.unsure.extend(arriving);
@@ -101,19 +102,24 @@ impl InFlight {
 mod tests {
     use super::*;
 
-    fn added(start: u64, order: u8, folios: u64) -> Shown {
-        Shown::Added { start: PageIndex(start), order: Order(order), folios }
+    fn added(start: u64, order: u8, folios: u64) -> Decision {
+        Decision::Added { start: PageIndex(start), order: Order(order), folios, marked: None }
     }
 
-    fn map(from: u64, last: u64) -> Shown {
-        Shown::MapPages { from: PageIndex(from), last: PageIndex(last) }
+    fn map(from: u64, last: u64) -> Decision {
+        Decision::MapPages {
+            from: PageIndex(from),
+            last: PageIndex(last),
+            mapped: PageCount(0),
+            credit: 0,
+        }
     }
 
-    fn faulted(index: u64) -> Shown {
-        Shown::Faulted { index: PageIndex(index) }
+    fn faulted(index: u64) -> Decision {
+        Decision::Faulted { index: PageIndex(index) }
     }
 
-    fn unsure(lines: &[Shown]) -> Vec<u64> {
+    fn unsure(lines: &[Decision]) -> Vec<u64> {
         let mut state = InFlight::seeing(Seen::ALL);
         lines.iter().for_each(|line| state.follow(line));
         (0..64).filter(|&page| state.is_unsure(PageIndex(page))).collect()

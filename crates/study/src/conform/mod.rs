@@ -1,6 +1,6 @@
 //! Conformance: what a kernel decided beside what the model decided, line by line.
 //!
-//! Both logs are in the form of [`Shown`].
+//! Both logs are of decisions as tracepoints show them ([`filemap_job::trace_view`]).
 
 mod asked;
 mod bench;
@@ -21,6 +21,3 @@ pub use patterns::{built_in, random, seed};
 pub use program::of_program;
 pub use record::{Compared, Conformance, Finding, First, Pattern};
 pub use report::JOB;
-
-#[cfg(doc)]
-use filemap_job::Shown;

@@ -1,7 +1,8 @@
 //! What a comparison of decisions found, as it is written and read.
 
 use filemap_job::record::SCHEMA;
-use filemap_job::{Seen, Shown, ShownKind};
+use filemap_core::decision::Decision;
+use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +99,7 @@ impl Compared {
             Finding::Compared(found) => found,
         };
         let is_doubtful = doubt(found.decisions, found.excluded, self.is_booted).is_some();
-        let texts = |lines: &[Shown]| lines.iter().map(Shown::to_string).collect();
+        let texts = |lines: &[Decision]| lines.iter().map(Decision::to_string).collect();
         Pattern {
             decisions: found.decisions,
             readahead_calls: calls(found.readahead_calls),

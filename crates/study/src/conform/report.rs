@@ -211,7 +211,8 @@ fn difference(pattern: &Pattern) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use filemap_core::units::PageIndex;
-    use filemap_job::{Seen, Shown};
+    use filemap_core::decision::Decision;
+    use filemap_job::Seen;
     use filemap_report::Format;
     use serde_json::{Map, Value};
 
@@ -226,8 +227,14 @@ mod tests {
     }
 
     fn pattern(name: &str, model: &[u64], kernel: &[u64]) -> Pattern {
-        let log = |pages: &[u64]| -> Vec<Shown> {
-            pages.iter().map(|&page| Shown::LookedUp { index: PageIndex(page) }).collect()
+        let log = |pages: &[u64]| -> Vec<Decision> {
+            let looked_up = |&page: &u64| Decision::Lookup {
+                index: PageIndex(page),
+                hit: false,
+                tried: false,
+                mmap_miss: 0,
+            };
+            pages.iter().map(looked_up).collect()
         };
         found(name, Finding::Compared(compare(&log(model), &log(kernel))))
     }

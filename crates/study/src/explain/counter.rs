@@ -169,7 +169,7 @@ impl Counter {
                 self.show(mmap_miss, done);
             }
             Decision::MapPages { credit, .. } => self.around(credit, done),
-            Decision::Waited { .. } | Decision::Dropped(_) if self.hit => {
+            Decision::Waited { .. } | Decision::Dropped { .. } if self.hit => {
                 self.hit = false;
                 if self.locked_hit_counts {
                     self.take_hit(done);

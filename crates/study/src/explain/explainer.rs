@@ -355,7 +355,7 @@ impl Followed {
 
 impl Log for Explainer<'_> {
     fn record(&mut self, decision: Decision) {
-        if let Decision::File(file) = decision {
+        if let Decision::File { file } = decision {
             self.file = file.number();
             return;
         }

@@ -123,7 +123,7 @@ impl Log for Traced<'_> {
             return;
         }
         match decision {
-            Decision::Locked(lock) if lock == self.first => self.fault = Some(vec![decision]),
+            Decision::Locked { lock } if lock == self.first => self.fault = Some(vec![decision]),
             Decision::Entered { found: Found { index, req, .. }, .. } => {
                 self.up_to(|touch| matches!(touch, Touch::Read(_, end) if *end == index + req));
                 self.pass_on(decision);

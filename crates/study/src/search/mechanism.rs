@@ -2,10 +2,9 @@
 
 use filemap_core::decision::Decision;
 use filemap_core::fault::lock;
-use filemap_job::{Job, Shown, ShownLog};
+use filemap_job::{Job, ShownKind, ShownLog};
 use filemap_model::{Profile, trace};
 
-use crate::decisions::Line;
 use crate::error::Error;
 
 /// By which mechanism a job in two variants differs; `None` where it does not.
@@ -33,8 +32,8 @@ pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
 /// What is read comes before what is mapped: faults differ behind a window that differs, and which
 /// of them is seen first says little. So windows and what enters the cache are compared alone, and
 /// the other decisions only where these are the same.
-fn of_logs(first: &[Shown], second: &[Shown]) -> Option<String> {
-    let reads = |log: &[Shown]| -> Vec<(Shown, &'static str)> {
+fn of_logs(first: &[Decision], second: &[Decision]) -> Option<String> {
+    let reads = |log: &[Decision]| -> Vec<(Decision, &'static str)> {
         let with_entry = log.iter().scan("", |entered, line| {
             *entered = entry(line).unwrap_or(entered);
             Some((*line, *entered))
@@ -60,7 +59,7 @@ fn of_logs(first: &[Shown], second: &[Shown]) -> Option<String> {
 fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
     let (a, b) = first.iter().zip(second).find(|(a, b)| a != b)?;
     let name = |decision: &Decision| {
-        let line = serde_json::to_value(Line::from(*decision)).ok()?;
+        let line = serde_json::to_value(decision).ok()?;
         Some(line.get("decision")?.as_str()?.to_string())
     };
     let (a, b) = (name(a)?, name(b)?);
@@ -73,45 +72,49 @@ fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
 }
 
 /// Where readahead was entered last.
-fn entry(line: &Shown) -> Option<&'static str> {
+fn entry(line: &Decision) -> Option<&'static str> {
     match line {
-        Shown::Sync(_) => Some(", after a miss"),
-        Shown::Async(_) => Some(", at a mark"),
-        Shown::Faulted { .. } => Some(", in a fault"),
+        Decision::Entered { cause, .. } if cause.is_async() => Some(", at a mark"),
+        Decision::Entered { .. } => Some(", after a miss"),
+        Decision::Faulted { .. } => Some(", in a fault"),
         _ => None,
     }
 }
 
 /// What is read, where a line says that: its first page, the page behind it, and where its mark is
 /// counted from the end. What enters the cache has no mark here.
-fn window(line: &Shown) -> Option<(u64, u64, u64)> {
+fn window(line: &Decision) -> Option<(u64, u64, u64)> {
     match *line {
-        Shown::Added { start, order, folios } => Some((start.0, start.0 + (folios << order.0), 0)),
-        Shown::Window { start, size, async_size, .. }
-        | Shown::BasePages { start, size, async_size } => {
+        Decision::Added { start, order, folios, .. } => {
+            Some((start.0, start.0 + (folios << order.0), 0))
+        }
+        Decision::Readahead { start, size, async_size, .. }
+        | Decision::BasePages { start, size, async_size } => {
             Some((start.0, start.0 + size.0, async_size.0))
         }
         _ => None,
     }
 }
 
-fn words(a: Option<&Shown>, b: Option<&Shown>) -> String {
+fn words(a: Option<&Decision>, b: Option<&Decision>) -> String {
     if let (Some(one), Some(two)) = (a.and_then(window), b.and_then(window)) {
         return windows(one, two);
     }
     match (a, b) {
-        (Some(Shown::Sync(one)), Some(Shown::Sync(two)))
-        | (Some(Shown::Async(one)), Some(Shown::Async(two))) => {
+        (
+            Some(Decision::Entered { cause, found: one }),
+            Some(Decision::Entered { cause: other, found: two }),
+        ) if cause.is_async() == other.is_async() => {
             if one.mmap_miss == two.mmap_miss {
                 "readahead finds another state of its stream".to_string()
             } else {
                 format!("readahead finds {} misses", fewer(two.mmap_miss < one.mmap_miss))
             }
         }
-        (Some(Shown::MapPages { .. }), Some(Shown::MapPages { .. })) => {
+        (Some(Decision::MapPages { .. }), Some(Decision::MapPages { .. })) => {
             "fault-around maps another range".to_string()
         }
-        (Some(Shown::Faulted { .. }), Some(Shown::Faulted { .. })) => {
+        (Some(Decision::Faulted { .. }), Some(Decision::Faulted { .. })) => {
             "another page faults next".to_string()
         }
         (one, two) => match (one.map(kind), two.map(kind)) {
@@ -144,33 +147,43 @@ fn windows(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
 }
 
 /// What a line does.
-fn kind(line: &Shown) -> &'static str {
-    match line {
-        Shown::Faulted { .. } => "goes on with another fault",
-        Shown::LookedUp { .. } => "looks a page up",
-        Shown::MapPages { .. } => "maps around the fault",
-        Shown::Sync(_) => "enters readahead after a miss",
-        Shown::Async(_) => "enters readahead at a mark",
-        Shown::Window { .. } | Shown::BasePages { .. } => "lays out a window",
-        Shown::Added { .. } => "adds pages to the cache",
+fn kind(line: &Decision) -> &'static str {
+    match ShownKind::of(line) {
+        Some(ShownKind::Faulted) => "goes on with another fault",
+        Some(ShownKind::LookedUp) => "looks a page up",
+        Some(ShownKind::MapPages) => "maps around the fault",
+        Some(ShownKind::Sync) => "enters readahead after a miss",
+        Some(ShownKind::Async) => "enters readahead at a mark",
+        Some(ShownKind::Window | ShownKind::BasePages) => "lays out a window",
+        Some(ShownKind::Added) => "adds pages to the cache",
+        None => "goes on",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use filemap_core::decision::Cause;
     use filemap_core::units::{Order, PageCount, PageIndex};
 
     use super::*;
 
-    fn window(start: u64, size: u64, mark: u64) -> Shown {
-        let (start, order) = (PageIndex(start), Order(0));
-        Shown::Window { start, order, size: PageCount(size), async_size: PageCount(mark) }
+    fn window(start: u64, size: u64, mark: u64) -> Decision {
+        let start = PageIndex(start);
+        Decision::Readahead {
+            cause: Cause::ReadAround,
+            index: start,
+            order: Order(0),
+            start,
+            size: PageCount(size),
+            async_size: PageCount(mark),
+            mmap_miss: 0,
+        }
     }
 
     #[test]
     fn a_clipped_window_is_told_by_the_side_that_was_clipped() {
-        let fault = Shown::Faulted { index: PageIndex(9) };
-        let log = |second: Shown| vec![fault, second];
+        let fault = Decision::Faulted { index: PageIndex(9) };
+        let log = |second: Decision| vec![fault, second];
         let found = |second| of_logs(&log(window(0, 32, 8)), &log(second)).unwrap();
         assert_eq!(found(window(4, 28, 8)), "what the second reads begins later, in a fault");
         assert_eq!(found(window(0, 16, 8)), "what the second reads ends earlier, in a fault");

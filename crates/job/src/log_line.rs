@@ -1,0 +1,208 @@
+//! Decisions as the lines of a file: one JSON object each.
+
+use std::fmt;
+
+use filemap_core::decision::Decision;
+use schemars::{JsonSchema, Schema};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::schema;
+use crate::trace_kinds::Seen;
+
+/// A line of a decision log of the model: a decision with the access that it was made in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
+pub struct LogLine {
+    /// Number of the access, from 0, over all phases of the job.
+    pub access: u64,
+    /// The decision.
+    #[serde(flatten)]
+    pub decision: Decision,
+}
+
+/// Decisions that tracepoints show; nor do they tell the access.
+const TRACED: [&str; 10] = [
+    "entered",
+    "readahead",
+    "base-pages",
+    "no-readahead",
+    "added",
+    "map-pages",
+    "lookup",
+    "served",
+    "evicted",
+    "file",
+];
+
+/// Keys that they do not tell, but of the state that readahead finds.
+const UNTOLD: [&str; 7] = ["mmap_miss", "marked", "mapped", "credit", "tried", "major", "tries"];
+
+/// A decision of a kernel, as its tracepoints show it: the keys that they tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TracedLine(Vec<(String, Value)>);
+
+impl TracedLine {
+    /// The line of `decision` of a kernel that shows what is `seen`; `None` where no tracepoint
+    /// stands for it.
+    pub fn new(decision: Decision, seen: Seen) -> Option<Self> {
+        let text = serde_json::to_string(&decision).expect("it has text keys only");
+        let TracedLine(mut keys) = serde_json::from_str(&text).expect("it was just written");
+        let kind = keys.first()?.1.as_str().filter(|kind| TRACED.contains(kind))?.to_string();
+        if kind != "entered" {
+            keys.retain(|(key, _)| !UNTOLD.contains(&key.as_str()));
+        }
+        if kind == "readahead" && !seen.has_readahead() {
+            // Windows show only by what they add.
+            let size = keys.iter_mut().find(|(key, _)| key == "async_size");
+            size.into_iter().for_each(|(_, value)| *value = Value::Null);
+        }
+        Some(TracedLine(keys))
+    }
+
+    /// The schema of such lines: that of all decisions without what is not told.
+    pub fn schema() -> Schema {
+        let mut schema = schema::written::<Decision>();
+        let kinds = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+        let kinds = kinds.expect("each kind of decision is one of several");
+        let kind = |of: &Value| of["properties"]["decision"]["const"].as_str().map(str::to_string);
+        kinds.retain(|of| kind(of).is_some_and(|kind| TRACED.contains(&kind.as_str())));
+        for of in kinds {
+            let kind = kind(of);
+            if kind.as_deref() == Some("entered") {
+                continue;
+            }
+            if let Some(properties) = of["properties"].as_object_mut() {
+                properties.retain(|key, _| !UNTOLD.contains(&key.as_str()));
+            }
+            if let Some(required) = of["required"].as_array_mut() {
+                required.retain(|key| !UNTOLD.iter().any(|untold| key == untold));
+            }
+            if kind.as_deref() == Some("readahead") {
+                of["properties"]["async_size"] = json!({
+                    "description": "Null on a kernel that shows windows only by what they add.",
+                    "type": ["integer", "null"],
+                    "minimum": 0,
+                });
+            }
+        }
+        schema
+    }
+}
+
+impl Serialize for TracedLine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+/// Keys stay in their order.
+impl<'de> Deserialize<'de> for TracedLine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Vec<(String, Value)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a line of a log")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut keys = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    keys.push(entry);
+                }
+                Ok(keys)
+            }
+        }
+        deserializer.deserialize_map(Keys).map(TracedLine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::decision::{Cause, Found, Lock};
+    use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+
+    use super::*;
+    use crate::ShownKind;
+
+    const WINDOW: Decision = Decision::Readahead {
+        cause: Cause::ReadAround,
+        index: PageIndex(40),
+        order: Order(0),
+        start: PageIndex(24),
+        size: PageCount(32),
+        async_size: PageCount(8),
+        mmap_miss: 1,
+    };
+
+    #[test]
+    fn lines() {
+        let found = Found { index: PageIndex(7), previous_end: Some(9), ..Found::default() };
+        for (decision, expected) in [
+            (
+                WINDOW,
+                concat!(
+                    r#"{"decision":"readahead","cause":"read-around","index":40,"order":0,"#,
+                    r#""start":24,"size":32,"async_size":8,"mmap_miss":1}"#
+                ),
+            ),
+            (
+                Decision::Entered { cause: Cause::ReadStream, found },
+                concat!(
+                    r#"{"decision":"entered","cause":"read-stream","index":7,"req":0,"order":0,"#,
+                    r#""size":0,"async_size":0,"mmap_miss":0,"previous_end":9}"#
+                ),
+            ),
+            (Decision::Locked { lock: Lock::Mmap }, r#"{"decision":"locked","lock":"mmap"}"#),
+            (Decision::File { file: FileId::new(2) }, r#"{"decision":"file","file":2}"#),
+            (
+                Decision::Added { start: PageIndex(0), order: Order(2), folios: 3, marked: None },
+                r#"{"decision":"added","start":0,"order":2,"folios":3,"marked":null}"#,
+            ),
+            (
+                Decision::NothingAbsent { index: PageIndex(5) },
+                r#"{"decision":"nothing-absent","index":5}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&decision).unwrap(), expected);
+            let line = LogLine { access: 7, decision };
+            let numbered = serde_json::to_string(&line).unwrap();
+            assert_eq!(numbered, expected.replacen('{', "{\"access\":7,", 1));
+            assert_eq!(serde_json::from_str::<LogLine>(&numbered).unwrap(), line);
+        }
+    }
+
+    #[test]
+    fn causes_and_locks_have_their_names_in_json() {
+        for cause in [Cause::HugePage, Cause::SequentialForced, Cause::WillNeed, Cause::AsyncRead] {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+        }
+        for lock in [Lock::Vma, Lock::Mmap] {
+            assert_eq!(serde_json::to_value(lock).unwrap(), lock.name());
+        }
+    }
+
+    #[test]
+    fn a_kernels_lines_say_what_its_tracepoints_show() {
+        let text = |decision, seen| {
+            TracedLine::new(decision, seen).map(|line| serde_json::to_string(&line).unwrap())
+        };
+        let keys = r#""cause":"read-around","index":40,"order":0,"start":24,"size":32"#;
+        let known = format!(r#"{{"decision":"readahead",{keys},"async_size":8}}"#);
+        assert_eq!(text(WINDOW, Seen::ALL), Some(known.clone()));
+        let additions = Seen::of(|kind| kind == ShownKind::Added);
+        let unknown = format!(r#"{{"decision":"readahead",{keys},"async_size":null}}"#);
+        assert_eq!(text(WINDOW, additions), Some(unknown));
+        assert_eq!(text(Decision::Locked { lock: Lock::Vma }, Seen::ALL), None);
+        let served = Decision::Served { index: PageIndex(5), major: false, tries: 1 };
+        let expected = r#"{"decision":"served","index":5}"#.to_string();
+        assert_eq!(text(served, Seen::ALL), Some(expected));
+        // They are read as the others are.
+        let Ok(Decision::Readahead { size, mmap_miss, .. }) = serde_json::from_str(&known) else {
+            panic!("a window");
+        };
+        assert_eq!((size, mmap_miss), (PageCount(32), 0));
+    }
+}
