@@ -1,7 +1,7 @@
 //! What a comparison of decisions found, as it is written and read.
 
-use filemap_job::record::SCHEMA;
 use filemap_core::decision::Decision;
+use filemap_job::record::SCHEMA;
 use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -210,8 +210,8 @@ fn difference(pattern: &Pattern) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_core::units::PageIndex;
     use filemap_core::decision::Decision;
+    use filemap_core::units::PageIndex;
     use filemap_job::Seen;
     use filemap_report::Format;
     use serde_json::{Map, Value};

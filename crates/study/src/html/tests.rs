@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::page;
 use crate::explain::{
-    Courses, FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits, WaitHistory,
-    Window,
+    Courses, FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits,
+    WaitHistory, Window,
 };
 use crate::run::RunRecord;
 

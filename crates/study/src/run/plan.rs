@@ -1,6 +1,6 @@
 //! A job that is yet to be run.
 
-use filemap_job::{EngineKind, Job, Record};
+use filemap_job::Job;
 use filemap_model::Profile;
 
 use super::RunRecord;
