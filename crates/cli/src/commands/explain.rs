@@ -1,13 +1,11 @@
 //! `filemap explain`.
 
-use filemap_study::explain::{self, Asked};
-use filemap_study::kernel_match;
-use filemap_study::seeds::with_seeds;
+use filemap_study::explain;
 
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::error::Error;
-use crate::given::{self, Given, not_of_tables};
+use crate::given::{Given, not_of_tables};
 use crate::machine::Machine;
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
@@ -29,19 +27,7 @@ fn explained(given: &Given, args: &ExplainArgs) -> Result<Outcome, Error> {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    let mut written = given.written.clone();
-    let found = given.resolve(&mut written)?;
-    let profile = found.on_device(given::profile(&mut written)?);
-    let job = given.validate(&written)?;
-    explain::check(&job, args.seeds)?;
-    kernel_match::check(&job)?;
-    let mut warnings = found.warnings;
-    warnings.extend(job.without_effect());
-    warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[&job])?);
-    let command = with_seeds(given.command("explain", &job), args.seeds);
-    let asked = Asked { job: &job, profile, seeds: args.seeds, warnings, command };
-    let explained = explain::run(asked, &Machine, |record| given.leave_lists(record))?;
-    let report = explained.report();
+    let report = explain::run(given, args.seeds, &Machine)?.report();
     if let Some(target) = output.take("--svg") {
         target.write(report.svg().as_bytes())?;
     }

@@ -14,5 +14,3 @@ pub mod report;
 pub mod run;
 pub mod search;
 mod show_job;
-
-use filemap_study::seeds::with_seeds;

@@ -55,5 +55,5 @@ pub use origin::{Amount, Brought, Origin, PerOrigin};
 pub use record::Explained;
 pub(crate) use remedies::LEAST_SHARE;
 pub use remedies::Remedies;
-pub use run::{Asked, check, course, run};
+pub use run::{course, run};
 pub use traced::Traced;

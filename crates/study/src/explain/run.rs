@@ -17,26 +17,12 @@ use super::traced::Traced;
 use super::tried;
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::seeds::{self, Cell};
-use crate::{host, input, provenance, traced_job};
-
-/// What is to be explained.
-pub struct Asked<'a> {
-    pub job: &'a Job,
-    pub profile: Profile,
-    /// How many seeds, where that was said.
-    pub seeds: Option<u64>,
-    /// What is known to be odd about it.
-    pub warnings: Vec<String>,
-    /// What repeats it.
-    pub command: String,
-}
+use crate::given::{self, Given};
+use crate::seeds::{self, Cell, with_seeds};
+use crate::{host, input, kernel_match, provenance, traced_job};
 
 /// Refuses what there is no log of a kernel of.
-///
-/// # Errors
-/// What cannot be explained, with what can.
-pub fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
+fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     if job.engine == EngineKind::Model {
         return Ok(());
     }
@@ -68,24 +54,28 @@ pub fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Explains a job that [`check`] has nothing against. What a recording has of its phases is left
-/// out of the record with `abridge`.
+/// Explains the job that was `given`, of the first of so many `seeds`.
 ///
 /// # Errors
-/// Those of the engine.
-pub fn run(
-    asked: Asked,
-    engines: &impl Engines,
-    abridge: impl FnOnce(&mut Record),
-) -> Result<Explained, Error> {
-    let Asked { job, profile, seeds, warnings, command } = asked;
+/// What cannot be explained, with what can, and those of the engine.
+pub fn run(given: &Given, seeds: Option<u64>, engines: &impl Engines) -> Result<Explained, Error> {
+    let mut written = given.written.clone();
+    let found = given.resolve(&mut written)?;
+    let profile = found.on_device(given::profile(&mut written)?);
+    let job = &given.validate(&written)?;
+    check(job, seeds)?;
+    kernel_match::check(job)?;
+    let mut warnings = found.warnings;
+    warnings.extend(job.without_effect());
+    warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[job])?);
+    let command = with_seeds(given.command("explain", job), seeds);
     let begun = seeds::spent();
     let (explanation, mut record) = match job.engine {
         EngineKind::Model => of_model(job, &profile, seeds.unwrap_or(1), engines)?,
         EngineKind::Kernel => of_kernel(job, engines)?,
     };
     let took = seeds::spent() - begun;
-    abridge(&mut record);
+    given.leave_lists(&mut record);
     record.warnings = warnings;
     if job.of_flags.is_none() {
         return Ok(Explained::new(&explanation, job, &record, None, command));
