@@ -117,9 +117,9 @@ pub struct Found {
     pub previous_end: Option<u64>,
 }
 
-/// One decision, and a line of a decision log. In JSON `decision` names its kind, the other keys are
-/// its values; indexes and sizes count base pages. A log of tracepoints leaves out what they do not
-/// tell.
+/// One decision, and a line of a decision log. In JSON `decision` names its kind, the other keys
+/// are its values; indexes and sizes count base pages. A log of tracepoints leaves out what they do
+/// not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "decision", rename_all = "kebab-case")]
 pub enum Decision {

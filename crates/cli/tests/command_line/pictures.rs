@@ -39,6 +39,7 @@ fn rooms(picture: &str) -> Vec<Room> {
         let width = text.chars().count() as f64 * size * CHARACTER;
         let left = match element.split_once(" text-anchor=\"").map(|(_, rest)| rest) {
             None => x,
+            Some(rest) if rest.starts_with("start") => x,
             Some(rest) if rest.starts_with("middle") => x - width / 2.0,
             Some(rest) if rest.starts_with("end") => x - width,
             Some(other) => panic!("{other}"),

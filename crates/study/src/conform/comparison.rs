@@ -148,10 +148,11 @@ fn differing(left: &[Decision], right: &[Decision]) -> u64 {
 /// Windows, and single reads, which have none.
 fn readahead_calls(lines: &[Decision]) -> u64 {
     let windows = lines.iter().filter(|line| matches!(line, Decision::Readahead { .. })).count();
-    let single = lines
-        .windows(2)
-        .filter(|pair| matches!(pair, [Decision::Entered { cause, .. }, Decision::BasePages { .. }] if !cause.is_async()))
-        .count();
+    let is_single = |pair: &&[Decision]| match pair {
+        [Decision::Entered { cause, .. }, Decision::BasePages { .. }] => !cause.is_async(),
+        _ => false,
+    };
+    let single = lines.windows(2).filter(is_single).count();
     (windows + single) as u64
 }
 

@@ -11,6 +11,7 @@ use filemap_job::program::ProgramStep;
 use super::counter::{Counter, Sight};
 use super::courses::{Courses, FileHistory, MOST_FILES, ProgramHistory};
 use super::explanation::Explanation;
+use super::followed::{Followed, recorder};
 use super::history::{CausePages, History, INTERVALS, MAX_WINDOWS, first_access, interval_of};
 use super::map::Map;
 use super::open_counters::OpenCounters;
@@ -18,11 +19,9 @@ use super::origin::{Amount, Brought, Origin, PerOrigin};
 use super::pages::Pages;
 use super::parts::Parts;
 use super::recorder::Recorder;
+use super::through::{Through, steps};
 use super::waits::Waits;
 use super::window::{LastWindow, origins};
-
-/// Pages of the largest folio that may reach over the end of a mapping.
-const LARGEST_FOLIO_PAGES: u64 = 512;
 
 /// Cells of the map of an [`Explanation`].
 const MAP_CELLS: u64 = 512;
@@ -54,12 +53,6 @@ pub struct Explainer<'a> {
     steps: Vec<(u64, Option<Through>)>,
 }
 
-/// What is known of one file.
-struct Followed {
-    pages: Pages,
-    window: Option<LastWindow>,
-}
-
 /// An access to pages of the cache that goes on.
 #[derive(Clone, Copy, Debug)]
 struct AtHand {
@@ -69,13 +62,6 @@ struct AtHand {
     first: PageIndex,
     end: PageIndex,
     through: Option<Through>,
-}
-
-/// What an access goes through.
-#[derive(Clone, Copy, Debug)]
-enum Through {
-    Mapping(usize),
-    Open(usize),
 }
 
 impl<'a> Explainer<'a> {
@@ -336,23 +322,6 @@ impl<'a> Explainer<'a> {
     }
 }
 
-impl Followed {
-    /// What concerns its pages alone.
-    fn apply(&mut self, decision: Decision) {
-        match decision {
-            Decision::BasePages { start, size, .. } => {
-                if let Some(window) = &mut self.window {
-                    window.reach(start, size);
-                    self.pages.recorder.iter_mut().for_each(|of| of.reach(start, start + size));
-                }
-            }
-            Decision::Copied { index } => self.pages.touch(index),
-            Decision::Evicted { start, pages } => self.pages.evict(start, start + pages),
-            _ => {}
-        }
-    }
-}
-
 impl Log for Explainer<'_> {
     fn record(&mut self, decision: Decision) {
         if let Decision::File { file } = decision {
@@ -411,32 +380,6 @@ impl Log for Explainer<'_> {
 /// In which order several threads make their accesses no log says.
 fn is_of_one_thread(job: &Job) -> bool {
     job.threads.len() == 1
-}
-
-/// The course of a file, of which these parts are read: windows may reach over their ends, by one
-/// window or a folio each.
-fn recorder(job: &Job, file: usize, parts: &Parts, most_windows: usize) -> Recorder {
-    let accesses = job.steps().map(ProgramStep::accesses).fold(0, u64::saturating_add);
-    let (from, to) = parts.bounds();
-    let slack = job.machine.read_ahead.0.saturating_mul(2) + LARGEST_FOLIO_PAGES;
-    let from = PageIndex(from.0.saturating_sub(slack));
-    let to = PageIndex(to.0.saturating_add(slack).min(job.file_pages(file).0).max(to.0));
-    Recorder::new(accesses, most_windows, from, to)
-}
-
-/// What the accesses of each step go through, with the first access behind the step.
-fn steps(job: &Job) -> Vec<(u64, Option<Through>)> {
-    let mut end: u64 = 0;
-    let of_step = |step: &ProgramStep| {
-        end = end.saturating_add(step.accesses());
-        let through = match step {
-            ProgramStep::Touch { mapping, .. } => Some(Through::Mapping(*mapping)),
-            ProgramStep::Read { open, .. } => Some(Through::Open(*open)),
-            _ => None,
-        };
-        (end, through)
-    };
-    job.steps().map(of_step).collect()
 }
 
 /// By what brought them in, all pages.

@@ -25,6 +25,7 @@ mod course;
 mod courses;
 mod explainer;
 mod explanation;
+mod followed;
 mod history;
 mod map;
 mod open_counters;
@@ -39,6 +40,7 @@ mod run;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod through;
 mod traced;
 mod tried;
 mod waits;

@@ -141,8 +141,7 @@ impl Explained {
         command: String,
     ) -> Self {
         let page_bytes = job.page_size();
-        let counters =
-            record.runs.first().map_or_else(Counters::default, |run| run.counters.clone());
+        let counters = record.runs.first().map_or_else(Counters::default, |run| run.counters);
         let files = job.files.iter().zip(&explanation.files);
         let mappings = job.mappings.iter().map(|of| &of.name).zip(&explanation.mappings);
         let opens = job.opens.iter().map(|of| &of.name).zip(&explanation.opens);
@@ -217,9 +216,9 @@ impl Explained {
         let by = if self.is_of_tables() { "by file and cause" } else { "by cause" };
         let mut parts = vec![
             Part::Heading(format!("{}: bytes {by}", title(&record))),
-            Part::Lead(self.answer.clone()),
             Part::Cards(crate::run::cards(&record, &Measures::of(&record, None), None)),
             setup::of_record(&record),
+            Part::Lead(self.answer.clone()),
             tables::bars(self),
         ];
         if let Some(courses) = &self.history {

@@ -203,7 +203,7 @@ fn rules(job: &Written) -> String {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{Counters, JobSpec};
+    use filemap_job::Counters;
 
     use super::*;
 
@@ -253,7 +253,7 @@ mod tests {
     fn where_nothing_helps_it_says_so() {
         let tried = vec![("advice=random".to_string(), run(10, 10, 10))];
         let remedies = Remedies::new(&run(10, 10, 10), tried);
-        let job = Written::Flags(Box::new(JobSpec::default()));
+        let job = Written::Flags(Box::default());
         let parts = Remedies::parts(Some(&remedies), &job, 4096);
         let [_, _, Part::Paragraph(text)] = &parts[..] else { panic!("a sentence") };
         assert_eq!(
