@@ -64,6 +64,26 @@ impl<R> Column<R> {
     }
 }
 
+/// A column of words, for people.
+pub const fn words<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
+    Column { key: "", heading, unit: Unit::Text, better: Better::Neither, of }
+}
+
+/// A column of figures, for people; where they are texts, they stay as they are.
+pub const fn figures<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
+    Column { unit: Unit::Count, ..words(heading, of) }
+}
+
+/// A column of CSV.
+pub const fn raw<R>(key: &'static str, of: fn(&R) -> Value) -> Column<R> {
+    Column { key, ..words("", of) }
+}
+
+/// What is shown of a number that may not be known.
+pub fn digits(value: Option<f64>, digits: usize) -> Value {
+    value.map(|value| format!("{value:.digits$}")).into()
+}
+
 impl Unit {
     /// `value` for people.
     pub fn text(self, value: f64) -> String {

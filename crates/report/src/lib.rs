@@ -24,7 +24,9 @@ pub mod units;
 
 pub use axis::{Axis, CHARACTER, text_width, tick_text, ticks};
 pub use bars::{Bar, Bars};
-pub use column::{Better, Column, Unit, Value, csv, objects, properties, table};
+pub use column::{
+    Better, Column, Unit, Value, csv, digits, figures, objects, properties, raw, table, words,
+};
 pub use comparison::{Comparison, Figure, Sample, Variant};
 pub use dots::{DotCell, DotColumn, Dots, Mark, Scale};
 pub use letter::{Letter, is_plain};

@@ -1,62 +1,41 @@
 //! Every figure as a row.
 
-use filemap_job::folio_ops::FolioCell;
-use filemap_job::{FolioOpsRecord, FolioOpsRun};
+use filemap_job::FolioOpsRecord;
+use filemap_job::folio_ops::{Contended, FolioCell};
+use filemap_report::{Column, Table, csv, raw};
 
-use filemap_report::{Head, Table};
-
-const NAMES: [&str; 11] = [
-    "engine",
-    "repeat",
-    "folio_bytes",
-    "operation",
-    "counters",
-    "ns_per_page",
-    "copied",
-    "reused",
-    "locked_ns",
-    "batches_per_second",
-    "longest_wait_ns",
-];
+/// What a row is of: the record, the repeat, and an operation or a thread on one folio, of which
+/// the batches in a second are known.
+type Row<'a> = (&'a FolioOpsRecord, u64, Option<&'a FolioCell>, Option<(&'a Contended, f64)>);
 
 /// One row for each size, operation, way to count and repeat. Threads on one folio have a row each.
 pub(super) fn rows(record: &FolioOpsRecord) -> Table {
-    let rows = record.runs.iter().enumerate().flat_map(|(repeat, run)| {
-        let first = [record.engine.clone(), (repeat + 1).to_string()];
-        let own = rows_of(run).into_iter();
-        own.map(|row| first.iter().cloned().chain(row).collect()).collect::<Vec<_>>()
-    });
-    Table {
-        title: String::new(),
-        columns: NAMES.into_iter().map(Head::left).collect(),
-        rows: rows.collect(),
+    let columns: [Column<Row>; 11] = [
+        raw("engine", |(record, ..)| record.engine.clone().into()),
+        raw("repeat", |(_, repeat, ..)| (*repeat).into()),
+        raw("folio_bytes", |(_, _, cell, thread)| {
+            cell.map(|of| of.folio_bytes).or(thread.map(|(of, _)| of.folio_bytes)).into()
+        }),
+        raw("operation", |(_, _, cell, _)| {
+            cell.map_or("contended".to_string(), |of| of.operation.to_string()).into()
+        }),
+        raw("counters", |(_, _, cell, thread)| {
+            cell.map(|of| of.counters.clone()).or(thread.map(|(of, _)| of.counters.clone())).into()
+        }),
+        raw("ns_per_page", |(_, _, cell, _)| cell.map(|of| of.ns_per_page).into()),
+        raw("copied", |(_, _, cell, _)| cell.and_then(|of| of.copied).into()),
+        raw("reused", |(_, _, cell, _)| cell.and_then(|of| of.reused).into()),
+        raw("locked_ns", |(_, _, cell, _)| cell.and_then(|of| of.locked_ns).into()),
+        raw("batches_per_second", |(.., thread)| thread.map(|(_, batches)| batches).into()),
+        raw("longest_wait_ns", |(.., thread)| thread.and_then(|(of, _)| of.longest_wait_ns).into()),
+    ];
+    let mut rows: Vec<Row> = Vec::new();
+    for (repeat, run) in (1..).zip(&record.runs) {
+        rows.extend(run.cells.iter().map(|cell| (record, repeat, Some(cell), None)));
+        rows.extend(run.contended.iter().flat_map(|of| {
+            let threads = of.batches_per_second.iter();
+            threads.map(move |batches| (record, repeat, None, Some((of, *batches))))
+        }));
     }
-}
-
-fn rows_of(run: &FolioOpsRun) -> Vec<Vec<String>> {
-    let count = |count: Option<u64>| count.map_or(String::new(), |count| count.to_string());
-    let cell = |cell: &FolioCell| {
-        vec![
-            cell.folio_bytes.to_string(),
-            cell.operation.to_string(),
-            cell.counters.clone(),
-            cell.ns_per_page.to_string(),
-            count(cell.copied),
-            count(cell.reused),
-            cell.locked_ns.map_or(String::new(), |ns| ns.to_string()),
-            String::new(),
-            String::new(),
-        ]
-    };
-    let mut rows: Vec<Vec<String>> = run.cells.iter().map(cell).collect();
-    for contended in &run.contended {
-        for batches in &contended.batches_per_second {
-            let mut row = vec![contended.folio_bytes.to_string(), "contended".to_string()];
-            row.push(contended.counters.clone());
-            row.extend([const { String::new() }; 4]);
-            row.extend([batches.to_string(), count(contended.longest_wait_ns)]);
-            rows.push(row);
-        }
-    }
-    rows
+    csv(&columns, &rows)
 }

@@ -3,11 +3,12 @@
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{
     CONFIGURATIONS, Contended, KERNEL, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT,
+    PLAIN_COUNTS, PRECISE_OWNERS,
 };
 
 use super::compared::{Change, Compared, Configuration, FAULT_NS, Figure};
 use filemap_report::units::{bytes, number, time};
-use filemap_report::{Head, SOFT_HYPHEN, Table};
+use filemap_report::{Column, Head, SOFT_HYPHEN, Table, Value, digits, figures, table, words};
 
 /// The size of a folio.
 pub(crate) fn folio_name(folio_bytes: u64) -> String {
@@ -22,11 +23,6 @@ fn heading(counters: &str) -> String {
         "precise-owners" => "precise-\nowners".to_string(),
         other => other.to_string(),
     }
-}
-
-/// The ways to count that are held against the base.
-fn others() -> impl Iterator<Item = &'static str> {
-    CONFIGURATIONS.into_iter().filter(|name| *name != PAGE_MAPCOUNT)
 }
 
 /// Changes and savings of each operation, or the times alone where there is no base.
@@ -83,19 +79,47 @@ fn sizes(all: &[Compared]) -> Vec<u64> {
     sizes
 }
 
+impl Compared {
+    fn size(&self) -> Value {
+        folio_name(self.folio_bytes).into()
+    }
+
+    fn changed(&self, counters: &str) -> Value {
+        let cell = |change: &Change| {
+            let mark = if change.differs { "" } else { "~" };
+            format!("{mark}{:+.1} ({:.1})", change.percent.median, change.percent.mad)
+        };
+        self.change(counters).map(cell).into()
+    }
+
+    fn saved(&self, counters: &str) -> Value {
+        let saved = self.change(counters).and_then(|change| change.saved_locked);
+        let mad = |of: &Figure| signed(of.mad).trim_start_matches('+').to_string();
+        saved.map(|of| format!("{} ({})", signed(of.median), mad(&of))).into()
+    }
+
+    /// The change in percent with the fault cost of that number added.
+    fn with_fault(&self, counters: &str, number: usize) -> Value {
+        let percents = self.change(counters).map_or(&[][..], |of| &of.percent_with_faults);
+        let found = percents.iter().find(|(fault_ns, _)| *fault_ns == FAULT_NS[number]);
+        found.map(|(_, percent)| format!("{percent:+.1}")).into()
+    }
+}
+
 /// By how many percent the time of a page changes.
 pub(super) fn changes(operation: Operation, all: &[&Compared]) -> Table {
-    let cell = |change: &Change| {
-        let mark = if change.differs { "" } else { "~" };
-        format!("{mark}{:+.1} ({:.1})", change.percent.median, change.percent.mad)
-    };
+    let columns: [Column<&Compared>; 6] = [
+        figures("folio", |of| of.size()),
+        figures("base,\nns", |of| {
+            digits(of.configuration(PAGE_MAPCOUNT).map(|base| base.ns_per_page.median), 2)
+        }),
+        figures("plain\ncounts", |of| of.changed(PLAIN_COUNTS)),
+        figures("mm-owner", |of| of.changed(MM_OWNER)),
+        figures("no-page-\nmapcount", |of| of.changed(NO_PAGE_MAPCOUNT)),
+        figures("precise-\nowners", |of| of.changed(PRECISE_OWNERS)),
+    ];
     let title = format!("{operation}: change of the time of a page in % (MAD), - is faster");
-    let rows = all.iter().map(|of| {
-        let base = of.configuration(PAGE_MAPCOUNT);
-        let ns = base.map_or("-".to_string(), |base| format!("{:.2}", base.ns_per_page.median));
-        [folio_name(of.folio_bytes), ns].into_iter().chain(of_others(of, cell)).collect()
-    });
-    Table { title, columns: columns(Some("base,\nns")), rows: rows.collect() }
+    table(title, &columns, all)
 }
 
 /// The heading of what slots save of a folio, which is less than nothing where they take more.
@@ -103,31 +127,18 @@ pub(crate) const OF_A_FOLIO: &str = "mm-owner:\nof a\nfolio";
 
 /// What each saves of a page, in L.
 fn savings(operation: Operation, all: &[&Compared]) -> Table {
-    let cell = |change: &Change| {
-        change.saved_locked.map_or("-".to_string(), |saved| signed_spread(&saved))
-    };
-    let mut columns = columns(None);
-    columns.push(Head::right(OF_A_FOLIO));
-    let rows = all.iter().map(|of| {
-        let extra = of.change(MM_OWNER).and_then(|change| change.extra_locked_per_folio);
-        let saved = extra.map_or("-".to_string(), |extra| signed(-extra.median));
-        let first = [folio_name(of.folio_bytes)].into_iter();
-        first.chain(of_others(of, cell)).chain([saved]).collect()
-    });
-    Table {
-        title: format!("{operation}: saving of a page in L (MAD), + is faster"),
-        columns,
-        rows: rows.collect(),
-    }
-}
-
-fn columns(second: Option<&str>) -> Vec<Head> {
-    let first = [Some("folio"), second].into_iter().flatten().map(Head::right);
-    first.chain(others().map(|name| Head::right(heading(name)))).collect()
-}
-
-fn of_others(of: &Compared, cell: impl Fn(&Change) -> String) -> Vec<String> {
-    others().map(|name| of.change(name).map_or("-".to_string(), &cell)).collect()
+    let columns: [Column<&Compared>; 6] = [
+        figures("folio", |of| of.size()),
+        figures("plain\ncounts", |of| of.saved(PLAIN_COUNTS)),
+        figures("mm-owner", |of| of.saved(MM_OWNER)),
+        figures("no-page-\nmapcount", |of| of.saved(NO_PAGE_MAPCOUNT)),
+        figures("precise-\nowners", |of| of.saved(PRECISE_OWNERS)),
+        figures(OF_A_FOLIO, |of| {
+            let extra = of.change(MM_OWNER).and_then(|change| change.extra_locked_per_folio);
+            extra.map(|extra| signed(-extra.median)).into()
+        }),
+    ];
+    table(format!("{operation}: saving of a page in L (MAD), + is faster"), &columns, all)
 }
 
 /// What reuse gains with faults of several costs.
@@ -135,31 +146,19 @@ pub(super) fn with_faults(all: &[Compared]) -> Vec<Table> {
     let of_operation = |operation: Operation| {
         let own = Compared::of_operation(operation, all);
         let has = own.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some());
-        has.then(|| with_faults_of(operation, &own))
+        let columns: [Column<&Compared>; 7] = [
+            figures("folio", |of| of.size()),
+            figures("mm-owner\n0 ns", |of| of.with_fault(MM_OWNER, 0)),
+            figures("mm-owner\n360 ns", |of| of.with_fault(MM_OWNER, 1)),
+            figures("mm-owner\n800 ns", |of| of.with_fault(MM_OWNER, 2)),
+            figures("no-page-\nmapcount\n0 ns", |of| of.with_fault(NO_PAGE_MAPCOUNT, 0)),
+            figures("no-page-\nmapcount\n360 ns", |of| of.with_fault(NO_PAGE_MAPCOUNT, 1)),
+            figures("no-page-\nmapcount\n800 ns", |of| of.with_fault(NO_PAGE_MAPCOUNT, 2)),
+        ];
+        let title = format!("{operation}: change in % with a fault's cost added, - is faster");
+        has.then(|| table(title, &columns, &own))
     };
     Operation::ALL.iter().filter(|of| of.reuses()).filter_map(|of| of_operation(*of)).collect()
-}
-
-fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
-    const SHOWN: [&str; 2] = [MM_OWNER, NO_PAGE_MAPCOUNT];
-    let heads = SHOWN.iter().flat_map(|name| {
-        FAULT_NS.iter().map(move |ns| Head::right(format!("{}\n{ns} ns", heading(name))))
-    });
-    let row = |of: &&Compared| {
-        let cells = SHOWN.iter().flat_map(|name| {
-            let percents = of.change(name).map_or(&[][..], |change| &change.percent_with_faults);
-            FAULT_NS.map(|ns| {
-                let found = percents.iter().find(|(fault_ns, _)| *fault_ns == ns);
-                found.map_or("-".to_string(), |(_, percent)| format!("{percent:+.1}"))
-            })
-        });
-        [folio_name(of.folio_bytes)].into_iter().chain(cells).collect()
-    };
-    Table {
-        title: format!("{operation}: change in % with a fault's cost added, - is faster"),
-        columns: [Head::right("folio")].into_iter().chain(heads).collect(),
-        rows: all.iter().map(row).collect(),
-    }
 }
 
 /// What write faults did, for neighbouring sizes that are alike together; `None` where nobody
@@ -218,40 +217,37 @@ fn copied(operation: Operation, own: &Configuration, pages: u64) -> String {
     }
 }
 
+/// What threads did on folios of one size with one way to count, in all repeats.
+type OnOneFolio<'a> = Vec<&'a Contended>;
+
 /// Threads on one folio; `None` where there was one CPU.
 pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<Table> {
-    let all: Vec<&Contended> = runs.iter().flat_map(|run| &run.contended).collect();
-    let key = |of: &Contended| (of.folio_bytes, of.counters.clone());
-    let mut keys: Vec<(u64, String)> = Vec::new();
-    for of in &all {
-        if !keys.contains(&key(of)) {
-            keys.push(key(of));
+    let mut rows: Vec<OnOneFolio> = Vec::new();
+    for of in runs.iter().flat_map(|run| &run.contended) {
+        let key = |of: &Contended| (of.folio_bytes, of.counters.clone());
+        match rows.iter_mut().find(|known| key(known[0]) == key(of)) {
+            Some(known) => known.push(of),
+            None => rows.push(vec![of]),
         }
     }
-    let row = |(folio_bytes, counters): (u64, String)| {
-        let is_own = |of: &&&Contended| (of.folio_bytes, &of.counters) == (folio_bytes, &counters);
-        let own = || all.iter().filter(is_own);
-        let sums = Figure::of(own().map(|of| of.batches_per_second.iter().sum::<f64>() / 1e3));
-        let fairness = Figure::of(own().filter_map(|of| fairness(&of.batches_per_second)));
-        let text = |figure: Option<Figure>, digits: usize| {
-            figure.map_or("-".to_string(), |figure| spread(&figure, digits))
-        };
-        let longest = own().filter_map(|of| of.longest_wait_ns).max();
-        let longest = longest.map_or("-".to_string(), |ns| time(ns as f64));
-        vec![folio_name(folio_bytes), counters, text(sums, 0), text(fairness, 2), longest]
-    };
-    let heads = ["batches\na ms", "fairness", "longest\nwait"].map(Head::right);
-    let first = [Head::right("folio"), Head::left("counters")];
-    let mut table = Table {
-        title: "Two threads that map and unmap one folio (MAD)".to_string(),
-        columns: first.into_iter().chain(heads).collect(),
-        rows: keys.into_iter().map(row).collect(),
-    };
-    if all.iter().all(|of| of.longest_wait_ns.is_none()) {
-        table.columns.pop();
-        table.rows.iter_mut().for_each(|row| drop(row.pop()));
-    }
-    (!table.rows.is_empty()).then_some(table)
+    let columns: [Column<OnOneFolio>; 5] = [
+        figures("folio", |all| folio_name(all[0].folio_bytes).into()),
+        words("counters", |all| all[0].counters.clone().into()),
+        figures("batches\na ms", |all| {
+            let sum = |of: &&Contended| of.batches_per_second.iter().sum::<f64>() / 1e3;
+            spread(Figure::of(all.iter().map(sum)), 0)
+        }),
+        figures("fairness", |all| {
+            spread(Figure::of(all.iter().filter_map(|of| fairness(&of.batches_per_second))), 2)
+        }),
+        figures("longest\nwait", |all| {
+            all.iter().filter_map(|of| of.longest_wait_ns).max().map(|ns| time(ns as f64)).into()
+        }),
+    ];
+    let waited = rows.iter().flatten().any(|of| of.longest_wait_ns.is_some());
+    let columns = if waited { &columns[..] } else { &columns[..4] };
+    let title = "Two threads that map and unmap one folio (MAD)";
+    (!rows.is_empty()).then(|| table(title, columns, &rows))
 }
 
 /// What the slowest thread did for each that the fastest did.
@@ -261,32 +257,23 @@ fn fairness(batches_per_second: &[f64]) -> Option<f64> {
     (most > 0.0).then(|| least / most)
 }
 
+fn spread(figure: Option<Figure>, digits: usize) -> Value {
+    figure.map(|of| format!("{:.digits$} ({:.digits$})", of.median, of.mad)).into()
+}
+
 /// The spread of every time.
 pub(super) fn spreads(all: &[Compared]) -> Table {
-    let rows = all.iter().flat_map(|of| {
-        of.configurations.iter().map(|own| {
-            let Figure { median, mad, min, max } = own.ns_per_page;
-            let first =
-                [folio_name(of.folio_bytes), of.operation.to_string(), own.counters.clone()];
-            let figures = [median, mad, min, max].map(|ns| format!("{ns:.2}"));
-            first.into_iter().chain(figures).collect()
-        })
-    });
-    let heads = ["median", "MAD", "min", "max"].map(Head::right);
-    let first = [Head::right("folio"), Head::left("operation"), Head::left("counters")];
-    Table {
-        title: "Time of a page in ns".to_string(),
-        columns: first.into_iter().chain(heads).collect(),
-        rows: rows.collect(),
-    }
-}
-
-fn spread(figure: &Figure, digits: usize) -> String {
-    format!("{:.digits$} ({:.digits$})", figure.median, figure.mad)
-}
-
-fn signed_spread(figure: &Figure) -> String {
-    format!("{} ({})", signed(figure.median), signed(figure.mad).trim_start_matches('+'))
+    let columns: [Column<(&Compared, &Configuration)>; 7] = [
+        figures("folio", |(of, _)| of.size()),
+        words("operation", |(of, _)| of.operation.to_string().into()),
+        words("counters", |(_, own)| own.counters.clone().into()),
+        figures("median", |(_, own)| digits(Some(own.ns_per_page.median), 2)),
+        figures("MAD", |(_, own)| digits(Some(own.ns_per_page.mad), 2)),
+        figures("min", |(_, own)| digits(Some(own.ns_per_page.min), 2)),
+        figures("max", |(_, own)| digits(Some(own.ns_per_page.max), 2)),
+    ];
+    let rows = all.iter().flat_map(|of| of.configurations.iter().map(move |own| (of, own)));
+    table("Time of a page in ns", &columns, &rows.collect::<Vec<_>>())
 }
 
 /// A number with its sign and three digits or so.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use filemap_job::JobSpec;
-use filemap_report::{Column, Value as Shown};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -144,24 +143,4 @@ impl Cell {
     pub fn variant(&self) -> &str {
         self.variant.as_deref().unwrap_or_default()
     }
-}
-
-/// What is shown of a number that may not be known.
-pub fn digits(value: Option<f64>, digits: usize) -> Shown {
-    value.map(|value| format!("{value:.digits$}")).into()
-}
-
-/// A column of words, for people.
-pub const fn words<R>(heading: &'static str, of: fn(&R) -> Shown) -> Column<R> {
-    Column::of("", heading, filemap_report::Unit::Text, of)
-}
-
-/// A column of figures, for people.
-pub const fn figures<R>(heading: &'static str, of: fn(&R) -> Shown) -> Column<R> {
-    Column::of("", heading, filemap_report::Unit::Count, of)
-}
-
-/// A column of CSV.
-pub const fn raw<R>(key: &'static str, of: fn(&R) -> Shown) -> Column<R> {
-    Column::of(key, "", filemap_report::Unit::Text, of)
 }

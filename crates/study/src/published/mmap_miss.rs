@@ -3,13 +3,14 @@
 use filemap_core::units::PageCount;
 use filemap_job::job::{CACHE_PARTS, RAM_PARTS};
 use filemap_job::{DEFAULT_SEED, Job, JobSpec, Record, SizeText, seeds};
-use filemap_report::{Column, Part, Table, Value, table};
+use filemap_report::{Column, Part, Table, Value, digits, figures, raw, table, words};
 use serde_json::json;
 
-use super::cell::{Cell, MODEL_ONLY, digits, figures, raw, words};
+use super::cell::{Cell, MODEL_ONLY};
 use super::data::{Case, PUBLISHED, Row};
 use super::tolerance::{BESIDE, Beside, Tolerance, is_inside};
-use super::{Ran, Study};
+use super::{Begin, Found, Study};
+use crate::error::Error;
 use crate::spread::{outcomes, over_seeds};
 use crate::stats::{Sample, percent};
 
@@ -73,8 +74,8 @@ impl Study for MmapMiss {
         matrix().flat_map(of_cell).chain(steps.map(|step| with_more_cache(&first, step))).collect()
     }
 
-    fn cells(&self, ran: &Ran<'_>) -> Vec<Cell> {
-        let mut left = ran.records;
+    fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
+        let mut left = records;
         let of = |of: Of| {
             let (own, rest) = left.split_at(self.seeds_of(of.workload).len());
             left = rest;
@@ -83,7 +84,7 @@ impl Study for MmapMiss {
         let mut cells: Vec<Cell> = matrix().map(of).collect();
         let slope = (gib_read(&left[1]) - gib_read(&left[0])) / 2.0;
         cells[0].figures.insert(SLOPE.to_string(), slope.into());
-        cells
+        Ok(Found { series: NAME, cells, origin: None })
     }
 }
 

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use self::cell::{Cell, FAILS};
 use self::data::PUBLISHED;
-use self::plan::{Found, Ran, Study};
+use self::plan::{Begin, Found, Study};
 pub use self::plan::{Options, Plan};
 use self::source::Source;
 use crate::footer::{Footer, Origin};

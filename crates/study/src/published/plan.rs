@@ -1,13 +1,12 @@
 //! From the series that are asked for to their record.
 
-use filemap_job::{FolioOps, FolioOpsRecord, Job, JobSpec, Record};
+use filemap_job::{FolioOps, Job, JobSpec, Record};
 use filemap_model::Profile;
 
 use super::cell::Cell;
-use super::vma_retry::{Trial, Trials};
 use super::{DEFAULT_SEEDS, NAMES, Published};
 use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
-use crate::engine::{self, Engines};
+use crate::engine::{self, Engines, Progress};
 use crate::error::Error;
 use crate::folio_ops::{self, Asked};
 use crate::footer::Origin;
@@ -19,43 +18,27 @@ pub trait Study {
         Vec::new()
     }
 
-    /// Runs of threads that wait which it needs next, when `known` are run: none when these are
-    /// all. Most studies need none.
-    fn trials(&self, known: &Trials) -> Vec<Trial> {
-        let _ = known;
-        Vec::new()
-    }
-
-    /// Operations over folios that it needs the record of, in real time. Most studies need none.
-    fn folio_ops(&self) -> Option<FolioOps> {
+    /// Operations over folios that it runs, which may take more memory than there is, and who asked
+    /// for them.
+    fn folio_ops(&self) -> Option<(FolioOps, Asked)> {
         None
     }
 
-    /// What was run for it, beside what is published.
-    fn cells(&self, ran: &Ran<'_>) -> Vec<Cell>;
-
-    /// Where what is no job ran, if it has any.
-    fn origin(&self, ran: &Ran<'_>) -> Option<Origin> {
-        let _ = ran;
-        None
-    }
+    /// What is found with `records`, one for each of [`Study::jobs`], and with what is no job.
+    ///
+    /// # Errors
+    /// When that cannot be run.
+    fn found(&self, records: &[Record], begin: &Begin<'_>) -> Result<Found, Error>;
 }
 
-/// What was run for a study.
-#[derive(Clone, Copy)]
-pub struct Ran<'a> {
-    /// One for each of [`Study::jobs`], in their order.
-    pub records: &'a [Record],
-    /// All of its trials.
-    pub trials: &'a Trials,
-    /// That of [`Study::folio_ops`].
-    pub folio_ops: Option<&'a FolioOpsRecord>,
-}
+/// Shows how far so many runs are.
+pub type Begin<'a> = dyn Fn(u64) -> Box<dyn Progress> + 'a;
 
 /// What was found of a series.
 pub struct Found {
     pub series: &'static str,
     pub cells: Vec<Cell>,
+    /// Where what is no job ran, if it has any.
     pub origin: Option<Origin>,
 }
 
@@ -72,11 +55,7 @@ pub struct Options {
 }
 
 /// The series that are asked for.
-pub struct Plan {
-    studies: Vec<(&'static str, Box<dyn Study>)>,
-    /// Who asked for operations over folios.
-    asked: Asked,
-}
+pub struct Plan(Vec<Box<dyn Study>>);
 
 impl Plan {
     /// Of the series named; for no name of all, of which those that take long are brief.
@@ -95,12 +74,8 @@ impl Plan {
             }
         }
         let chosen = if is_named { chosen } else { NAMES.to_vec() };
-        let of = |name| Ok((name, study(name, is_named, options)?));
-        let shorter_bytes = options.full.then(|| mm_owner::Form::of(false, is_named).job().bytes);
-        Ok(Plan {
-            studies: chosen.into_iter().map(of).collect::<Result<_, Error>>()?,
-            asked: Asked::Published { shorter_bytes },
-        })
+        let studies = chosen.into_iter().map(|name| study(name, is_named, options));
+        Ok(Plan(studies.collect::<Result<_, Error>>()?))
     }
 
     /// Refuses operations over folios for which there is too little memory now: they are run last,
@@ -109,8 +84,8 @@ impl Plan {
     /// # Errors
     /// Such operations, with a remedy.
     pub fn check(&self) -> Result<(), Error> {
-        let mut jobs = self.studies.iter().filter_map(|(_, study)| study.folio_ops());
-        jobs.try_for_each(|job| folio_ops::check(&job, self.asked))
+        let mut jobs = self.0.iter().filter_map(|study| study.folio_ops());
+        jobs.try_for_each(|(job, asked)| folio_ops::check(&job, asked))
     }
 
     /// Runs everything; `command` repeats it.
@@ -118,31 +93,16 @@ impl Plan {
     /// # Errors
     /// When something cannot be run.
     pub fn run(&self, engines: &impl Engines, command: String) -> Result<Published, Error> {
-        let per_study: Vec<Vec<Job>> = self.studies.iter().map(|(_, study)| study.jobs()).collect();
+        let per_study: Vec<Vec<Job>> = self.0.iter().map(|study| study.jobs()).collect();
         let jobs = per_study.concat();
         let mut profiles = vec![Profile::DEFAULT; jobs.len()];
         let records = engine::run_jobs(engines, &jobs, &mut profiles, 1, false)?;
         let mut left = records.as_slice();
         let mut all = Vec::new();
-        for ((series, study), jobs) in self.studies.iter().zip(&per_study) {
+        for (study, jobs) in self.0.iter().zip(&per_study) {
             let (own, rest) = left.split_at(jobs.len());
             left = rest;
-            let mut known = Trials::default();
-            loop {
-                let next = study.trials(&known);
-                if next.is_empty() {
-                    break;
-                }
-                let progress = engines.progress(Some(next.len() as u64));
-                vma_retry::run_all(next, &mut known, &*progress)?;
-            }
-            // After the others, and alone: it is in real time.
-            let timed = study.folio_ops().map(|job| {
-                folio_ops::record(&job, self.asked, |total| engines.progress(Some(total)))
-            });
-            let timed = timed.transpose()?;
-            let ran = Ran { records: own, trials: &known, folio_ops: timed.as_ref() };
-            all.push(Found { series, cells: study.cells(&ran), origin: study.origin(&ran) });
+            all.push(study.found(own, &|total| engines.progress(Some(total)))?);
         }
         Ok(Published::new(all, &records, command))
     }
@@ -160,6 +120,6 @@ fn study(name: &str, is_named: bool, options: &Options) -> Result<Box<dyn Study>
             let form = vma_retry::Form::of(options.full, is_named);
             Box::new(vma_retry::VmaRetry::new(options.seeds, form)?)
         }
-        _ => Box::new(mm_owner::MmOwner(mm_owner::Form::of(options.full, is_named))),
+        _ => Box::new(mm_owner::MmOwner::new(options.full, is_named)),
     })
 }

@@ -1,12 +1,13 @@
 //! The vma-bound series: fio's rows, which cannot see it, and jobs that can.
 
 use filemap_job::{Job, JobSpec, PhaseSpec, Record};
-use filemap_report::{Column, Part, Table, Value, csv, table};
+use filemap_report::{Column, Part, Table, Value, csv, figures, raw, table, words};
 use serde_json::json;
 
-use super::cell::{Cell, FAILS, MODEL_ONLY, NOT_COMPARED, figures, raw, words};
+use super::cell::{Cell, FAILS, MODEL_ONLY, NOT_COMPARED};
 use super::data::{FioRow, PUBLISHED, Shape};
-use super::{Ran, Study};
+use super::{Begin, Found, Study};
+use crate::error::Error;
 use crate::stats::{Sample, percent};
 
 pub const NAME: &str = "vma-bound";
@@ -99,10 +100,10 @@ impl Study for VmaBound {
         shapes.chain(self.programs.iter().flat_map(|(_, jobs)| jobs.clone())).collect()
     }
 
-    fn cells(&self, ran: &Ran<'_>) -> Vec<Cell> {
+    fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
         let mut outside = 0;
         let mut cells = Vec::new();
-        let mut records = ran.records.iter();
+        let mut records = records.iter();
         for shape in shapes() {
             for (variant, record) in VARIANTS.into_iter().zip(records.by_ref()) {
                 let figure = counted(record)[0];
@@ -131,7 +132,7 @@ impl Study for VmaBound {
             ..Cell::new(NAME, json!({ "cached_outside": outside }))
         };
         cells.push(claim.judged(Some(outside == 0), NOT_COMPARED));
-        cells
+        Ok(Found { series: NAME, cells, origin: None })
     }
 }
 

@@ -4,15 +4,16 @@ mod times;
 
 use std::collections::BTreeMap;
 
-use filemap_job::{Job, JobSpec, SizeText};
-use filemap_report::{Column, Head, Part, Table, csv, table};
+use filemap_job::{Job, JobSpec, Record, SizeText};
+use filemap_report::{Column, Head, Part, Table, csv, digits, figures, raw, table, words};
 use serde_json::{Map, json};
 
 use self::times::{Assumptions, Counts};
-use super::cell::{Cell, digits, figures, raw, words};
+use super::cell::Cell;
 use super::data::{ExecOrder as Published, PUBLISHED, PhaseRow};
 use super::tolerance::Tolerance;
-use super::{Ran, Study};
+use super::{Begin, Found, Study};
+use crate::error::Error;
 use crate::stats::{Sample, percent};
 
 pub const NAME: &str = "exec-order";
@@ -81,10 +82,10 @@ impl Study for ExecOrder {
         conditions().flat_map(both).collect()
     }
 
-    fn cells(&self, ran: &Ran<'_>) -> Vec<Cell> {
-        let assumed = Assumptions::of(&ran.records[0], LATENCY_NS, BANDWIDTH);
+    fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
+        let assumed = Assumptions::of(&records[0], LATENCY_NS, BANDWIDTH);
         let of = |((advice, read_ahead_kb, variant), records): ((&str, u64, &str), _)| {
-            let [cold, both]: &[filemap_job::Record; 2] = records;
+            let [cold, both]: &[Record; 2] = records;
             let first = Counts::since(Counts::default(), &cold.runs[0]);
             let phases = [first, Counts::since(first, &both.runs[0])];
             let shown = phases.map(|counts| {
@@ -101,8 +102,8 @@ impl Study for ExecOrder {
                 ..Cell::new(NAME, json!({ "cold": cold, "random": random }))
             }
         };
-        let (records, _) = ran.records.as_chunks::<2>();
-        let pairs: Vec<Cell> = conditions().zip(records).map(of).collect();
+        let (both, _) = records.as_chunks::<2>();
+        let pairs: Vec<Cell> = conditions().zip(both).map(of).collect();
         let ratio = |row: &PhaseRow| {
             let path = format!("{}/predicted_ms", row.phase);
             let ms = [0, 1].map(|variant: usize| pairs[variant].number(&path).unwrap_or(f64::NAN));
@@ -110,7 +111,7 @@ impl Study for ExecOrder {
         };
         let mut cells: Vec<Cell> = PUBLISHED.exec_order.rows.iter().map(ratio).collect();
         cells.extend(pairs);
-        cells
+        Ok(Found { series: NAME, cells, origin: None })
     }
 }
 

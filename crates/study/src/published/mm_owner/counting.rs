@@ -9,12 +9,12 @@ use filemap_mapcount::calculator::{self, falsely_shared};
 use filemap_mapcount::{
     Error, Folio, Mapcount, MmId, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use filemap_report::{Column, Head, Part, Table, table};
+use filemap_report::{Column, Head, Part, Table, figures, table, words};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::cells::without;
-use crate::published::cell::{Cell, figures, words};
+use crate::published::cell::Cell;
 use crate::published::data::PUBLISHED;
 
 /// The experiments.

@@ -5,13 +5,12 @@ mod counting;
 mod tables;
 
 use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
-use filemap_job::{DEFAULT_SEED, EngineKind, FolioOps};
+use filemap_job::{DEFAULT_SEED, EngineKind, FolioOps, FolioOpsRecord, Record};
 
 pub use self::tables::{parts, rows};
-use super::cell::Cell;
-use super::{Ran, Study};
-use crate::folio_ops;
-use crate::footer::Origin;
+use super::{Begin, Found, Study};
+use crate::error::Error;
+use crate::folio_ops::{self, Asked};
 
 pub const NAME: &str = "mm-owner";
 
@@ -80,40 +79,49 @@ impl Form {
 }
 
 /// The study of the series.
-pub struct MmOwner(pub Form);
+pub struct MmOwner {
+    form: Form,
+    asked: Asked,
+}
+
+impl MmOwner {
+    /// The study of a report that `is_named`, and is in full or not.
+    pub fn new(full: bool, is_named: bool) -> MmOwner {
+        let shorter_bytes = full.then(|| Form::of(false, is_named).job().bytes);
+        MmOwner { form: Form::of(full, is_named), asked: Asked::Published { shorter_bytes } }
+    }
+}
 
 impl Study for MmOwner {
-    fn folio_ops(&self) -> Option<FolioOps> {
-        Some(self.0.job())
+    fn folio_ops(&self) -> Option<(FolioOps, Asked)> {
+        Some((self.form.job(), self.asked))
     }
 
-    fn cells(&self, ran: &Ran<'_>) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        if let Some(record) = ran.folio_ops {
-            let pages = folio_ops::pages(record);
-            let form = Form::of_bytes(pages * PAGE_BYTES);
-            cells = cells::beside(&folio_ops::compared(record), form != Form::Brief, pages);
-            cells.extend(cells::alone(record, pages * PAGE_BYTES));
-        }
-        cells.extend(counting::cells().expect("folios of these orders have counters"));
-        cells
+    fn found(&self, _: &[Record], begin: &Begin<'_>) -> Result<Found, Error> {
+        found(&folio_ops::record(&self.form.job(), self.asked, begin)?)
     }
+}
 
-    fn origin(&self, ran: &Ran<'_>) -> Option<Origin> {
-        ran.folio_ops.map(folio_ops::origin)
-    }
+/// What `record` says beside what is published.
+fn found(record: &FolioOpsRecord) -> Result<Found, Error> {
+    let pages = folio_ops::pages(record);
+    let bytes = pages * PAGE_BYTES;
+    let judges_times = Form::of_bytes(bytes) != Form::Brief;
+    let mut cells = cells::beside(&folio_ops::compared(record), judges_times, pages);
+    cells.extend(counting::cells()?);
+    cells.extend(cells::alone(record, bytes));
+    Ok(Found { series: NAME, cells, origin: Some(folio_ops::origin(record)) })
 }
 
 #[cfg(test)]
 mod tests {
+    use filemap_job::FolioOpsRun;
     use filemap_job::folio_ops::{
         CONFIGURATIONS, FolioCell, MM_OWNER, Operation, PAGE_BYTES, PLAIN_COUNTS,
     };
-    use filemap_job::{FolioOpsRecord, FolioOpsRun};
     use serde_json::{Map, Value};
 
-    use super::super::vma_retry::Trials;
-    use super::super::{Found, Published};
+    use super::super::Published;
     use super::*;
     use crate::engine::Engines;
     use crate::engine::mock::Mock;
@@ -165,13 +173,9 @@ mod tests {
         }
     }
 
-    fn found(form: Form, record: FolioOpsRecord) -> (usize, Report) {
-        let trials = Trials::default();
-        let ran = Ran { records: &[], trials: &trials, folio_ops: Some(&record) };
-        let study = MmOwner(form);
-        let (cells, origin) = (study.cells(&ran), study.origin(&ran));
-        let command = "filemap published mm-owner".to_string();
-        let record = Published::new(vec![Found { series: NAME, cells, origin }], &[], command);
+    fn told(record: &FolioOpsRecord) -> (usize, Report) {
+        let found = vec![found(record).unwrap()];
+        let record = Published::new(found, &[], "filemap published mm-owner".to_string());
         (record.failed(), record.report())
     }
 
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_does_as_published_holds() {
-        let (failed, report) = found(Form::Short, record(Form::Short, |_| {}));
+        let (failed, report) = told(&record(Form::Short, |_| {}));
         assert_eq!(failed, 0);
         for cell in cells(&report) {
             let is_published = cell["published"].is_number();
@@ -210,7 +214,7 @@ mod tests {
                 cell.ns_per_page = 15.0;
             }
         };
-        let (failed, report) = found(Form::Short, record(Form::Short, slow));
+        let (failed, report) = told(&record(Form::Short, slow));
         let misses = |cell: &&Value| cell["verdict"] == "misses";
         let missed = cells(&report).iter().filter(misses).count();
         // Eight sizes in percent, and six in L.
@@ -231,7 +235,7 @@ mod tests {
                 (cell.copied, cell.reused) = (Some(1), cell.reused.map(|reused| reused - 1));
             }
         };
-        let (failed, report) = found(Form::Brief, record(Form::Brief, copies));
+        let (failed, report) = told(&record(Form::Brief, copies));
         let fails = |cell: &&Value| cell["ok"] == false;
         assert_eq!((failed, cells(&report).iter().filter(fails).count()), (3, 3));
         let text = report.render(Format::Markdown);
@@ -246,8 +250,8 @@ mod tests {
     fn mm_owner_is_said_as_it_was_counted() {
         let job = FolioOps { runs: 1, ..Form::Brief.job() };
         let progress = |_| Mock::default().progress(None);
-        let record = folio_ops::record(&job, folio_ops::Asked::Size, progress).unwrap();
-        let (failed, report) = found(Form::Brief, record);
+        let record = folio_ops::record(&job, Asked::Size, progress).unwrap();
+        let (failed, report) = told(&record);
         assert_eq!(failed, 0, "copies are the same on every machine");
         let text = report.render(Format::Table);
         for line in text.lines().filter(|line| !line.starts_with("Command:")) {

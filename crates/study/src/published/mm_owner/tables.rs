@@ -5,12 +5,12 @@ use filemap_job::folio_ops::{
 };
 use filemap_job::{FolioOpsRun, folio_ops::Contended};
 use filemap_report::units::bytes;
-use filemap_report::{Column, Part, Table, Value, csv, table};
+use filemap_report::{Column, Part, Table, Value, csv, digits, figures, raw, table, words};
 
 use super::cells::{BENCHMARK, COPIED, ONE_FOLIO, PERCENT, SAVED};
 use super::{Form, NAME, counting};
 use crate::folio_ops::{self, Compared, Configuration, Figure, OF_A_FOLIO};
-use crate::published::cell::{Cell, digits, figures, raw, words};
+use crate::published::cell::Cell;
 use crate::published::data::PUBLISHED;
 use crate::stats::MAD;
 

@@ -7,17 +7,13 @@ mod run;
 mod tables;
 mod trial;
 
-use filemap_job::{DEFAULT_SEED, seeds};
+use filemap_job::{DEFAULT_SEED, Record, seeds};
 
 use self::cells::Variant;
-use self::plan::Experiment;
 pub use self::plan::Form;
-pub use self::run::run_all;
 pub use self::tables::{parts, rows};
-use self::trial::Simulation;
-pub use self::trial::{Trial, Trials};
-use super::cell::Cell;
-use super::{Ran, Study};
+use self::trial::{Simulation, Trials};
+use super::{Begin, Found, Study};
 use crate::error::Error;
 use crate::footer::Origin;
 
@@ -49,60 +45,36 @@ impl VmaRetry {
         Ok(VmaRetry { seeds, form, simulation: run::simulation()? })
     }
 
-    fn experiments(&self, read_ahead_pages: u64) -> Vec<Experiment> {
-        self.form.experiments(read_ahead_pages, self.seeds[0], &self.simulation)
-    }
-
-    /// The readahead size that was inferred from `known`, or where none can be, the smallest.
-    fn read_ahead_pages(&self, known: &Trials) -> u64 {
-        let sweep = self.form.read_ahead_sweep(self.seeds[0]);
-        let smallest = sweep[0].trials[0].read_ahead_pages;
-        self.form.inferred(self.seeds[0], known).unwrap_or(smallest)
+    /// What is found by `run`: first over the sweep of readahead sizes, then over all others at the
+    /// size that follows from it; where none does, at the smallest.
+    fn found_by(&self, run: &run::Run<'_>) -> Result<Found, Error> {
+        let mut known = Trials::default();
+        let seed = self.seeds[0];
+        let mut all = self.form.read_ahead_sweep(seed);
+        known.run(all.iter().flat_map(|of| &of.trials), run)?;
+        let smallest = all[0].trials[0].read_ahead_pages;
+        let pages = self.form.inferred(seed, &known).unwrap_or(smallest);
+        let trials = self.form.job(pages, &self.seeds);
+        let experiments = self.form.experiments(pages, seed, &self.simulation);
+        let others = experiments.iter().flat_map(|of| &of.trials);
+        known.run(trials.iter().flatten().chain(others), run)?;
+        all.extend(experiments);
+        let variants = Variant::both(&trials, &known);
+        let mut cells = cells::beside(&variants, pages * PAGE_KIB, &self.simulation);
+        cells.extend(cells::ratios(&variants, pages * PAGE_KIB));
+        cells.extend(variants.iter().map(Variant::cell));
+        cells.extend(all.iter().flat_map(|experiment| cells::tried(experiment, &known)));
+        let origin = Origin {
+            engine: "model".to_string(),
+            kernel: Some(self.simulation.kernel.clone()),
+            environment: self.simulation.environment.clone(),
+        };
+        Ok(Found { series: NAME, cells, origin: Some(origin) })
     }
 }
 
 impl Study for VmaRetry {
-    /// First the sweep over readahead sizes, then all others at the size that follows from it.
-    fn trials(&self, known: &Trials) -> Vec<Trial> {
-        let mut all: Vec<Trial> = Vec::new();
-        let mut add = |trials: &[Trial]| {
-            for trial in trials {
-                if known.find(trial).is_none() && !all.contains(trial) {
-                    all.push(trial.clone());
-                }
-            }
-        };
-        let sweep = self.form.read_ahead_sweep(self.seeds[0]);
-        sweep.iter().for_each(|experiment| add(&experiment.trials));
-        if sweep.iter().flat_map(|of| &of.trials).any(|trial| known.find(trial).is_none()) {
-            return all;
-        }
-        let pages = self.read_ahead_pages(known);
-        self.form.job(pages, &self.seeds).iter().for_each(|pair| add(pair));
-        self.experiments(pages).iter().for_each(|experiment| add(&experiment.trials));
-        all
-    }
-
-    fn cells(&self, ran: &Ran<'_>) -> Vec<Cell> {
-        let known = ran.trials;
-        let pages = self.read_ahead_pages(known);
-        let trials = self.form.job(pages, &self.seeds);
-        let variants = Variant::both(&trials, known);
-        let mut cells = cells::beside(&variants, pages * PAGE_KIB, &self.simulation);
-        cells.extend(cells::ratios(&variants, pages * PAGE_KIB));
-        cells.extend(variants.iter().map(Variant::cell));
-        let sweep = self.form.read_ahead_sweep(self.seeds[0]);
-        let experiments = self.experiments(pages);
-        let all = sweep.iter().chain(&experiments);
-        cells.extend(all.flat_map(|experiment| cells::tried(experiment, known)));
-        cells
-    }
-
-    fn origin(&self, _: &Ran<'_>) -> Option<Origin> {
-        Some(Origin {
-            engine: "model".to_string(),
-            kernel: Some(self.simulation.kernel.clone()),
-            environment: self.simulation.environment.clone(),
-        })
+    fn found(&self, _: &[Record], begin: &Begin<'_>) -> Result<Found, Error> {
+        self.found_by(&|trials| run::beside(trials, &*begin(trials.len() as u64)))
     }
 }

@@ -227,7 +227,7 @@ pub fn costs(has_sensitivity: bool) -> String {
 mod tests {
     use super::super::cells::tried;
     use super::super::plan::Form;
-    use super::super::trial::{TrialRun, Trials};
+    use super::super::trial::{Trial, TrialRun, Trials};
     use super::*;
 
     /// What is said of the sizes of a sweep, of which each had so many rounds, drops and misses.
@@ -235,12 +235,10 @@ mod tests {
         let mut known = Trials::default();
         let sizes = Form::of(true, true).read_ahead_sweep(1).into_iter().zip(counts);
         let cells = sizes.flat_map(|(experiment, &(rounds, drops, misses))| {
-            for trial in experiment.trials.clone() {
-                let elapsed_ns = 1_000_000_000;
-                let (retries, run) = (drops, TrialRun::default());
-                let run = TrialRun { elapsed_ns, rounds, drops, retries, misses, ..run };
-                known.add(trial, run);
-            }
+            let run = TrialRun { elapsed_ns: 1_000_000_000, rounds, drops, ..TrialRun::default() };
+            let run = TrialRun { retries: drops, misses, ..run };
+            let both = |trials: &[Trial]| Ok(vec![run.clone(); trials.len()]);
+            known.run(experiment.trials.iter(), &both).unwrap();
             tried(&experiment, &known)
         });
         let cells: Vec<Cell> = cells.collect();

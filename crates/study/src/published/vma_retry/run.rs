@@ -8,12 +8,12 @@ use filemap_job::program::{
     FileSpec, MappingSpec, OpenSpec, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
     change_protection,
 };
-use filemap_job::{JobSpec, Run, SizeText};
+use filemap_job::{JobSpec, Run as Ran, SizeText};
 use filemap_model::{Profile, trace};
 use serde_json::{Map, Value, json};
 
 use super::plan::PUBLISHED_CPUS;
-use super::trial::{Change, Simulation, Trial, TrialRun, Trials};
+use super::trial::{Change, Simulation, Trial, TrialRun};
 use crate::engine::Progress;
 use crate::error::Error;
 use crate::{machine_profile, parallel, provenance};
@@ -62,22 +62,19 @@ pub fn simulation() -> Result<Simulation, Error> {
     Ok(Simulation { costs, kernel: KERNEL.name().to_string(), environment })
 }
 
-/// Runs `trials` beside each other, and adds them to `known` in their order.
+/// Runs trials: what came of each, in their order.
+pub type Run<'a> = dyn Fn(&[Trial]) -> Result<Vec<TrialRun>, Error> + 'a;
+
+/// Runs `trials` beside each other.
 ///
 /// # Errors
 /// When a trial cannot be run.
-pub fn run_all(
-    trials: Vec<Trial>,
-    known: &mut Trials,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
-    let done = parallel::map(trials, |trial| {
-        let run = run(&trial)?;
+pub fn beside(trials: &[Trial], progress: &dyn Progress) -> Result<Vec<TrialRun>, Error> {
+    parallel::map(trials.iter().collect(), |trial| {
+        let run = run(trial)?;
         progress.advance();
-        Ok::<_, Error>((trial, run))
-    })?;
-    done.into_iter().for_each(|(trial, run)| known.add(trial, run));
-    Ok(())
+        Ok(run)
+    })
 }
 
 /// The costs that are not 0, by name.
@@ -184,7 +181,7 @@ fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
     }
 }
 
-fn told(trial: &Trial, run: &Run) -> TrialRun {
+fn told(trial: &Trial, run: &Ran) -> TrialRun {
     let counters = &run.counters;
     let rounds = |of: &str| -> u64 {
         let threads = run.threads.iter().filter(|thread| thread.name.starts_with(of));
@@ -208,8 +205,10 @@ fn told(trial: &Trial, run: &Run) -> TrialRun {
 mod tests {
     use filemap_report::{Format, Report};
 
-    use super::super::super::{Found, Published, Ran, Study};
-    use super::super::{Form, NAME, VmaRetry};
+    use std::cell::RefCell;
+
+    use super::super::super::{Found, Published};
+    use super::super::{Form, VmaRetry};
     use crate::engine::Engines;
     use crate::engine::mock::Mock;
 
@@ -234,33 +233,19 @@ mod tests {
         }
     }
 
-    /// The trials of `study`, with what small ones came to.
-    fn played(study: &VmaRetry) -> Trials {
-        let mut known = Trials::default();
-        loop {
-            let next = study.trials(&known);
-            if next.is_empty() {
-                return known;
-            }
-            let mut of_small = Trials::default();
-            run_all(
-                next.iter().map(small).collect(),
-                &mut of_small,
-                &*Mock::default().progress(None),
-            )
-            .unwrap();
-            for trial in next {
-                let run = of_small.find(&small(&trial)).unwrap().clone();
-                known.add(trial, run);
-            }
-        }
+    /// What is found by small trials, and those that were asked for.
+    fn played(study: &VmaRetry) -> (Found, Vec<Trial>) {
+        let asked: RefCell<Vec<Trial>> = RefCell::default();
+        let found = study.found_by(&|trials| {
+            asked.borrow_mut().extend_from_slice(trials);
+            let small: Vec<Trial> = trials.iter().map(small).collect();
+            beside(&small, &*Mock::default().progress(None))
+        });
+        (found.unwrap(), asked.into_inner())
     }
 
     fn report(study: &VmaRetry) -> Report {
-        let trials = played(study);
-        let ran = Ran { records: &[], trials: &trials, folio_ops: None };
-        let (cells, origin) = (study.cells(&ran), study.origin(&ran));
-        let found = vec![Found { series: NAME, cells, origin }];
+        let found = vec![played(study).0];
         Published::new(found, &[], "filemap published vma-retry".to_string()).report()
     }
 
@@ -306,26 +291,25 @@ mod tests {
 
     #[test]
     fn the_published_job_is_what_was_published() {
-        let study = study(true, 5);
-        let first = study.trials(&Trials::default()).remove(0);
+        let (_, asked) = played(&study(true, 5));
+        let first = asked[0].clone();
         let program = spec(&first).unwrap().validate(None).unwrap();
         assert_eq!((program.threads.len(), program.file_pages(499).0), (500, 4096));
         assert_eq!(program.cpus, Some(256));
         let (high, max) = (program.machine.memory_high_bytes, program.machine.memory_max_bytes);
         assert_eq!(high, Some(1 << 30));
         assert_eq!(max.unwrap() / PAGE, (1.2 * f64::from(1 << 30) / 4096.0) as u64);
-        let known = played(&study);
         let longest = Trial { seconds: 600, ..first };
         let pages = [32, 128, 256, 384, 480, 576, 640, 704, 768, 896, 1024];
         let run = pages.iter().filter(|&&read_ahead_pages| {
-            known.find(&Trial { read_ahead_pages, ..longest.clone() }).is_some()
+            asked.contains(&Trial { read_ahead_pages, ..longest.clone() })
         });
         assert_eq!(run.count(), 1, "600 s at the size that is inferred");
     }
 
     #[test]
     fn threads_of_one_vma_read_parts_of_one_file() {
-        let base = small(&study(true, 1).trials(&Trials::default()).remove(0));
+        let base = small(&played(&study(false, 1)).1[0]);
         let trial = Trial { one_vma: true, writers: 2, ..base };
         let program = spec(&trial).unwrap().validate(None).unwrap();
         assert_eq!((program.files.len(), program.mappings.len()), (1, 1));

@@ -2,12 +2,12 @@
 
 use filemap_job::waits::Cause;
 use filemap_report::units::time;
-use filemap_report::{Column, Head, Part, Table, Value, csv, table};
+use filemap_report::{Column, Head, Part, Table, Value, csv, digits, figures, raw, table, words};
 
 use super::notes;
 use super::plan::{CPUS, ONE_VMA, READ_AHEAD, SENSITIVITY, SMALLER, THREADS_OF};
 use super::{NAME, PAGE_KIB, PUBLISHED_JOB};
-use crate::published::cell::{Cell, digits, figures, raw, words};
+use crate::published::cell::Cell;
 use crate::published::data::{PUBLISHED, RetryRow};
 use crate::stats::Sample;
 

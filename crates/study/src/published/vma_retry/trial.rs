@@ -3,6 +3,9 @@
 use filemap_job::waits::Wait;
 use serde_json::{Map, Value};
 
+use super::run::Run;
+use crate::error::Error;
+
 /// What an engine has that runs threads that wait.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
@@ -27,21 +30,16 @@ pub enum Change {
 /// and begins again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// With the series.
     pub with_series: bool,
-    /// The seed.
     pub seed: u64,
     /// Threads that read.
     pub threads: u64,
-    /// CPUs.
     pub cpus: u64,
     /// Pages of each file.
     pub file_pages: u64,
-    /// Readahead size, in pages.
     pub read_ahead_pages: u64,
-    /// `memory.high`, in pages.
+    /// `memory.high` and `memory.max`.
     pub high_pages: u64,
-    /// `memory.max`, in pages.
     pub max_pages: u64,
     /// Threads that change the protection of a mapping.
     pub writers: u64,
@@ -84,7 +82,6 @@ pub struct TrialRun {
     pub protections: u64,
     /// Times that a thread slept as it owed pages.
     pub throttled: u64,
-    /// Where the threads' time went.
     pub waits: Vec<Wait>,
     /// Why it ended before its time.
     pub ended_early: Option<String>,
@@ -93,12 +90,7 @@ pub struct TrialRun {
 impl TrialRun {
     /// Rounds a second.
     pub fn rounds_s(&self) -> f64 {
-        self.a_second(self.rounds)
-    }
-
-    /// So many in the time that was counted, a second.
-    pub fn a_second(&self, count: u64) -> f64 {
-        count as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+        self.rounds as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
     /// Misses of 100 drops.
@@ -122,9 +114,24 @@ impl TrialRun {
 pub struct Trials(Vec<(Trial, TrialRun)>);
 
 impl Trials {
-    /// Adds what a trial came to.
-    pub fn add(&mut self, trial: Trial, run: TrialRun) {
-        self.0.push((trial, run));
+    /// Has `run` run those of `trials` that are not known.
+    ///
+    /// # Errors
+    /// When one cannot be run.
+    pub fn run<'a>(
+        &mut self,
+        trials: impl Iterator<Item = &'a Trial>,
+        run: &Run<'_>,
+    ) -> Result<(), Error> {
+        let mut next: Vec<Trial> = Vec::new();
+        for trial in trials {
+            if self.find(trial).is_none() && !next.contains(trial) {
+                next.push(trial.clone());
+            }
+        }
+        let runs = run(&next)?;
+        self.0.extend(next.into_iter().zip(runs));
+        Ok(())
     }
 
     /// What `trial` came to, if it was run.
