@@ -31,10 +31,11 @@ pub struct Measure {
 
 impl Measure {
     /// That of `samples`; `None` without any.
-    pub fn of(samples: &[f64]) -> Option<Measure> {
+    pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Measure> {
+        let samples: Vec<f64> = samples.into_iter().collect();
         let min = samples.iter().copied().reduce(f64::min)?;
         let max = samples.iter().copied().reduce(f64::max)?;
-        let median = median_of(samples);
+        let median = median_of(&samples);
         let deviations: Vec<f64> = samples.iter().map(|one| (one - median).abs()).collect();
         Some(Measure { median, mad: median_of(&deviations), min, max })
     }
@@ -48,7 +49,7 @@ impl Measures {
     /// Those of `record`, of `job` where it is at hand.
     pub(crate) fn of(record: &Record, job: Option<&Job>) -> Self {
         let seen = seen(record, job);
-        Measures(FIGURES.iter().map(|figure| Measure::of(&figure.of_runs(&seen))).collect())
+        Measures(FIGURES.iter().map(|figure| Measure::of(figure.of_runs(&seen))).collect())
     }
 
     /// Those that are read of a record with it, or that it has without them: older ones say none.

@@ -4,7 +4,8 @@ use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{median, percent};
+pub use crate::measures::Measure as Figure;
+use crate::stats::percent;
 use crate::verdict::{Tested, Verdict};
 
 /// Costs of a fault in nanoseconds with which reuse is compared: none, as nothing faults in the
@@ -57,35 +58,6 @@ pub struct Change {
     /// Where writes reuse pages: nanoseconds added for each fault, and the change in percent then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percent_with_faults: Vec<(u64, f64)>,
-}
-
-/// A figure over repeats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Figure {
-    /// Median.
-    pub median: f64,
-    /// Median of the absolute deviations from the median.
-    pub mad: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Largest.
-    pub max: f64,
-}
-
-impl Figure {
-    /// That of `samples`; `None` without any.
-    pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Figure> {
-        let mut samples: Vec<f64> = samples.into_iter().collect();
-        let median = sort_to_median(&mut samples)?;
-        let mut deviations: Vec<f64> = samples.iter().map(|one| (one - median).abs()).collect();
-        let mad = sort_to_median(&mut deviations)?;
-        Some(Figure { median, mad, min: samples[0], max: samples[samples.len() - 1] })
-    }
-}
-
-fn sort_to_median(samples: &mut [f64]) -> Option<f64> {
-    samples.sort_unstable_by(f64::total_cmp);
-    median(samples)
 }
 
 impl Compared {
