@@ -1,8 +1,8 @@
 //! Whether figures after a change are less or more than before it, or whether chance explains what
 //! there is between them: the one verdict of every comparison.
 //!
-//! Runs that have nothing in common are tested as two samples, and runs that alternate, so that what
-//! slows the machine down for a while slows both of a pair down, as pairs. Predicted figures are
+//! Runs that have nothing in common are tested as two samples. Runs that alternate are tested as
+//! pairs: what slows the machine down for a while slows both of a pair down. Predicted figures are
 //! exact: of these only a margin says which differences are none.
 
 mod permutation;
