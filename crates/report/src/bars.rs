@@ -2,6 +2,7 @@
 
 /// A table of bars.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Bars {
     pub title: String,
     /// How to read it; may be empty.
@@ -14,6 +15,7 @@ pub struct Bars {
 
 /// A row of a table of bars.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Bar {
     pub name: String,
     /// How long it is.
@@ -25,11 +27,13 @@ pub struct Bar {
 }
 
 impl Bars {
+    /// A table of `bars` with `heads` over the first column and over those behind the bars.
     pub fn new(title: impl Into<String>, heads: &[&str], bars: Vec<Bar>) -> Self {
         let heads = heads.iter().map(|head| (*head).to_string()).collect();
         Bars { title: title.into(), note: String::new(), heads, bars }
     }
 
+    /// The same, with how it is to be read.
     pub fn with_note(self, note: impl Into<String>) -> Self {
         Bars { note: note.into(), ..self }
     }

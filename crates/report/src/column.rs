@@ -6,6 +6,7 @@ use crate::table::{Head, Table};
 use crate::units::{bytes, factor, number, time};
 
 /// A column of a table whose rows are `R`.
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Column<R: ?Sized> {
     /// Its name in CSV and JSON.
     pub key: &'static str,
@@ -19,6 +20,7 @@ pub struct Column<R: ?Sized> {
 
 /// How a value is written for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Unit {
     /// Words, at the left of their column.
     Text,
@@ -36,6 +38,7 @@ pub enum Unit {
 
 /// Which of two values is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Better {
     Less,
     More,
@@ -44,6 +47,7 @@ pub enum Better {
 
 /// What stands in a cell.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Value {
     /// Nobody knows.
     Unknown,

@@ -11,6 +11,7 @@ use crate::units::change;
 
 /// What was compared.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Comparison {
     /// The first is what the others are held against.
     pub variants: Vec<Variant>,
@@ -30,6 +31,7 @@ pub struct Variant {
 
 /// A figure of every variant.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Figure {
     /// Its name; one that begins with blanks is a part of the one above.
     pub name: String,
@@ -42,6 +44,7 @@ pub struct Figure {
 
 /// A figure over the runs of a variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Sample {
     pub median: f64,
     pub min: f64,

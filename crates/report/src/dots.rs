@@ -14,6 +14,7 @@ const MOST_LINEAR: f64 = 30.0;
 
 /// A table whose rows have as many cells as there are columns.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Dots {
     pub title: String,
     /// How to read it; may be empty.
@@ -25,6 +26,7 @@ pub struct Dots {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum DotColumn {
     Text(Head),
     /// One scale for all rows, which stands in the heading.
@@ -32,6 +34,7 @@ pub enum DotColumn {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum DotCell {
     /// What the row is about.
     Name(String),
@@ -51,6 +54,7 @@ pub enum DotCell {
 
 /// A mark. A class is that of its colour.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Mark {
     Ring(f64),
     Dot(f64, &'static str),

@@ -8,17 +8,24 @@ use crate::units::{byte_unit, number};
 
 use crate::html::table;
 
-/// Width of a picture, and where its plot begins and how wide that is, in units of the picture.
+/// Width of a picture. All sizes here are in its units.
 pub(crate) const WIDTH: f64 = 760.0;
+
+/// Where the plot of a picture begins.
 pub const LEFT: f64 = 92.0;
+
+/// How wide the plot of a picture is.
 pub const PLOT: f64 = 620.0;
 
-/// Room above a plot for the name of its vertical axis, and below for the other.
+/// Room above a plot for the name of its vertical axis.
 pub const ABOVE: f64 = 26.0;
+
+/// Room below a plot for its horizontal axis.
 pub const BELOW: f64 = 42.0;
 
 /// A plot with all that belongs to it.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Plot {
     pub title: String,
     /// How to read it.
@@ -34,6 +41,7 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// It as a figure of a page.
     pub fn markup(&self) -> Markup {
         let view = format!("0 0 {WIDTH} {}", round(self.height));
         html! {
@@ -71,6 +79,7 @@ pub fn legend(entries: &[(String, String)]) -> Markup {
     }
 }
 
+/// An entry of a legend: the class of its marks, and what they mean.
 pub fn entry(class: &str, text: impl Into<String>) -> (String, String) {
     (class.to_string(), text.into())
 }

@@ -48,6 +48,7 @@ impl FromStr for Format {
 
 /// A report.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Report {
     /// Its parts, in order. Text, Markdown and the letter keep to it. A page shows of each section
     /// what is to be looked at first.
@@ -61,6 +62,7 @@ pub struct Report {
 
 /// A part of a report. A sentence in it ends as its author ends it.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Part {
     /// The first is the title; each begins a section.
     Heading(String),
@@ -90,6 +92,7 @@ pub enum Part {
 
 /// A figure that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Card {
     pub name: String,
     pub figure: String,
@@ -99,6 +102,7 @@ pub struct Card {
 
 /// Parts below a summary.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Details {
     pub summary: String,
     pub parts: Vec<Part>,
@@ -118,6 +122,7 @@ pub struct Footer {
 }
 
 impl Card {
+    /// A figure with its name, and what else is to be said of it.
     pub fn new(name: impl Into<String>, figure: String, more: impl Into<String>) -> Self {
         Card { name: name.into(), figure, more: more.into() }
     }

@@ -19,6 +19,7 @@ const TOWER: f64 = 36.0;
 const MOST_LISTED: usize = 2000;
 
 /// The runs of one variant: the name of each, such as its seed, and the bytes that it read.
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Outcomes {
     pub name: String,
     pub runs: Vec<(String, f64)>,

@@ -10,6 +10,7 @@ const MAX_MESSAGE: usize = 600;
 
 /// Why a question has no answer: one line that names the value and the remedy.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Error {
     /// Flags that make no sense.
     #[error("{0}")]

@@ -17,6 +17,7 @@ pub struct Calls {
 
 /// Nanoseconds for one of each, the mean of the rounds of a run.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct CallSample {
     pub call: f64,
     /// An entry that munmap takes away.

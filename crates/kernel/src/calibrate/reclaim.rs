@@ -6,8 +6,10 @@ use filemap_job::program::Job;
 use crate::engine::{Kernel, Prepared};
 use crate::{Error, page_size};
 
-/// The file, all of which is a hole, and the limit that it is read under.
+/// Bytes of the file that is read: all of it is a hole.
 pub const HOLE_BYTES: u64 = 256 << 20;
+
+/// The memory limit that it is read under.
 pub const LIMIT_BYTES: u64 = 64 << 20;
 
 /// A file that is read from its beginning to its end, with memory for all of it and for a part.
@@ -20,6 +22,7 @@ pub struct Reclaim {
 
 /// Nanoseconds for each page, and faults for each.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct ReclaimSample {
     pub free: f64,
     pub faults: f64,

@@ -15,6 +15,7 @@ pub struct Wakes {
 
 /// Nanoseconds from a wake-up to the next, the mean of a run.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct WakeSample {
     pub on_one: f64,
     pub on_all: f64,

@@ -9,6 +9,7 @@ pub type Image = (u32, u32);
 
 /// Something that a thread of a process did.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Told {
     pub process: Image,
     pub thread: u32,
@@ -18,6 +19,7 @@ pub struct Told {
 }
 
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Did {
     /// The process begins, made by this fork of `parent` where that is recorded.
     Begin {
@@ -89,6 +91,7 @@ pub enum Did {
 
 /// A file that is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Stored {
     pub path: PathBuf,
     pub device: u64,

@@ -16,6 +16,7 @@ const SHORTENED: &str = "...";
 
 /// A report for a mail.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Letter {
     pub parts: Vec<Part>,
     /// What repeats it, as a shell takes it.

@@ -24,6 +24,7 @@ const READ_AHEAD_KB: [u64; 2] = [128, 8192];
 const MEMORY: [(u64, u64); 2] = [(1, 2), (2, 1)];
 
 /// A program in the model.
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Bench<'a, E> {
     pub program: &'a Job,
     /// The machine.

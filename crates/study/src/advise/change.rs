@@ -17,6 +17,7 @@ pub struct Target {
 
 /// Advice by which pages are read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Ask {
     WillNeed,
     PopulateRead,

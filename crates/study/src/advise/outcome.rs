@@ -10,6 +10,7 @@ const LEAST_FILE_SHARE: f64 = 0.01;
 
 /// What a run of the model came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Outcome {
     pub data_pages_read: u64,
     /// Of each file of the program.

@@ -10,6 +10,7 @@ use crate::footer::Footer;
 
 /// What would help a program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Advice {
     pub schema: u32,
     #[serde(flatten)]
@@ -61,6 +62,7 @@ pub struct FileAdvice {
 
 /// Something that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Tried {
     /// One, or two that were tried together.
     pub changes: Vec<String>,

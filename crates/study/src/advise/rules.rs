@@ -22,6 +22,7 @@ pub struct Extent {
 
 /// Advice for the mappings of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Rule {
     pub advice: Advice,
     /// The mappings that it is about: those that are made of exactly this part; of all where there

@@ -29,6 +29,7 @@ const CALLS: &str = include_str!("calls.toml");
 const WAKES: &str = include_str!("wakes.toml");
 
 /// A calibration that is asked for.
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Asked {
     /// Bytes of the file that it is made on.
     pub bytes: u64,

@@ -14,6 +14,7 @@ use crate::stats::{Sample, percent};
 
 /// What was measured, and what a profile of it predicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Calibration {
     schema: u32,
     /// The machine profile, as a value and as TOML.

@@ -25,6 +25,7 @@ use crate::variants::{self, Variant};
 
 /// What is asked of jobs that are compared.
 #[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Asked {
     /// The variants, as they were written.
     pub variants: Vec<String>,

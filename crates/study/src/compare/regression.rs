@@ -21,6 +21,7 @@ const NOISE: Margin = Margin::share(0.01);
 /// never called a regression. Cells that do other work than the first (another file, other
 /// accesses) or run on another engine have none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Regression {
     /// Its median in this variant.
     #[serde(serialize_with = "whole_if_it_is")]

@@ -12,6 +12,7 @@ use crate::footer::Footer;
 
 /// What a kernel decided beside what the model decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Conformance {
     schema: u32,
     /// Whether the kernel was booted for it; else it is the running one.
@@ -27,6 +28,7 @@ pub struct Conformance {
 
 /// A pattern that was to be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Pattern {
     pub name: String,
     pub decisions: u64,
@@ -46,6 +48,7 @@ pub struct Pattern {
 
 /// The first difference of a pattern, as lines of both logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct First {
     pub line: u64,
     pub access: Option<u64>,
@@ -56,6 +59,7 @@ pub struct First {
 
 /// What came of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Finding {
     /// The logs were compared.
     Compared(Comparison),

@@ -17,6 +17,7 @@ use crate::footer::Footer;
 const RUNS: u64 = 5;
 
 /// A comparison that is asked for.
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Asked<'a> {
     pub program: &'a Program,
     /// The program and its arguments, as they were given.

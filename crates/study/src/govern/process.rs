@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What tells of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Observer {
     PerfEvent,
     /// Looks at the page tables.
@@ -15,6 +16,7 @@ pub enum Observer {
 /// What became of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum State {
     Governed,
     /// The program has advised it RANDOM itself.
@@ -27,6 +29,7 @@ pub enum State {
 
 /// What was done for one image of a process: each exec begins another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Process {
     /// Its number.
     pub pid: u64,
@@ -49,6 +52,7 @@ pub struct Process {
 
 /// What was done for one mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Mapping {
     /// Its file; null where this stands for several mappings that have ended.
     pub path: Option<String>,

@@ -26,6 +26,7 @@ struct Ended {
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GovernRun")]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Run {
     schema: u32,
     #[serde(flatten)]

@@ -101,6 +101,7 @@ impl Published {
         self.cells.iter().filter(|cell| cell.verdict == FAILS).count()
     }
 
+    /// The whole report on it.
     pub fn report(&self) -> Report {
         let all: Vec<&[Cell]> =
             self.cells.chunk_by(|one, other| one.series == other.series).collect();

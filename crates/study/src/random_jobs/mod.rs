@@ -67,6 +67,7 @@ pub const READ_AHEAD_KB: [u64; 16] =
 /// Sizes of reads.
 const READS: [&str; 9] = ["512", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
 
+/// A phase that is drawn, over a mapping of so many pages.
 pub fn phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
     let workload = random::workload(rng, pages, true);
     let most = rng.pick(&[10, 100, 1500]);

@@ -13,6 +13,7 @@ use crate::error::Error;
 const CLOCK: &str = "user time of the thread, looked at every 50 ms";
 
 /// A recording that is asked for.
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Asked {
     pub wanted: WantedFiles,
     /// Each change of page is recorded, not first touches only.

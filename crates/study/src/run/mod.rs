@@ -26,6 +26,7 @@ use crate::stats::{MAD, Sample};
 
 /// The record of a job, as it is written and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct RunRecord {
     #[serde(flatten)]
     pub record: Record,

@@ -12,6 +12,7 @@ use crate::kernel_match;
 use crate::seeds::{self, Cell, with_seeds};
 
 /// A job that is yet to be run.
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Plan<'a> {
     given: &'a Given,
     pub job: Job,

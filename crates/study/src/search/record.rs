@@ -13,6 +13,7 @@ const MOST_SHOWN: usize = 10;
 
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Search {
     pub schema: u32,
     #[serde(flatten)]

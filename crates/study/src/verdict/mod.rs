@@ -16,6 +16,7 @@ use crate::stats::{median, percent};
 
 /// What figures after a change are beside those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Verdict {
     Less,
     More,
@@ -80,6 +81,7 @@ pub const OF_AMOUNT: [&str; 2] = ["less", "more"];
 
 /// Samples before and after a change, and what they show.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Tested {
     pub verdict: Verdict,
     /// The medians.

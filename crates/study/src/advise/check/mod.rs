@@ -44,6 +44,7 @@ pub struct CheckRun {
 
 /// The runs with one answer, or as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct CheckVariant {
     /// The position in `tried`; `null` is the program as it is.
     pub tried: Option<usize>,
@@ -62,6 +63,7 @@ pub struct CheckVariant {
 /// What was not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "CheckLeftOut")]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct LeftOut {
     /// The position in `tried`.
     pub tried: usize,
@@ -89,6 +91,7 @@ pub enum Verdict {
 
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Check {
     /// How often each was run.
     pub runs: u64,

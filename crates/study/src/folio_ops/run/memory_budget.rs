@@ -31,6 +31,7 @@ pub fn pages(job: &FolioOps) -> Result<usize, Error> {
 
 /// Who gave a job its size, and so what can be done about it.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Asked {
     /// The user, with `--size`.
     Size,
