@@ -8,10 +8,11 @@
 mod axis;
 mod bars;
 mod column;
+mod compared;
 mod comparison;
 mod csv;
 mod dots;
-pub mod html;
+mod html;
 mod letter;
 mod markdown;
 pub mod plot;
@@ -27,7 +28,7 @@ pub use bars::{Bar, Bars};
 pub use column::{
     Better, Column, Unit, Value, csv, digits, figures, objects, properties, raw, table, words,
 };
-pub use comparison::{Comparison, Figure, Sample, Variant};
+pub use compared::{Comparison, Figure, Sample, Variant};
 pub use dots::{DotCell, DotColumn, Dots, Mark, Scale};
 pub use letter::{Letter, is_plain};
 pub use plot::Plot;

@@ -6,8 +6,6 @@ use crate::axis::{Axis, tick_text, ticks};
 use crate::table::Table;
 use crate::units::{byte_unit, number};
 
-use crate::html::table;
-
 /// Width of a picture. All sizes here are in its units.
 pub(crate) const WIDTH: f64 = 760.0;
 
@@ -38,31 +36,6 @@ pub struct Plot {
     pub body: Markup,
     /// Its values, under a heading.
     pub table: Option<(String, Table)>,
-}
-
-impl Plot {
-    /// It as a figure of a page.
-    pub fn markup(&self) -> Markup {
-        let view = format!("0 0 {WIDTH} {}", round(self.height));
-        html! {
-            figure {
-                figcaption {
-                    h2 { (self.title) }
-                    p { (self.note) }
-                    @for entries in &self.legend { (legend(entries)) }
-                }
-                div.scroll tabindex="0" role="group" aria-label=(self.title) {
-                    svg viewBox=(view) role="img" aria-label=(self.described) { (self.body) }
-                }
-                @if let Some((heading, values)) = &self.table {
-                    details {
-                        summary { (heading) }
-                        (table(values))
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// What classes of marks mean.

@@ -6,7 +6,7 @@ use maud::Markup;
 use serde_json::{Map, Value};
 
 use crate::bars::Bars;
-use crate::comparison::Comparison;
+use crate::compared::Comparison;
 use crate::dots::Dots;
 use crate::plot::Plot;
 use crate::table::Table;

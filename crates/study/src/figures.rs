@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use filemap_job::waits::Cause;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, parse_size};
 
-use crate::measures::Measure;
+use crate::measure::Measure;
 use filemap_report::Better;
 use filemap_report::Unit::{self, Bytes, Count, Factor, Nanoseconds, Percent, Ratio};
 

@@ -21,6 +21,7 @@ pub mod input;
 mod json;
 pub mod kernel_match;
 pub mod machine_profile;
+mod measure;
 mod measures;
 pub mod parallel;
 pub mod provenance;

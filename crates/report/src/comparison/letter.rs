@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use super::{Comparison, Figure, Line, Variant, folded, in_columns, shares};
+use super::{Line, folded, in_columns, shares};
 use crate::column::Unit;
+use crate::compared::{Comparison, Figure, Variant};
 use crate::report::Part;
 use crate::table::Table;
 use crate::text::fits;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::bars::{Bar, Bars};
+use crate::bars::Bars;
 
 /// Least width of a bar that stands for something, in percent.
 const LEAST: f64 = 0.3;
@@ -46,9 +46,4 @@ pub(super) fn markup(Bars { title, note, heads, bars }: &Bars) -> Markup {
         }
         }
     }
-}
-
-/// Bars of one unit.
-pub fn bars(title: &str, heads: &[&str], bars: &[Bar]) -> Markup {
-    markup(&Bars::new(title, heads, bars.to_vec()))
 }

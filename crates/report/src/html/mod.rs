@@ -6,13 +6,12 @@ mod bars;
 mod dots;
 mod frame;
 mod parts;
+mod plot;
+mod table;
 
 use maud::{Markup, html};
 
 use crate::report::{Part, Report};
-
-pub use bars::bars;
-pub use parts::{all, cards, table};
 
 impl Report {
     /// The page of it.

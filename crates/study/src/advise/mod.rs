@@ -20,6 +20,7 @@ mod testing;
 mod used_pages;
 mod words;
 mod writing;
+mod written;
 
 pub use self::bench::Bench;
 pub use self::change::{Ask, Change, Target};

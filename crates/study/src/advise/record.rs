@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Candidate, Figures};
 use super::check::Check;
-use super::words::{self, Written};
+use super::written::Written;
 use super::{Change, Contents, Outcome};
 use crate::footer::Footer;
 
@@ -138,27 +138,9 @@ impl Advice {
     }
 
     /// The answer for one file: among changes of this file alone and of everything.
-    fn answer_of(&self, file: usize) -> Answer {
+    pub(super) fn answer_of(&self, file: usize) -> Answer {
         let own = self.open().filter(|(_, tried)| tried.does.len() == 1 && tried.is_about(file));
         let candidates = own.map(|(at, tried)| tried.candidate(at, tried.outcome.of_file(file)));
         Answer::among(self.now.of_file(file), candidates)
-    }
-
-    /// With the answers that follow from what was tried for the program that is called `name`.
-    /// `program` has its arguments, ready for a shell, where they are known.
-    pub(super) fn concluded(mut self, name: &str, program: Option<&str>) -> Self {
-        self.name = name.to_string();
-        self.answer = self.answer_among(|_| true);
-        let answers: Vec<Answer> =
-            self.files.iter().map(|file| self.answer_of(file.number)).collect();
-        self.files.iter_mut().zip(answers).for_each(|(file, answer)| file.answer = answer);
-        for (at, tried) in self.tried.iter_mut().enumerate() {
-            let (own, now) = (tried.outcome.figures(), self.now.figures());
-            tried.verdict = self.answer.verdict(at, own, now).to_string();
-        }
-        self.words = words::lines(&self);
-        self.to_write = words::written(&self);
-        self.governed = words::governed(&self, program.unwrap_or("PROGRAM"));
-        self
     }
 }

@@ -1,9 +1,8 @@
 //! The answer in words: a line for each file, and what to write.
 
-use serde::{Deserialize, Serialize};
-
 use super::answer::Answer;
 use super::record::{FileAdvice, Tried};
+use super::written::{Written, WrittenLine};
 use super::{Advice, Change, Contents, Outcome, writing};
 use filemap_report::units::{number, time};
 
@@ -13,24 +12,28 @@ const MOST_TIES: usize = 3;
 /// Up to so many pages for one that is used there is nothing to gain.
 const USES_WHAT_IT_READS: f64 = 1.10;
 
-/// What to write for a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Written {
-    /// The change.
-    pub change: String,
-    pub lines: Vec<WrittenLine>,
-}
-
-/// What to write in one place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct WrittenLine {
-    /// A language, or a setting.
-    pub place: String,
-    pub text: String,
+impl Advice {
+    /// With the answers that follow from what was tried for the program that is called `name`.
+    /// `program` has its arguments, ready for a shell, where they are known.
+    pub(super) fn concluded(mut self, name: &str, program: Option<&str>) -> Self {
+        self.name = name.to_string();
+        self.answer = self.answer_among(|_| true);
+        let answers: Vec<Answer> =
+            self.files.iter().map(|file| self.answer_of(file.number)).collect();
+        self.files.iter_mut().zip(answers).for_each(|(file, answer)| file.answer = answer);
+        for (at, tried) in self.tried.iter_mut().enumerate() {
+            let (own, now) = (tried.outcome.figures(), self.now.figures());
+            tried.verdict = self.answer.verdict(at, own, now).to_string();
+        }
+        self.words = lines(&self);
+        self.to_write = written(&self);
+        self.governed = governed(&self, program.unwrap_or("PROGRAM"));
+        self
+    }
 }
 
 /// What helps each file, and what is best together.
-pub fn lines(advice: &Advice) -> Vec<String> {
+fn lines(advice: &Advice) -> Vec<String> {
     let mut lines: Vec<String> = advice.files.iter().map(|file| line(advice, file)).collect();
     let rest = advice.now.files.len() - advice.files.len();
     if rest > 0 {
@@ -131,7 +134,7 @@ fn times(read: u64, used: u64) -> String {
 }
 
 /// What to write for the answers, each once.
-pub fn written(advice: &Advice) -> Vec<Written> {
+fn written(advice: &Advice) -> Vec<Written> {
     let mut changes: Vec<&Change> = Vec::new();
     for answer in advice.files.iter().map(|file| &file.answer).chain([&advice.answer]) {
         let best = answer.best.iter().flat_map(|best| &advice.tried[*best].does);
@@ -154,7 +157,7 @@ pub fn written(advice: &Advice) -> Vec<Written> {
 }
 
 /// What the governor does for a program that cannot be changed, where that helps.
-pub fn governed(advice: &Advice, program: &str) -> Option<String> {
+fn governed(advice: &Advice, program: &str) -> Option<String> {
     let own = &advice.tried.iter().find(|of| of.does == [Change::Governor])?.outcome;
     own.figures().helps(advice.now.figures()).then(|| {
         format!(

@@ -7,9 +7,9 @@ use filemap_report::units::number;
 use filemap_report::{Comparison, Figure, Sample, Table, Unit, Variant};
 
 use super::Variants;
-use super::letter::is_emulated;
+use super::emulated::is_emulated;
 use crate::figures::{FIGURES, ROUNDS_A_SECOND};
-use crate::measures::Measure;
+use crate::measure::Measure;
 use crate::record::{MAX_ROWS, spreads, with_range};
 use crate::setup;
 

@@ -2,6 +2,7 @@
 
 mod asked;
 mod booted;
+mod emulated;
 mod figures;
 mod letter;
 mod parts;

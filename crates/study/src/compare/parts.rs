@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use filemap_report::units::{bytes, bytes_range};
 use filemap_report::{Head, Part, Table};
 
-use super::{Variants, letter, regression};
+use super::emulated::has_emulated_times;
+use super::{Variants, regression};
 use crate::record::{
     elapsed_note, foreign_note, measured_ns, outcomes, outlier_note, reclaim_note, runs_are,
 };
@@ -65,7 +66,7 @@ pub(super) fn conditions(of: &Variants) -> Vec<Part> {
     let mut notes: Vec<String> = of.records.iter().find_map(reclaim_note).into_iter().collect();
     notes.extend(of.records.iter().filter_map(foreign_note));
     notes.extend(of.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
-    if of.records.iter().any(letter::has_emulated_times) {
+    if of.records.iter().any(has_emulated_times) {
         let note = "A time with (e) behind it is of an emulated guest: it says nothing, and is \
                     not compared.";
         notes.push(note.to_string());

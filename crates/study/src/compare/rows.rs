@@ -6,7 +6,7 @@ use filemap_job::{Counters, Record, Spread};
 
 use super::Variants;
 use super::figures::OF_FILES;
-use crate::measures::Measure;
+use crate::measure::Measure;
 use crate::record::spreads;
 use crate::stats::percent;
 

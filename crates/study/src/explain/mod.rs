@@ -36,6 +36,7 @@ pub mod pictures;
 mod record;
 mod recorder;
 mod remedies;
+mod report;
 mod run;
 mod tables;
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use filemap_job::record::SCHEMA;
 use filemap_job::{Counters, Job, Record, Run, Summary, Written};
-use filemap_report::{Part, Report};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
@@ -13,12 +12,8 @@ use super::history::Point;
 use super::map::Map;
 use super::origin::{Amount, Brought, Origin, PerOrigin};
 use super::remedies::Remedies;
-use super::{along, pictures, tables};
 use crate::footer::Footer;
-use crate::json::{in_one_line, to_json};
-use crate::measures::Measures;
-use crate::record::{elapsed_note, title};
-use crate::setup;
+use crate::json::in_one_line;
 
 /// What `explain` says of a job. Of a job with tables it says less: neither what would help, nor
 /// which of its pages were in.
@@ -52,24 +47,24 @@ pub struct Explained {
     runs: Vec<Run>,
     /// Null where nothing was tried.
     #[serde(default)]
-    remedies: Option<Remedies>,
+    pub(super) remedies: Option<Remedies>,
     #[serde(default)]
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
     #[serde(default)]
     evicted_pages: u64,
     /// Null of a job with tables.
     #[serde(default)]
-    mmap_miss: Option<MissCounter>,
-    answer: String,
+    pub(super) mmap_miss: Option<MissCounter>,
+    pub(super) answer: String,
     /// Null of a job with tables.
     #[serde(default)]
-    map: Option<Map>,
+    pub(super) map: Option<Map>,
     /// The course of the run; null of a job with tables.
     #[serde(default, serialize_with = "in_one_line")]
     #[schemars(with = "Option<Courses>")]
-    history: Option<Courses>,
+    pub(super) history: Option<Courses>,
     #[serde(flatten)]
-    footer: Footer,
+    pub(super) footer: Footer,
 }
 
 /// Pages by what they were read for.
@@ -185,7 +180,7 @@ impl Explained {
     }
 
     /// The record of the runs alone.
-    fn record(&self) -> Record {
+    pub(super) fn record(&self) -> Record {
         Record {
             schema: SCHEMA,
             job: self.job.clone(),
@@ -207,50 +202,6 @@ impl Explained {
         match &self.history {
             Some(Courses::OneFile(history)) => history.page_bytes,
             _ => self.bytes_read.checked_div(self.pages_read).unwrap_or(4096),
-        }
-    }
-
-    /// The report on it.
-    pub fn report(&self) -> Report {
-        let record = self.record();
-        let by = if self.is_of_tables() { "by file and cause" } else { "by cause" };
-        let mut parts = vec![
-            Part::Heading(format!("{}: bytes {by}", title(&record))),
-            Part::Cards(crate::run::cards(&record, &Measures::of(&record, None), None)),
-            setup::of_record(&record),
-            Part::Lead(self.answer.clone()),
-            tables::bars(self),
-        ];
-        if let Some(courses) = &self.history {
-            parts.extend(pictures::of_courses(courses));
-        }
-        parts.extend(tables::parts(self));
-        parts.extend(tables::over_seeds(&record));
-        parts.extend(Part::warnings(&self.warnings));
-        if let Some(counter) = &self.mmap_miss {
-            let accesses = self.accesses(&record);
-            parts.extend(along::counter(counter, accesses));
-        }
-        if let Some(map) = self.map.as_ref().filter(|map| map.is_sound()) {
-            parts.push(Part::Heading("Pages".to_string()));
-            parts.push(Part::Plot(pictures::map(map, self.page_bytes())));
-            parts.extend(along::map(map));
-        }
-        if !self.is_of_tables() {
-            parts.extend(Remedies::parts(self.remedies.as_ref(), &self.job, self.page_bytes()));
-            let of_model = "The times of what was tried are predicted by the model.".to_string();
-            parts.push(Part::Paragraph(elapsed_note(&record).unwrap_or(of_model)));
-        }
-        let json = to_json(self);
-        Report { parts, rows: tables::rows(self), footer: self.footer.footer(), json }
-    }
-
-    /// Accesses of the first run.
-    fn accesses(&self, record: &Record) -> u64 {
-        let counted = record.runs.first().and_then(|run| run.counters.accesses);
-        match &self.history {
-            Some(Courses::OneFile(history)) => history.accesses,
-            _ => counted.unwrap_or(0),
         }
     }
 }

@@ -4,7 +4,7 @@ use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde::{Deserialize, Serialize};
 
-pub use crate::measures::Measure as Figure;
+pub use crate::measure::Measure as Figure;
 use crate::stats::percent;
 use crate::verdict::{Tested, Verdict};
 

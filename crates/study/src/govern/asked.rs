@@ -7,7 +7,8 @@ use std::{fs, iter};
 use filemap_attach::program::Program;
 
 use super::collecting::Collecting;
-use super::compare::{Comparison, File, Measured, Runs, Variant};
+use super::compare::{Comparison, File, Runs};
+use super::measured::{Measured, Variant};
 use super::trial::{self, Governed};
 use crate::engine::Engines;
 use crate::error::Error;

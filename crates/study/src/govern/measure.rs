@@ -5,7 +5,7 @@ use filemap_report::Unit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::compare::Measured;
+use super::measured::Measured;
 use crate::verdict::{Margin, OF_AMOUNT, OF_TIME, Tested, samples};
 
 /// Something that is measured.

@@ -5,6 +5,7 @@ mod collecting;
 mod compare;
 mod endings;
 mod measure;
+mod measured;
 mod process;
 mod run;
 mod shown;
@@ -14,7 +15,8 @@ pub mod trial;
 
 pub use asked::{Asked, compare};
 pub use collecting::{Collecting, abandon};
-pub use compare::{Comparison, Measured, Variant};
+pub use compare::Comparison;
+pub use measured::{Measured, Variant};
 pub use process::{Mapping, Observer, Process, State, Totals};
 pub use run::Run;
 pub use told::processes;

@@ -5,23 +5,14 @@ use std::collections::BTreeSet;
 use filemap_job::{EngineKind, Record};
 use serde_json::Value;
 
+use crate::compare::emulated::is_emulated;
 use filemap_report::units::bytes;
-
-/// Digits of a commit.
-const REVISION_DIGITS: usize = 12;
-
-/// Whether `record` is of a machine whose times say nothing.
-pub(crate) fn is_emulated(record: &Record) -> bool {
-    text(record, "emulator").is_some_and(|name| name.ends_with("tcg"))
-}
 
 /// What a record says under one label.
 type Line = fn(&Record) -> Option<String>;
 
-/// Whether `record` has such times.
-pub(crate) fn has_emulated_times(record: &Record) -> bool {
-    is_emulated(record) && record.runs.iter().any(|run| run.elapsed_ns.is_some())
-}
+/// Digits of a commit.
+const REVISION_DIGITS: usize = 12;
 
 /// The machine of `records`, and what ran there.
 pub(super) fn facts(records: &[Record]) -> Vec<(String, String)> {

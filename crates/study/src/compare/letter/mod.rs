@@ -8,8 +8,6 @@ mod tests;
 use filemap_job::Record;
 use filemap_report::{Letter, Part, is_plain};
 
-pub(super) use machine::{has_emulated_times, is_emulated};
-
 use super::parts::{conditions, findings};
 use super::{Comparison, Variants};
 use crate::input;

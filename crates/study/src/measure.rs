@@ -1,0 +1,36 @@
+//! A figure over the runs of a record.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::json::whole_if_it_is;
+use crate::verdict::median_of;
+
+/// A figure over runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measure {
+    /// Median.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub median: f64,
+    /// Median of the absolute deviations from the median.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub mad: f64,
+    /// Smallest.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub min: f64,
+    /// Largest.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub max: f64,
+}
+
+impl Measure {
+    /// That of `samples`; `None` without any.
+    pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Measure> {
+        let samples: Vec<f64> = samples.into_iter().collect();
+        let min = samples.iter().copied().reduce(f64::min)?;
+        let max = samples.iter().copied().reduce(f64::max)?;
+        let median = median_of(&samples);
+        let deviations: Vec<f64> = samples.iter().map(|one| (one - median).abs()).collect();
+        Some(Measure { median, mad: median_of(&deviations), min, max })
+    }
+}
