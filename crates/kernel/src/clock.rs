@@ -2,7 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Now by `CLOCK_MONOTONIC`, which processes and the kernel's events have in common, in nanoseconds.
+/// Now by `CLOCK_MONOTONIC`, which processes and the kernel's events have in common, in
+/// nanoseconds.
 pub fn now_ns() -> u64 {
     ns(ClockId::Monotonic)
 }

@@ -50,8 +50,8 @@ fn no_ring(entries: Option<u32>, apart: f64) -> Option<String> {
 }
 
 impl Samples {
-    /// The profile of a device of such requests and such a ring, if it has one, and what to warn of.
-    /// Each kind of access costs in it what was measured.
+    /// The profile of a device of such requests and such a ring, if it has one, and what to warn
+    /// of. Each kind of access costs in it what was measured.
     ///
     /// # Errors
     /// Figures of which the latency and the bandwidth cannot be told.

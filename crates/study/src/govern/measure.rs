@@ -22,7 +22,8 @@ impl Measure {
     pub const ALL: [Measure; 4] =
         [Measure::BytesRead, Measure::MajorFaults, Measure::ElapsedNs, Measure::CpuNs];
 
-    /// Its key, what it is called, its unit, and what a governed run is that has less of it or more.
+    /// Its key, what it is called, its unit, and what a governed run is that has less of it or
+    /// more.
     const fn told(self) -> (&'static str, &'static str, Unit, [&'static str; 2]) {
         match self {
             Measure::BytesRead => ("bytes_read", "read", Unit::Bytes, OF_AMOUNT),

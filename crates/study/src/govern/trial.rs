@@ -20,7 +20,8 @@ const OWN_LINES: &[u8] = b"filemap: ";
 /// # Errors
 /// When it cannot be run, or stops and nobody lets it go on.
 pub fn run(program: &Program) -> Result<Metered, Error> {
-    let metered = metered::run(&mut program.command(), OWN_LINES).map_err(|error| match error.kind() {
+    let metered = metered::run(&mut program.command(), OWN_LINES);
+    let metered = metered.map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => Error::CannotRun(format!(
             "'{}' has stopped itself and was ended; give a program that needs nobody to let it go \
              on",

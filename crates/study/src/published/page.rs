@@ -1,4 +1,5 @@
-//! What a page shows of cells: rings and dots on one scale, how seeds spread, and all other figures.
+//! What a page shows of cells: rings and dots on one scale, how seeds spread, and all other
+//! figures.
 
 use filemap_report::units::figure;
 use filemap_report::{
