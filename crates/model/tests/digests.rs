@@ -61,7 +61,7 @@ fn jobs_decide_and_count_what_they_did() {
 }
 
 /// Writes the lines of the jobs that decide something else now, and leaves the others as they are.
-/// docs/METHOD.md says how many a change of the model was meant to change, and why.
+/// data/measured/digests.toml says how many a change of the model was meant to change, and why.
 fn record_what_has_changed() {
     let (names, lines) = DATA.split_once('\n').expect("a first line");
     let known: Vec<String> = serde_json::from_str(names).unwrap();

@@ -188,7 +188,7 @@ fn runs(count: u64, pages: u64, of: u64) -> String {
     listed.map(|page| format!("{page}\n")).collect()
 }
 
-/// Runs at random places. docs/METHOD.md has these too.
+/// Runs at random places. data/measured/governor-model.toml has these too.
 #[test]
 fn runs_cost_what_the_documentation_says() {
     for (count, pages, file_mib, expected) in
@@ -206,7 +206,8 @@ fn runs_cost_what_the_documentation_says() {
     }
 }
 
-/// Pages read and major faults of the patterns that governors are for. docs/METHOD.md has them.
+/// Pages read and major faults of the patterns that governors are for, as in
+/// data/measured/governor-model.toml.
 #[test]
 fn patterns_cost_what_the_documentation_says() {
     let job = |text: &str, variant: &str| {
@@ -265,7 +266,7 @@ accesses = 5000
 ";
     let run = program(&format!("governor = true{TABLES}{threads}"));
     let counters = (run.counters.data_pages_read, run.counters.major_faults);
-    assert_eq!(counters, (Some(236_109), Some(4169)), "docs/METHOD.md has it");
+    assert_eq!(counters, (Some(236_109), Some(4169)), "data/measured/governor-model.toml has it");
     let faults = |name: &str| {
         let thread = run.threads.iter().find(|thread| thread.name == name);
         thread.unwrap().counters.major_faults.unwrap()

@@ -13,8 +13,8 @@ const EXCLUDED_ONE_IN_OF_GUEST: u64 = 1_000;
 /// Most lines that may be excluded from so many decisions.
 ///
 /// Runs of the built-in patterns exclude 0 to 4 lines of 68,080, and random patterns at most 10 of
-/// 155,850 to 315,000 (docs/METHOD.md): 8 and one in 10,000 is twice that or more. A model whose
-/// fault-around maps pages that are still being read excludes 54 of the 68,080.
+/// 155,850 to 315,000 (data/measured/conform-host.toml): 8 and one in 10,000 is twice that or more.
+/// A model whose fault-around maps pages that are still being read excludes 54 of the 68,080.
 ///
 /// An emulated disk is fast beside an emulated processor, so that what a fault asks for may arrive
 /// within it. Runs of the built-in patterns then exclude up to 26 lines, all of them in one pattern
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_runs_exclude_is_no_doubt() {
-        // Decisions and excluded lines of docs/METHOD.md, the most for their length.
+        // Decisions and excluded lines, the most for their length (data/measured/conform-host.toml).
         for (decisions, excluded) in [(68_080, 4), (155_850, 8), (211_192, 10), (61, 2)] {
             assert_eq!(doubt(decisions, excluded, false), None, "{decisions}");
         }
