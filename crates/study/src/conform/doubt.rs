@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_runs_exclude_is_no_doubt() {
-        // Decisions and excluded lines, the most for their length (data/measured/conform-host.toml).
+        // Decisions and excluded lines (data/measured/conform-host.toml), the most for a length.
         for (decisions, excluded) in [(68_080, 4), (155_850, 8), (211_192, 10), (61, 2)] {
             assert_eq!(doubt(decisions, excluded, false), None, "{decisions}");
         }
