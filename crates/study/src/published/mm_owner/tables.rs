@@ -190,7 +190,11 @@ fn missed(operation: Operation, unit: &str, cells: &[Cell]) -> Option<Part> {
 
 pub fn parts(cells: &[Cell]) -> Vec<Part> {
     let benchmark = cells.iter().find(|cell| cell.is_of(BENCHMARK));
-    let memory = benchmark.map_or(0, |cell| cell.count("bytes"));
+    // Earlier records have no benchmark; one thread copies or reuses every page.
+    let pages = cells.iter().find(|cell| {
+        cell.is_in(COPIED) && cell.operation().is_some_and(Operation::is_of_one_thread)
+    });
+    let pages = pages.map_or(0, |cell| cell.count("copied").saturating_add(cell.count("reused")));
     let sizes = Operation::ALL.iter().flat_map(|of| Size::all(cells, *of));
     let all: Vec<Compared> = sizes.filter_map(Size::compared).collect();
     let mut parts: Vec<Part> =
@@ -217,7 +221,7 @@ pub fn parts(cells: &[Cell]) -> Vec<Part> {
     let has_large = all.iter().any(|of| of.folio_bytes > PAGE_BYTES);
     parts.extend(folio_ops::contended(&[contended(cells)], has_large));
     parts.extend(folio_ops::with_faults(&all));
-    parts.extend(folio_ops::copies(&all, memory / PAGE_BYTES));
+    parts.extend(folio_ops::copies(&all, pages));
     parts.extend(copied_otherwise(cells).map(Part::Paragraph));
     parts.extend(counting::parts(cells));
     parts
