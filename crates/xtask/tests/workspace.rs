@@ -26,6 +26,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
         &[
             "filemap-attach",
             "filemap-core",
+            "filemap-govern",
             "filemap-job",
             "filemap-kernel",
             "filemap-mapcount",
@@ -48,7 +49,7 @@ const TESTS_MAY_USE: [(&str, &[&str]); 1] = [("filemap-recording", &["filemap-mo
 const INSIDE: [(&str, &[&str]); 6] = [
     ("filemap-policy", &[]),
     // Its values are sent to children of the kernel engine.
-    ("filemap-core", &["serde"]),
+    ("filemap-core", &["schemars", "serde"]),
     ("filemap-mapcount", &[]),
     (
         "filemap-job",
@@ -214,7 +215,8 @@ fn features(chosen: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
         .expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut found = BTreeMap::<String, BTreeSet<String>>::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
+    // A line that is empty parts two packages.
+    for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()) {
         let (library, features) = line.split_once('|').expect("the format has one");
         let library = library.replace(" (proc-macro)", "");
         found.entry(library).or_default().insert(features.replace(" (*)", ""));
