@@ -2,7 +2,7 @@
 //!
 //! A study is one published patch series: what it runs, and what came of that as cells beside the
 //! published figures. The report is made of the cells alone. Adding a series is adding a module
-//! with a [`Study`] and what is said of its cells, and its name to [`NAMES`] and [`SERIES`].
+//! with a `Study` and what is said of its cells, and its name to [`NAMES`] and `SERIES`.
 
 mod cell;
 mod data;
