@@ -1,6 +1,7 @@
 //! Engines that run nothing: what they were asked for is kept, and what comes out is made up.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use filemap_job::{Counters, Engine, EngineKind, Job, PhaseRun, Ran, Ready, Run, flushes};
@@ -15,6 +16,7 @@ use crate::error::Error;
 #[derive(Clone, Default)]
 pub struct Mock {
     asked: Arc<Mutex<Vec<String>>>,
+    turns: Arc<Turns>,
     failing: Option<&'static str>,
     io_bytes: Option<u64>,
     flushes: Option<&'static [u64]>,
@@ -45,6 +47,12 @@ impl Mock {
     /// Of what was asked for, the turns.
     pub fn turns(&self) -> Vec<String> {
         self.asked().into_iter().filter(|entry| entry.contains(": run ")).collect()
+    }
+
+    /// How many turns were announced, and how many were taken.
+    pub fn progressed(&self) -> (u64, u64) {
+        let Turns { total, advanced } = &*self.turns;
+        (total.load(Ordering::Relaxed), advanced.load(Ordering::Relaxed))
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<String>> {
@@ -81,8 +89,9 @@ impl Engines for Mock {
         MockEngine { name: "boot", mock: self.clone() }
     }
 
-    fn progress(&self, _total: Option<u64>) -> Box<dyn Progress> {
-        Box::new(Unseen)
+    fn progress(&self, total: Option<u64>) -> Box<dyn Progress> {
+        self.turns.total.store(total.unwrap_or(0), Ordering::Relaxed);
+        Box::new(Arc::clone(&self.turns))
     }
 
     fn tell(&self) -> fn(&str) {
@@ -94,13 +103,21 @@ impl Engines for Mock {
     }
 }
 
-/// Progress that nobody sees.
-struct Unseen;
+/// How many turns were announced, and how many were taken.
+#[derive(Default)]
+struct Turns {
+    total: AtomicU64,
+    advanced: AtomicU64,
+}
 
-impl Progress for Unseen {
-    fn begin_at(&self, _done: u64) {}
+impl Progress for Arc<Turns> {
+    fn begin_at(&self, done: u64) {
+        self.advanced.store(done, Ordering::Relaxed);
+    }
 
-    fn advance(&self) {}
+    fn advance(&self) {
+        self.advanced.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// By what the jobs of a test are told apart.

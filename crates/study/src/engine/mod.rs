@@ -91,7 +91,8 @@ pub fn run_seeds(
     count: u64,
     apply: bool,
 ) -> Result<Vec<Ran>, Error> {
-    run_seeds_telling(engines, jobs, profiles, count, apply, told(engines))
+    let ran = run_turns(engines, jobs, profiles, count, apply)?;
+    flushed(engines, jobs, profiles, count, ran)
 }
 
 /// [`run_seeds`] of several lists of jobs, each with its profiles: boots and progress are those of
@@ -104,7 +105,7 @@ pub fn run_lists(
 ) -> Result<Vec<Vec<Ran>>, Error> {
     let jobs: Vec<Job> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
     let mut profiles: Vec<Profile> = lists.iter().flat_map(|(_, of)| of.iter().copied()).collect();
-    let ran = run_turns(engines, &jobs, &mut profiles, count, apply, told(engines))?;
+    let ran = run_turns(engines, &jobs, &mut profiles, count, apply)?;
     let (mut ran, mut profiles) = (ran.into_iter(), profiles.into_iter());
     let mut of_lists = Vec::new();
     for (jobs, of) in lists {
@@ -113,14 +114,6 @@ pub fn run_lists(
         of_lists.push(flushed(engines, jobs, of, count, ran)?);
     }
     Ok(of_lists)
-}
-
-/// A progress bar, which is told of the number of turns and of each.
-fn told(engines: &impl Engines) -> impl FnOnce(usize) -> Box<dyn Fn() + Sync> {
-    |turns| {
-        let progress = engines.progress(Some(turns as u64));
-        Box::new(move || progress.advance())
-    }
 }
 
 /// What `ran` of `jobs` with `count` seeds each, those of the model with the flushes of the
@@ -139,28 +132,13 @@ fn flushed(
     }
 }
 
-/// [`run_seeds`]; `progress` is given the number of turns, and what it returns is called after
-/// each.
-fn run_seeds_telling<T: Fn() + Sync>(
-    engines: &impl Engines,
-    jobs: &[Job],
-    profiles: &mut [Profile],
-    count: u64,
-    apply: bool,
-    progress: impl FnOnce(usize) -> T,
-) -> Result<Vec<Ran>, Error> {
-    let ran = run_turns(engines, jobs, profiles, count, apply, progress)?;
-    flushed(engines, jobs, profiles, count, ran)
-}
-
 /// What came of `jobs`, each by itself.
-fn run_turns<T: Fn() + Sync>(
+fn run_turns(
     engines: &impl Engines,
     jobs: &[Job],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
-    progress: impl FnOnce(usize) -> T,
 ) -> Result<Vec<Ran>, Error> {
     let on = |place: RunsOn| -> Vec<&Job> {
         jobs.iter().filter(|job| RunsOn::of(job) == place).collect()
@@ -192,10 +170,10 @@ fn run_turns<T: Fn() + Sync>(
         }
     }
     let total = turns(&models) + turns(&measured) * count + turns(&booted);
-    let advance = progress(usize::try_from(total).unwrap_or(usize::MAX));
-    let mut models = beside_each_other(models, count, &advance)?.into_iter();
-    let mut measured = in_turn(measured, count, &advance)?.into_iter();
-    let mut booted = by_batch(booted, count, &advance)?.into_iter();
+    let progress = engines.progress(Some(total));
+    let mut models = beside_each_other(models, count, &*progress)?.into_iter();
+    let mut measured = in_turn(measured, count, &*progress)?.into_iter();
+    let mut booted = by_batch(booted, count, &*progress)?.into_iter();
     let ran = |job: &Job| {
         let all = match RunsOn::of(job) {
             RunsOn::Model => &mut models,
@@ -224,14 +202,14 @@ fn turns(ready: &[impl Ready]) -> u64 {
 fn beside_each_other<R: Ready<Error: Into<Error>> + Send>(
     ready: Vec<R>,
     count: u64,
-    advance: &(impl Fn() + Sync),
+    progress: &dyn Progress,
 ) -> Result<Vec<Ran>, Error> {
     let run = |mut ready: R| {
         let seed = ready.seed();
         let mut runs = Vec::new();
         for _ in 0..ready.turns() {
             runs.extend(ready.take_turn(seed).map_err(Into::into)?);
-            advance();
+            progress.advance();
         }
         Ok::<_, Error>((ready, runs))
     };
@@ -243,7 +221,7 @@ fn beside_each_other<R: Ready<Error: Into<Error>> + Send>(
 fn by_batch<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
-    advance: &impl Fn(),
+    progress: &dyn Progress,
 ) -> Result<Vec<Ran>, Error> {
     let mut waiting: Vec<(usize, R)> = ready.into_iter().enumerate().collect();
     waiting.sort_by_key(|(_, ready)| ready.batch());
@@ -253,7 +231,7 @@ fn by_batch<R: Ready<Error: Into<Error>>>(
         let mut runs = Vec::new();
         for _ in 0..ready.turns() {
             runs.extend(ready.take_turn(seed).map_err(Into::into)?);
-            advance();
+            progress.advance();
         }
         done.push((number, (ready, runs)));
     }
@@ -278,7 +256,7 @@ fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) ->
 fn in_turn<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
-    advance: &impl Fn(),
+    progress: &dyn Progress,
 ) -> Result<Vec<Ran>, Error> {
     let mut under_way: Vec<UnderWay<R>> = Vec::new();
     for ready in ready {
@@ -294,7 +272,7 @@ fn in_turn<R: Ready<Error: Into<Error>>>(
         for job in &mut under_way {
             let Some(seed) = job.left.next() else { continue };
             job.runs.extend(job.ready.take_turn(seed).map_err(Into::into)?);
-            advance();
+            progress.advance();
         }
     }
     Ok(under_way.into_iter().map(|job| job.ready.ran(job.runs)).collect())

@@ -1,7 +1,5 @@
 //! In which order jobs run, on engines that run nothing.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use filemap_job::JobSpec;
 
 use super::mock::Mock;
@@ -13,16 +11,11 @@ fn job(keys: &str) -> Job {
 }
 
 /// Runs `jobs` and says what came out, of how many turns was told, and how many were.
-fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Ran>, Error>, usize, usize) {
-    let (total, advanced) = (AtomicUsize::new(0), AtomicUsize::new(0));
+fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Ran>, Error>, u64, u64) {
     let mut profiles = vec![Profile::DEFAULT; jobs.len()];
-    let records = run_seeds_telling(mock, jobs, &mut profiles, count, false, |turns| {
-        total.store(turns, Ordering::Relaxed);
-        || {
-            advanced.fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    (records, total.into_inner(), advanced.into_inner())
+    let records = run_seeds(mock, jobs, &mut profiles, count, false);
+    let (total, advanced) = mock.progressed();
+    (records, total, advanced)
 }
 
 fn seeds_of(ran: &Ran) -> Vec<u64> {
