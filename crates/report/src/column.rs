@@ -1,14 +1,12 @@
 //! Columns, each declared once: every form takes from there what it needs.
 
-use serde_json::{Map, json};
-
 use crate::table::{Head, Table};
 use crate::units::{bytes, factor, number, time};
 
 /// A column of a table whose rows are `R`.
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Column<R: ?Sized> {
-    /// Its name in CSV and JSON.
+    /// Its name in CSV.
     pub key: &'static str,
     /// Its heading in text, Markdown and pages; may have several lines.
     pub heading: &'static str,
@@ -130,15 +128,6 @@ impl Value {
             Value::Number(number) => number.to_string(),
         }
     }
-
-    fn json(&self) -> serde_json::Value {
-        match self {
-            Value::Unknown => serde_json::Value::Null,
-            Value::Text(text) => text.as_str().into(),
-            Value::Whole(whole) => (*whole).into(),
-            Value::Number(number) => (*number).into(),
-        }
-    }
 }
 
 impl From<&str> for Value {
@@ -195,32 +184,6 @@ pub fn csv<R>(columns: &[Column<R>], rows: &[R]) -> Table {
     }
 }
 
-/// `rows` as JSON objects.
-pub fn objects<R>(columns: &[Column<R>], rows: &[R]) -> Vec<Map<String, serde_json::Value>> {
-    let object = |row: &R| {
-        let entries = columns.iter().map(|own| (own.key.to_string(), (own.of)(row).json()));
-        entries.collect()
-    };
-    rows.iter().map(object).collect()
-}
-
-/// The JSON schema of one of [`objects`].
-pub fn properties<R>(columns: &[Column<R>]) -> serde_json::Value {
-    let property = |own: &Column<R>| {
-        let kind = if own.unit == Unit::Text { "string" } else { "number" };
-        let heading = own.heading.replace('\n', " ");
-        (own.key.to_string(), json!({ "type": [kind, "null"], "description": heading }))
-    };
-    let properties: Map<String, serde_json::Value> = columns.iter().map(property).collect();
-    let required: Vec<&str> = columns.iter().map(|own| own.key).collect();
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,9 +218,5 @@ mod tests {
         let raw = csv(&COLUMNS, &rows);
         assert_eq!(raw.columns[1].name, "bytes_read");
         assert_eq!(raw.rows, [["a", "4096"], ["b", ""]]);
-        let objects = objects(&COLUMNS, &rows);
-        assert_eq!(objects[1]["bytes_read"], serde_json::Value::Null);
-        let schema = properties(&COLUMNS);
-        assert_eq!(schema["properties"]["bytes_read"]["description"], "read from device");
     }
 }

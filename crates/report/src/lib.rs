@@ -25,9 +25,7 @@ pub mod units;
 
 pub use axis::{Axis, CHARACTER, text_width, tick_text, ticks};
 pub use bars::{Bar, Bars};
-pub use column::{
-    Better, Column, Unit, Value, csv, digits, figures, objects, properties, raw, table, words,
-};
+pub use column::{Better, Column, Unit, Value, csv, digits, figures, raw, table, words};
 pub use compared::{Comparison, Figure, Sample, Variant};
 pub use dots::{DotCell, DotColumn, Dots, Mark, Scale};
 pub use letter::{Letter, is_plain};
