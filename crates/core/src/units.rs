@@ -3,6 +3,9 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Index of a base page in a file (the kernel's `pgoff_t`).
 #[derive(
     Clone,
@@ -14,9 +17,9 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
     PartialOrd,
     Ord,
     Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 pub struct PageIndex(pub u64);
 
@@ -31,9 +34,9 @@ pub struct PageIndex(pub u64);
     PartialOrd,
     Ord,
     Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 pub struct PageCount(pub u64);
 
@@ -52,9 +55,9 @@ pub struct Vpn(pub u64);
     PartialOrd,
     Ord,
     Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 pub struct FileId(u32);
 
@@ -84,9 +87,9 @@ impl FileId {
     PartialOrd,
     Ord,
     Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 pub struct Order(pub u8);
 

@@ -1,18 +1,10 @@
 //! What a program said about a part of a mapping (`madvise(2)`): flags of the VMA.
 
+use serde::{Deserialize, Serialize};
+
 /// How a program says that it reads. MADV_RANDOM and MADV_SEQUENTIAL exclude each other.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum ReadHint {
     /// MADV_NORMAL.
@@ -26,17 +18,7 @@ pub enum ReadHint {
 
 /// What a program says about huge pages. MADV_HUGEPAGE and MADV_NOHUGEPAGE exclude each other.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum HugeHint {
     /// Nothing. No advice leads back to this.
@@ -50,17 +32,7 @@ pub enum HugeHint {
 
 /// The advice that a VMA carries: a set of flags.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Advice {
     /// How it is read.
@@ -137,9 +109,7 @@ impl Advice {
 }
 
 /// Advice that changes the flags of a VMA.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AdviceFlag {
     /// MADV_NORMAL, MADV_RANDOM and MADV_SEQUENTIAL, which leave the other flags as they are.
     Read(ReadHint),

@@ -1,18 +1,10 @@
 //! What a mapping may be used for besides reading (`mprotect(2)`).
 
+use serde::{Deserialize, Serialize};
+
 /// What a part of a mapping may be used for, besides reading.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum Protection {
     /// What it was mapped for.
