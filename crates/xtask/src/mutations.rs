@@ -104,7 +104,8 @@ impl Mutant {
         Ok(format!("cargo test -p filemap-{package} --test {binary} {}", self.test))
     }
 
-    /// The crate of the rule, and which of its test programs has the test.
+    /// The crate of the rule, and which of its test programs has the test. A crate with a
+    /// `tests/main.rs` has all its tests in one program, `of_` and its name.
     fn binary(&self, repository: &Repository) -> Result<(String, String)> {
         let package = self.file.split('/').nth(1).context("the file lies in no crate")?;
         let tests = format!("crates/{package}/tests/");
@@ -114,8 +115,14 @@ impl Mutant {
         let [file] = files[..] else {
             bail!("{} files in {tests} have the test '{}'", files.len(), self.test);
         };
-        let binary = file.path[tests.len()..].split('/').next().unwrap_or_default();
-        Ok((package.to_string(), binary.trim_end_matches(".rs").to_string()))
+        let binary = match repository.text(&format!("{tests}main.rs")) {
+            Some(_) => format!("of_{package}"),
+            None => {
+                let name = file.path[tests.len()..].split('/').next().unwrap_or_default();
+                name.trim_end_matches(".rs").to_string()
+            }
+        };
+        Ok((package.to_string(), binary))
     }
 }
 
@@ -180,6 +187,9 @@ mod tests {
             let command = of(&[(path, TEST)]).unwrap();
             assert_eq!(command, "cargo test -p filemap-core --test rules it_holds");
         }
+        let merged = [("crates/core/tests/main.rs", "mod a;"), ("crates/core/tests/a.rs", TEST)];
+        let command = of(&merged).unwrap();
+        assert_eq!(command, "cargo test -p filemap-core --test of_core it_holds");
         assert!(of(&[]).is_err());
         assert!(of(&[("crates/core/tests/a.rs", TEST), ("crates/core/tests/b.rs", TEST)]).is_err());
     }
