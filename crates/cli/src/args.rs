@@ -475,7 +475,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn some_time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("nothing can be done in no time; give more, such as 60s".to_string()),
+        Duration::ZERO => Err("a time of 0 is too short; give one such as 60s".to_string()),
         time => Ok(time),
     }
 }

@@ -27,7 +27,7 @@ pub fn open(pid: u32, address: u64, file: &MappedFile) -> Result<File, String> {
     let filesystems = Filesystems::of(pid)?;
     filesystems.check(file.id)?;
     let ways: [Way; 3] = [by_mapping, by_descriptor, by_path];
-    let mut reason = "nobody has it open, and its path is not there".to_owned();
+    let mut reason = "nobody has it open, and its path does not exist".to_owned();
     for way in ways {
         let Some(named) = way(pid, address, file, &filesystems) else { continue };
         if !is_candidate(&named, file, &filesystems) {

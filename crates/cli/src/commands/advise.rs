@@ -52,7 +52,7 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
     if given.flags.advice.is_some() {
-        let message = "--advice does not go with advise, which tries all of it; remove it";
+        let message = "--advice does not go with advise, which tries all advice; remove it";
         return Err(Error::Usage(message.to_string()));
     }
     // The program, and what of its arguments is a file.
@@ -119,8 +119,8 @@ fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
     crate::undo_what_was_left();
     if words.is_empty() {
         return Err(Error::Usage(format!(
-            "--check runs the program again, and '{path}' does not say which it is of; record it \
-             with filemap record -- PROGRAM"
+            "--check runs the program again, and '{path}' does not say which program that is; \
+             record it with filemap record -- PROGRAM"
         )));
     }
     let program = program::find(words)?;

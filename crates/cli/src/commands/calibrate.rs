@@ -43,14 +43,14 @@ fn place(args: &CalibrateArgs) -> Result<(String, String), Error> {
         let path = machine_profile::path()?;
         machine_profile::make_directory(&path)?;
         let kept = format!(
-            "The profile is in {path}. The model goes by it from now on; --machine default is the \
+            "The profile is in {path}. The model uses it from now on; --machine default is the \
              built-in profile."
         );
         return Ok((path, kept));
     };
     let kept = match is_stdout(path) {
         true => "The profile went to stdout.".to_string(),
-        false => format!("The profile is in {path}. The model goes by it with --machine {path}."),
+        false => format!("The profile is in {path}. The model uses it with --machine {path}."),
     };
     Ok((path.clone(), kept))
 }

@@ -37,8 +37,8 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
         () if args.release => running::release(args),
         () if is_running => running::run(args),
         () if args.program.is_empty() => Err(Error::Usage(
-            "a program is missing; give it behind --, as in filemap govern -- PROGRAM, or a \
-             process that runs as --pid"
+            "a program is missing; give it after --, as in filemap govern -- PROGRAM, or give a \
+             running process with --pid"
                 .to_string(),
         )),
         () if args.compare => compare::run(args),
@@ -114,13 +114,13 @@ fn begin(target: &Target, args: &GovernArgs) -> Result<Governing, filemap_govern
     let directory = run_directory::run_directory();
     directory.iter().for_each(|directory| run_directory::sweep(directory));
     if directory.is_none() && !args.observe {
-        say("there is no directory of this user's own to note in what is advised: should filemap \
-             be killed, --release cannot restore it; set XDG_RUNTIME_DIR to one");
+        say("there is no directory of this user's own in which to note what is advised: if \
+             filemap is killed, --release cannot restore it; set XDG_RUNTIME_DIR to one");
     }
     let governing = Governing::begin(target, settings(args), directory, say)?;
     if governing.way() == Way::PageTables {
-        say("perf events are refused, so that page tables are looked at: streams are read ahead \
-             later; set kernel.perf_event_paranoid to 2, or run filemap as root");
+        say("perf events are refused, so page tables are looked at instead: streams are read \
+             ahead later; set kernel.perf_event_paranoid to 2, or run filemap as root");
     }
     Ok(governing)
 }

@@ -29,7 +29,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     let is_random = |name: &String| RANDOM.contains(&name.as_str());
     if args.seeds.is_some() && !args.series.is_empty() && !args.series.iter().any(is_random) {
         return Err(Error::Usage(format!(
-            "--seeds is of cells that depend on a seed, which only {} have; remove it, or add one \
+            "--seeds is for cells that depend on a seed, which only {} have; remove it, or add one \
              of these series",
             RANDOM.join(" and ")
         )));

@@ -23,15 +23,15 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     crate::undo_what_was_left();
     if args.changes && !rustix::process::geteuid().is_root() {
         return Err(Error::CannotRun(
-            "--changes takes pages from a process that runs, which root may do; run it as root, or \
-             without --changes for first touches"
+            "--changes takes pages from a running process, which only root may do; run it as root, \
+             or without --changes for first touches"
                 .to_string(),
         ));
     }
     let runs = args.cgroup.is_some() || !args.pid.is_empty();
     if args.changes && !args.cold && runs {
         return Err(Error::Usage(
-            "--changes needs --cold for processes that run: pages that they have mapped already \
+            "--changes needs --cold for running processes: pages that they have mapped already \
              show no touch"
                 .to_string(),
         ));
@@ -41,7 +41,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
         (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),
         _ if args.cgroup.is_some() || !args.pid.is_empty() => made::of_processes(args),
         _ if args.program.is_empty() => Err(Error::Usage(
-            "a program is missing; give it behind --, as in filemap record -- PROGRAM, or give \
+            "a program is missing; give it after --, as in filemap record -- PROGRAM, or give \
              --pid, --cgroup, --show RECORDING or --import KIND FILE"
                 .to_string(),
         )),

@@ -57,12 +57,13 @@ fn recorded(
 /// Refuses a log of what has none.
 fn check_log(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     if seeds.is_some_and(|seeds| seeds > 1) {
-        let message = "--log is of one seed; give that with --seed, and leave out --seeds";
+        let message = "--log is for one seed; give that with --seed, and leave out --seeds";
         return Err(Error::Usage(message.to_string()));
     }
     let is_one = job.threads.len() == 1 && job.processes.len() == 1;
     if job.engine == EngineKind::Kernel && !is_one {
-        let message = "--log of a kernel is of one thread; give --on model, or leave it out";
+        let message =
+            "--log of a kernel is for jobs of one thread; give --on model, or leave it out";
         return Err(Error::CannotRun(message.to_string()));
     }
     Ok(())

@@ -33,7 +33,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let state = ("--state", args.state.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[state])?;
     if output.take("--state").is_some_and(|state| state.is_stdout()) {
-        let message = "--state -: a state is read again; give it a file";
+        let message = "--state -: the state has to be read again; give a file";
         return Err(Error::Usage(message.to_string()));
     }
     let files = args.out.map(JobFiles::new).transpose()?;
@@ -106,7 +106,7 @@ fn tell_terminal() {
     if stderr().is_terminal() {
         let _ = writeln!(
             stderr(),
-            "filemap: what was found is made smaller; interrupt again to have it as it is"
+            "filemap: the jobs that were found are made smaller; interrupt again to skip that"
         );
     }
 }

@@ -29,7 +29,7 @@ impl Form {
         match self {
             Form::Report(format) => Ok(format),
             Form::Letter => Err(Error::Usage(format!(
-                "--format {} is a table of before and after, which filemap compare has; give \
+                "--format {} is a table of before and after, which only filemap compare has; give \
                  another format",
                 Form::LETTER
             ))),

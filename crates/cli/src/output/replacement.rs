@@ -70,7 +70,7 @@ impl Replacement {
         let made = options.read(true).write(true).create_new(true).mode(NEW_MODE).open(&part);
         let file = made.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => io::Error::other(format!(
-                "'{}' is there, of a command that runs or was killed; use it, or remove it",
+                "'{}' is there, from a command that runs or was killed; use it, or remove it",
                 part.display()
             )),
             _ => error,

@@ -164,7 +164,7 @@ fn open(path: &Path, make: Make) -> io::Result<Sink> {
     let same = fs::metadata(path).is_ok_and(|at| (at.dev(), at.ino()) == (data.dev(), data.ino()));
     let kind = data.file_type();
     match () {
-        () if !same => Err(io::Error::other("its name leads to another file meanwhile")),
+        () if !same => Err(io::Error::other("its name now leads to another file")),
         () if kind.is_file() => {
             // Whether it may be written; a file that only its owner protects is not replaced.
             OpenOptions::new().write(true).open(&entry)?;

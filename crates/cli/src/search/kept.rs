@@ -50,7 +50,7 @@ impl Kept {
             |problem: String| Error::Usage(format!("--state {}: {problem}", shell_word(path)));
         let text = input::read("state of a search", path, MAX_BYTES)?;
         let state = State::read(&text, &search.name, search.jobs).map_err(refused)?;
-        let broken = "it does not show what it says; give a new file";
+        let broken = "its jobs do not show what it says of them; give a new file";
         search.resumed(state)?.ok_or_else(|| refused(broken.to_string()))
     }
 }

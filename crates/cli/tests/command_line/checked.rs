@@ -153,7 +153,7 @@ fn what_cannot_be_checked_is_told_in_one_line() {
     };
     let write = What::Touch { mapping: 0, page: 5, is_write: true };
     for (bytes, code, words) in [
-        (recording(&[], nowhere, 1, None), 2, "does not say which it is of"),
+        (recording(&[], nowhere, 1, None), 2, "does not say which program"),
         (recording(&["no-such-program"], nowhere, 1, None), 127, "no-such-program"),
         (recording(touch, nowhere, 3, None), 4, "maps it so that it can be written"),
         (recording(touch, nowhere, 1, Some(protect)), 4, "makes a mapping of it writable"),

@@ -113,7 +113,7 @@ fn what_a_killed_governor_leaves_is_released() {
     let other = place.filemap(&format!("--release --pid {}", stranger.id())).output().unwrap();
     stranger.kill().unwrap();
     stranger.wait().unwrap();
-    assert!(stderr(&other).contains("no governor that is gone"), "{}", stderr(&other));
+    assert!(stderr(&other).contains("no killed governor"), "{}", stderr(&other));
     // What it has started is meant too: the reader is a child of this process.
     let named = std::process::id();
     let released = place.filemap(&format!("--release --pid {named}")).output().unwrap();

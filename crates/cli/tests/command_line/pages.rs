@@ -298,7 +298,7 @@ fn a_page_is_an_output_like_others() {
         (format!("report {record} --html {record}"), 2, "same file as the record"),
         (format!("report {missing} --html -"), 2, "no such file"),
         (format!("report {table} --html -"), 2, "it is no record of filemap"),
-        (format!("report {log} --html -"), 2, "it is no record that there is a page of"),
+        (format!("report {log} --html -"), 2, "there is no page of this record"),
         (format!("report {record}"), 2, "--html"),
     ] {
         let output = filemap(&args).output().unwrap();

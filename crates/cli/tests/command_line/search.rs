@@ -119,9 +119,9 @@ fn a_search_goes_on_where_it_was() {
     assert_eq!(begun(&kept), 44, "{kept}");
     for (broken, words) in [
         ("workload = 'random'\n".to_string(), "no state of a search"),
-        (kept.replace("begins later", "begins sooner"), "does not show"),
-        (kept.replace("\"drawn\":256", "\"drawn\":255"), "does not show"),
-        (kept.replace("\"begun\":\"", "\"begun\":\"?"), "does not show"),
+        (kept.replace("begins later", "begins sooner"), "do not show"),
+        (kept.replace("\"drawn\":256", "\"drawn\":255"), "do not show"),
+        (kept.replace("\"begun\":\"", "\"begun\":\"?"), "do not show"),
     ] {
         let path = scratch.file("broken", &broken);
         let output = filemap(&format!("{SPLITS} --state {path}")).output().unwrap();

@@ -137,9 +137,9 @@ impl Advice {
     fn note(&self) -> String {
         format!(
             "Times are predicted with the machine profile, whose device has a latency of {}, and \
-             with half and double of that, as a device's latency moves from hour to hour. What \
-             that can turn around is a tie. Readahead size {} KiB where nothing else is said. A \
-             verdict is on the whole program.",
+             with half and double of that, as a device's latency varies from hour to hour. An \
+             order that this can reverse is a tie. The readahead size is {} KiB if nothing else is \
+             said. A verdict is on the whole program.",
             time(self.latency_ns as f64),
             self.read_ahead_kb
         )

@@ -26,13 +26,13 @@ impl Booted {
     /// only one. Instead of a directory, an image that has all built in may have [`NONE`].
     pub fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
         if paths.is_empty() && !modules.is_empty() {
-            let message = "--modules is of a kernel to boot; give that with --image, or remove it";
+            let message = "--modules is for a kernel to boot; give that with --image, or remove it";
             return Err(Error::Usage(message.to_string()));
         }
         if modules.len() > 1 && modules.len() != paths.len() {
             return Err(Error::Usage(format!(
                 "--modules is given {} times for {} images; give it once for all, or once for \
-                 each, {NONE} for one that needs no modules",
+                 each, with {NONE} for an image that needs no modules",
                 modules.len(),
                 paths.len()
             )));

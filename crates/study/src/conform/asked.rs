@@ -101,7 +101,7 @@ pub fn without_image(job: &Job) -> Job {
 fn check(flags: &JobSpec, spec: &JobSpec) -> Result<(), Error> {
     // A job file says which engine it was written for.
     if flags.on.is_some() {
-        let message = "--on does not go with conform, which is of both engines; remove it";
+        let message = "--on does not go with conform, which runs both engines; remove it";
         return Err(Error::Usage(message.to_string()));
     }
     if spec.runs.is_some_and(|runs| runs != 1) {
@@ -113,7 +113,7 @@ fn check(flags: &JobSpec, spec: &JobSpec) -> Result<(), Error> {
         return Err(Error::Usage(message));
     }
     if spec.modules.is_some() && spec.image.is_none() {
-        let message = "--modules is of a kernel to boot; give that with --image, or remove it";
+        let message = "--modules is for a kernel to boot; give that with --image, or remove it";
         return Err(Error::Usage(message.to_string()));
     }
     match spec.with.as_deref() {

@@ -236,9 +236,9 @@ fn what_is_no_record_is_told_in_one_line() {
     for (json, words) in [
         ("", "no record of filemap"),
         ("[1]", "no record of filemap"),
-        ("{\"schema\": 1}", "no record that there is a page of; give"),
+        ("{\"schema\": 1}", "no page of this record; give"),
         ("{\"schema\": 2, \"runs\": []}", "its schema is 2, and 1 is known"),
-        ("{\"runs\": []}", "no record that there is a page of"),
+        ("{\"runs\": []}", "no page of this record"),
         ("{\"schema\": 1, \"runs\": []}", "missing field `job`"),
         ("{\"schema\": 1, \"regressions\": [], \"cells\": [], \"environment\": {}}", "nothing"),
     ] {

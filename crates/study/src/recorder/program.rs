@@ -31,7 +31,7 @@ pub fn check_program(program: &Program) -> Result<(), Error> {
         // Root's programs gain nothing where root starts them.
         Some(reason) if !(geteuid().is_root() && reason.contains("root")) => {
             Err(Error::CannotRun(format!(
-                "'{path}' cannot be recorded: it {reason}, of which the kernel tells nothing; \
+                "'{path}' cannot be recorded: it {reason}, and the kernel reports nothing of it; \
                  start it as that user, as in filemap record -- setpriv --reuid USER {path}"
             )))
         }

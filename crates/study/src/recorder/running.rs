@@ -34,7 +34,7 @@ pub fn of_processes<W: Write>(
     asked.check(&source)?;
     let single = SinglePages::of_processes(cold, pids);
     tell(&format!(
-        "a process that runs is recorded as it goes on: pages that it has touched already show no \
+        "a running process is recorded from now on: pages that it has touched already show no \
          touch{}{}",
         if cold { " where others have them in use" } else { " (--cold drops them)" },
         match source.tells_calls() {

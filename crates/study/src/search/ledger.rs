@@ -48,7 +48,7 @@ pub struct Round<'a> {
 impl<'a> Ledger<'a> {
     pub fn new(search: &'a str, keeper: &'a dyn Keeper) -> Self {
         if keeper.path().is_none() {
-            let how = "with --state FILE a search that is given again goes on where it was stopped";
+            let how = "with --state FILE the same command goes on where the search was stopped";
             keeper.leave_word(format!("nothing is kept of this search; {how}"));
         }
         Ledger { search, keeper, saved: Mutex::new(Instant::now()) }

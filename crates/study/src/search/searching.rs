@@ -202,9 +202,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
         if before > 0 {
             let how = match self.keeper.path() {
                 Some(_) => "The same command goes on from there",
-                None => {
-                    "With --state FILE a search that is given again goes on where it was stopped"
-                }
+                None => "With --state FILE the same command goes on where the search was stopped",
             };
             notes.push(format!("Interrupted after {} jobs. {how}.", found.drawn));
         }

@@ -89,7 +89,7 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
         )));
     }
     match found {
-        0 => super::say("no governor that is gone has left a mapping of these processes"),
+        0 => super::say("no killed governor has left advice for mappings of these processes"),
         found => super::say(&format!("the advice of {} is restored", super::counted(found))),
     }
     Ok(Outcome::Done)
@@ -113,8 +113,8 @@ fn tell_children(named: &[u32]) {
     let others = with_children(named).split_off(named.len());
     if let Some(first) = others.first() {
         super::say(&format!(
-            "{} that they have started before are not governed; name them too, as in --pid {first}, \
-             or give the --cgroup of all",
+            "{} that they started earlier are not governed; name them too, as in --pid {first}, or \
+             give the --cgroup of all",
             match others.len() {
                 1 => "1 process".to_string(),
                 count => format!("{count} processes"),

@@ -54,8 +54,8 @@ impl Check {
         }
         // Before anything runs it is said what is going to run, and what that may do.
         engines.tell()(&format!(
-            "{} is run {} times now; what it writes, sends or removes, it does each time, and what \
-             it prints is thrown away",
+            "{} is run {} times now; if it writes, sends or removes something, it does so each time, \
+             and what it prints is thrown away",
             shown(&again.words),
             runs * (trials.len() as u64 + 1) + 1
         ));
@@ -108,7 +108,7 @@ impl Variant {
         let refused = self.given.iter().find_map(|given| given.refused.as_ref());
         Some(match (&self.how, refused) {
             (Some(How::Governed), _) => {
-                "nothing of the program was governed, as filemap govern --json tells".to_string()
+                "no mapping of the program was governed; filemap govern --json says why".to_string()
             }
             (_, Some(refused)) => format!("it could not be given: {refused}"),
             (_, None) => "in some run the program made no such mapping, or it could not be held \
