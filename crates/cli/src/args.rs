@@ -50,17 +50,17 @@ pub enum Command {
     /// Show why the bytes of a job were read, and why readahead stopped or went on.
     #[command(after_long_help = examples::help("explain"))]
     Explain(ExplainArgs),
-    /// Make a page to look at of a record that --json wrote.
+    /// Make an HTML page of a record that --json wrote.
     #[command(after_long_help = examples::help("report"))]
     Report(ReportArgs),
-    /// Say what would help a program that reads too much, of all that one could do about it.
+    /// Try what would help a program that reads too much, and say what does.
     #[command(after_long_help = examples::help("advise"))]
     Advise(AdviseArgs),
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
-    /// Run a program and record what it does with its files; make a recording of a trace, or print
-    /// one.
+    /// Record what a program does with its files, make a recording of a trace, or print a
+    /// recording.
     #[command(after_long_help = examples::help("record"))]
     #[command(override_usage = "filemap record [--apply] [--changes] [--files GLOB] \
                                 [--out RECORDING] -- PROGRAM ARGS...\n       \
@@ -76,7 +76,7 @@ pub enum Command {
     #[command(after_long_help = examples::help("folio-ops"))]
     FolioOps(FolioOpsArgs),
     /// Look for jobs that tell two variants apart, or that the second makes worse, and make each as
-    /// small as it can be.
+    /// small as possible.
     #[command(after_long_help = examples::help("search"))]
     Search(SearchArgs),
     /// Run a program with its file mappings governed: filemap decides what of them is read ahead.
@@ -100,7 +100,7 @@ pub struct PublishedArgs {
     /// For mm-owner this is the published 1 GiB of memory, which takes some ten minutes.
     #[arg(long)]
     pub full: bool,
-    /// How many seeds each cell is run with that depends on one. Such cells are in mmap-miss
+    /// How many seeds to run each cell with that depends on a seed. Such cells are in mmap-miss
     /// [default: 25] and vma-retry [default: 5].
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
     pub seeds: Option<u64>,
@@ -122,21 +122,20 @@ pub struct RunArgs {
     /// restored after the runs.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
-    /// Write every decision as a line of JSON to this file. - means stdout, without the report. Of
-    /// a kernel, the decisions are those of a run of its own under a trace, as far as its
-    /// tracepoints show them.
+    /// Write every decision as a line of JSON to this file. - means stdout, without the report. On
+    /// a kernel a separate run is traced, and the decisions are those that the tracepoints show.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
-    /// Print the program that the job is, as a job file, and run nothing. A job of flags is a
-    /// program of one file, opened and mapped once, and one thread. The job file runs the same.
+    /// Print the job as a job file with tables, and run nothing. A job of flags has one file,
+    /// opened and mapped once, and one thread. The job file does the same.
     #[arg(long, conflicts_with_all = ["json", "html", "log", "apply", "verbose", "seeds"])]
     pub show_job: bool,
-    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
-    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
-    /// model, if that takes a few seconds at most.
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
+    /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
+    /// seeds in the model, if that takes a few seconds at most.
     #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
@@ -152,7 +151,7 @@ pub struct CompareArgs {
     /// Variants to compare with the first one: baseline, or series, governor and settings joined
     /// by +.
     ///
-    /// With governor the policy of the governor reads ahead instead of the kernel, in the model. A
+    /// With governor, the governor's policy reads ahead instead of the kernel, in the model. A
     /// setting is a key of a job file with its value, such as advice=random, read_ahead_kb=128,
     /// fault_around=4k, kernel=6.12 or ram=2g. In a program advice@NAME=random is for the mappings
     /// of that name, or of the file of that name. A word that is no series continues the list of
@@ -171,9 +170,9 @@ pub struct CompareArgs {
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
-    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
-    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
-    /// model, if that takes a few seconds at most.
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
+    /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
+    /// seeds in the model, if that takes a few seconds at most.
     #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
@@ -208,9 +207,9 @@ pub struct ExplainArgs {
     /// Write a picture as SVG to this file. - means stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
-    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
-    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
-    /// model, if that takes a few seconds at most.
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
+    /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
+    /// seeds in the model, if that takes a few seconds at most.
     #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
@@ -218,7 +217,8 @@ pub struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// What --json of run, compare, explain, published or conform wrote. - means stdin.
+    /// Record that --json of run, compare, explain, advise, published, conform or folio-ops
+    /// wrote. - means stdin.
     #[arg(value_name = "RECORD.json", allow_hyphen_values = true)]
     pub record: String,
     /// Where the page goes: one HTML file with pictures, which needs no network. - means stdout.
@@ -228,18 +228,18 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// Recording, or a job file of a program. What one could do is tried in the model: advice for
-    /// each file and mapping, readahead and fault-around sizes, the governor and patch series,
-    /// alone and then the best in pairs.
+    /// Recording, or a job file of a program. The model tries advice for each file and mapping,
+    /// readahead and fault-around sizes, the governor and patch series: each alone, and then the
+    /// best in pairs.
     #[arg(value_name = "RECORDING")]
     pub recording: String,
-    /// Also run the best answers for real: the recorded program again, as it is and with each of
-    /// them in turn, --runs times each [default: 5] and once before, in this directory, with this
-    /// environment and without input. Its recorded files are dropped from the page cache before
-    /// each run, and what it prints is thrown away. WARNING: what the program writes, sends or
-    /// removes, it does each time. A program that may write to its files through a mapping is
-    /// refused; whether it writes with write(2) is not in a recording. The exit code is 1 where the
-    /// program reads more or is slower with the answer, or does something else.
+    /// Also run the best answers for real. The recorded program runs again, as it is and with each
+    /// of them in turn, --runs times each [default: 5] and once before. It runs in this directory,
+    /// with this environment and without input. Its recorded files are dropped from the page cache
+    /// before each run, and what it prints is thrown away. WARNING: if the program writes, sends or
+    /// removes something, it does so each time. A program that may write to its files through a
+    /// mapping is refused; whether it writes with write(2) is not in a recording. The exit code is
+    /// 1 if the program reads more or is slower with the answer, or does something else.
     #[arg(long)]
     pub check: bool,
     /// Also run answers that are a fault-around size, which is a setting of the whole machine. It
@@ -260,13 +260,13 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct GovernArgs {
-    /// Job to run, and its arguments. It has the input, the terminal and the outputs of this
+    /// Program to run, and its arguments. It has the input, the terminal and the outputs of this
     /// command, and this command ends as the program does.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     #[arg(conflicts_with_all = ["pid", "cgroup", "duration", "release"])]
     pub program: Vec<OsString>,
-    /// Govern this process, which runs already, and what it starts, until they have ended or this
-    /// command is interrupted. Give it once for each process.
+    /// Govern this running process, and what it starts, until they have ended or this command is
+    /// interrupted. Give it once for each process.
     #[arg(long, value_name = "PID", value_parser = pid, allow_hyphen_values = true)]
     pub pid: Vec<u32>,
     /// Govern the processes of this cgroup, also later ones: its path below /sys/fs/cgroup, or the
@@ -276,11 +276,10 @@ pub struct GovernArgs {
     /// End after this time, such as 60s.
     #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// Advise nothing and read nothing. At the end it is told what would have been done.
+    /// Advise nothing and read nothing. At the end the report says what would have been done.
     #[arg(long, conflicts_with = "compare")]
     pub observe: bool,
-    /// Restore the advice of mappings of --pid or --cgroup that a governor has left which was
-    /// killed.
+    /// Restore the advice of mappings of --pid or --cgroup that a killed governor has left.
     #[arg(long)]
     #[arg(conflicts_with_all = ["observe", "duration", "min_size", "largest_window", "include"])]
     #[arg(conflicts_with_all = ["exclude", "compare", "format", "json"])]
@@ -291,17 +290,17 @@ pub struct GovernArgs {
     /// Largest window that one fault asks for [default: 16m]. With 0 nothing is read ahead.
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     pub largest_window: Option<u64>,
-    /// Govern mappings of files only whose path matches this pattern, in which * stands for any
+    /// Govern only mappings of files whose path matches this pattern, in which * stands for any
     /// characters. Give it once for each pattern.
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     pub include: Vec<OsString>,
-    /// Leave mappings of files alone whose path matches this pattern. Give it once for each
+    /// Leave alone mappings of files whose path matches this pattern. Give it once for each
     /// pattern.
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     pub exclude: Vec<OsString>,
-    /// Run the program plain and governed in turn, on a cold page cache and without input or
+    /// Run the program plain and governed in turn, with a cold page cache and without input or
     /// terminal, and compare what both cost. Its outputs are not shown, but have to be the same.
-    /// What it leaves running is ended.
+    /// Processes that it leaves running are ended.
     #[arg(long, conflicts_with_all = ["pid", "cgroup"])]
     pub compare: bool,
     /// How often --compare runs the program in each way [default: 5].
@@ -313,8 +312,8 @@ pub struct GovernArgs {
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     pub format: Option<Format>,
     /// Write the report as JSON to this file. Of a program that is run once it says what was done
-    /// for each of its processes. - means stdout, in place of the report, or behind what the
-    /// program prints.
+    /// for each of its processes. - means stdout, in place of the report, or after what the program
+    /// prints.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub json: Option<String>,
 }
@@ -337,16 +336,16 @@ pub struct SearchArgs {
     /// Try this many jobs [default: 20000, or as many as --time allows].
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>, allow_hyphen_values = true)]
     pub jobs: Option<u64>,
-    /// Begin no more jobs after this time, such as 60s. How many that are depends on the machine;
-    /// the report has the command that tries the same ones again.
+    /// Begin no more jobs after this time, such as 60s. How many jobs these are depends on the
+    /// machine; the report has the command that tries the same jobs again.
     #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
-    /// Keep what was found in this file every two seconds and at the end, and go on from there
-    /// where the file is that of the same search. Give more --jobs or --time for a longer one.
+    /// Keep what was found in this file, every two seconds and at the end. If the file is that of
+    /// the same search, go on from there. Give more --jobs or --time for a longer search.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub state: Option<String>,
-    /// Write a job file of each case to this directory, which is made, or is empty. The commands of
-    /// the report are then those for these files.
+    /// Write a job file of each case to this directory, which is made, or has to be empty. The
+    /// commands of the report then name these files.
     #[arg(long, value_name = "DIR", help_heading = "Output", allow_hyphen_values = true)]
     pub out: Option<String>,
     /// What every job has. --seed is that of the search [default: 1].
@@ -358,27 +357,28 @@ pub struct SearchArgs {
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// Job to run and record, and its arguments. It has the input, the terminal and the outputs
+    /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
     /// are dropped from the page cache when it maps them.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     #[arg(conflicts_with_all = ["show", "import", "pid", "cgroup"])]
     pub program: Vec<OsString>,
-    /// Record this process, which runs, and what it starts from now on. Give it once for each.
+    /// Record this running process, and what it starts from now on. Give it once for each process.
     #[arg(long, value_name = "PID", conflicts_with_all = ["show", "import", "cgroup"])]
     pub pid: Vec<u32>,
     /// Record the processes of this control group, such as those of a container or a unit.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["show", "import"])]
     pub cgroup: Option<String>,
-    /// Record for so long [default: until the processes end, or Ctrl-C]. They go on as before.
+    /// Record for this time [default: until the processes end, or Ctrl-C]. The processes go on as
+    /// before.
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub duration: Option<Duration>,
-    /// Drop what processes that run have mapped from the page cache first, as far as nobody else
-    /// has it in use. Pages that they touch again then show.
+    /// First drop what running processes have mapped from the page cache, as far as nobody else has
+    /// it in use. Pages that they touch again are then recorded.
     #[arg(long, conflicts_with_all = ["show", "import", "program"])]
     pub cold: bool,
-    /// Record files only whose path matches this pattern, in which * stands for any characters.
+    /// Record only files whose path matches this pattern, in which * stands for any characters.
     /// Give it once for each pattern.
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
@@ -389,23 +389,24 @@ pub struct RecordArgs {
     pub min_size: Option<u64>,
     /// Set fault-around of the whole machine to one page while the program runs, as root. Each
     /// first touch of a page by a process is then recorded, also where another one has it cached.
-    /// The setting is restored on every way out.
+    /// The setting is restored in whatever way this ends.
     #[arg(long, conflicts_with_all = ["show", "import", "pid", "cgroup"])]
     pub apply: bool,
     /// Record each change of page, for files larger than memory, as root. A page is taken from its
     /// process soon after each touch, so that the next touch of it reads it from the disk again.
     #[arg(long, conflicts_with_all = ["show", "import"])]
     pub changes: bool,
-    /// Print this recording as a job file, which the other commands take as they take the
-    /// recording itself. What the job says otherwise stands first, as comments.
+    /// Print this recording as a job file, which the other commands take as they take the recording
+    /// itself. Comments at its top say where the job differs from the recording.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]
     pub show: Option<String>,
     /// Make a recording of a trace of faults: perf-script for what perf script printed, or lines
     /// for lines of the format that docs/RECORDING.md states.
     #[arg(long, num_args = 2, value_names = ["KIND", "FILE"])]
     pub import: Option<Vec<String>>,
-    /// Where the recording goes [default: the name of the program or the trace with .recording
-    /// behind it, which must not be there yet]. - means stdout, which a program has for itself.
+    /// Where the recording goes [default: the name of the program or the trace followed by
+    /// .recording, which must not exist yet]. - means stdout, but not for a program, which has
+    /// stdout for itself.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "show")]
     pub out: Option<String>,
 }

@@ -35,7 +35,7 @@ const RUN: &[Example] = &[
         "filemap run job.toml --json record.json",
     ),
     example(
-        "Print the job file of a program that does the same, to change it.",
+        "Print the same job as a job file, to change it.",
         "filemap run --workload random --file-size 4g --ram 2g --show-job",
     ),
     example(
@@ -115,7 +115,7 @@ const CONFORM: &[Example] = &[
         "filemap conform",
     ),
     example(
-        "Do so for 30 random patterns. The seed makes the patterns repeatable.",
+        "Do so for 30 random patterns. The seed makes them repeatable.",
         "filemap conform --fuzz 30 --seed 1",
     ),
     example(
@@ -147,7 +147,7 @@ const ADVISE: &[Example] = &[
         "filemap advise lookups.recording --check",
     ),
     example(
-        "Write what was tried as a page to look at, with pictures.",
+        "Write what was tried as a page with pictures.",
         "filemap advise lookups.recording --html advice.html",
     ),
 ];
@@ -167,7 +167,7 @@ const RECORD: &[Example] = &[
         "filemap record --apply --files '*' --min-size 4k --out start.recording -- git log",
     ),
     example(
-        "Make a recording of the faults that perf has written down.",
+        "Make a recording of the faults that perf has recorded.",
         "filemap record --import perf-script trace.txt --out trace.recording",
     ),
     example(
@@ -182,11 +182,11 @@ const SEARCH: &[Example] = &[
         "filemap search --variants baseline,vma-bound --worse majors",
     ),
     example(
-        "Find where advice reads more, for a minute.",
+        "Look for jobs in which advice reads more, for a minute.",
         "filemap search --variants baseline,advice=random --worse bytes --time 60s",
     ),
     example(
-        "Write the jobs that tell a series from the rules of 6.12, and go on another time.",
+        "Write the jobs that tell a series from the rules of 6.12, and keep a state to go on from.",
         "filemap search --kernel 6.12 --variants baseline,p1 --differ --out found --state state",
     ),
 ];
@@ -196,11 +196,11 @@ const DOCTOR: &[Example] =
 
 const GOVERN: &[Example] = &[
     example(
-        "Run a search with its file mappings governed.",
+        "Run ripgrep with its file mappings governed.",
         "filemap govern -- rg --mmap pattern data.txt",
     ),
     example(
-        "Govern a process that runs already for a minute, and show what was done.",
+        "Govern a running process for a minute, and show what was done.",
         "filemap govern --pid 4711 --duration 60s",
     ),
     example(
@@ -208,15 +208,15 @@ const GOVERN: &[Example] = &[
         "filemap govern --observe --cgroup database.service --duration 60s",
     ),
     example(
-        "Put right what a governor that was killed has left in a process.",
+        "Restore what a killed governor has left in a process.",
         "filemap govern --release --pid 4711",
     ),
     example(
-        "Compare a program with itself, plain and governed, on a cold page cache.",
+        "Compare a program plain and governed, with a cold page cache.",
         "filemap govern --compare --runs 7 -- rg --mmap pattern data.txt",
     ),
     example(
-        "Write down what was done for each process of a program.",
+        "Write what was done for each process of a program.",
         "filemap govern --json statistics.json -- ./lookups data.db",
     ),
     example(

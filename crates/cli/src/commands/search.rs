@@ -33,7 +33,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let state = ("--state", args.state.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[state])?;
     if output.take("--state").is_some_and(|state| state.is_stdout()) {
-        let message = "--state -: the state has to be read again; give a file";
+        let message = "--state -: the state has to be read again; give it a file";
         return Err(Error::Usage(message.to_string()));
     }
     let files = args.out.map(JobFiles::new).transpose()?;

@@ -55,10 +55,10 @@ impl FromStr for Form {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputFlags {
-    /// Format of the report: table, markdown, csv or json, and of compare kernel. CSV has rows
-    /// only. Scope, command and environment are in the other formats. kernel is for a mail to a
-    /// kernel list: ASCII in 75 columns, with medians and spread before and after, the machine, and
-    /// the command in lines that can be pasted.
+    /// Format of the report: table, markdown, csv or json, and for compare also kernel. CSV has the
+    /// table only. Scope, command and environment are in the other formats. kernel is for a mail to
+    /// a kernel list: ASCII in 75 columns, with medians and spread before and after, the machine,
+    /// and the command in lines that can be pasted.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Form,
     /// Also write the report as JSON to this file. - means stdout, in place of the report.
@@ -71,7 +71,7 @@ pub struct OutputFlags {
 pub struct PageFlags {
     #[command(flatten)]
     plain: OutputFlags,
-    /// Also write the report as a page to look at: one HTML file with pictures, which needs no
+    /// Also write the report as a page: one HTML file with pictures, which needs no
     /// network. - means stdout, in place of the report. filemap report makes the same page later
     /// from what --json wrote.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
