@@ -223,7 +223,7 @@ fn advice_as_steps() {
             "[[mapping]]\nname = 'long'\nopen = 'o'\nlen = '1m'\n[[thread]]\n[[thread.phase]]\n\
              mapping = 'long'\nmadvise = 'populate-read'\noffset = '60k'",
         ),
-        "page 16 of mapping 'long' lies behind the last page of its file, where populate-read",
+        "page 16 of mapping 'long' lies beyond the last page of its file, where populate-read",
     );
 }
 

@@ -232,7 +232,7 @@ pub enum Error {
     },
     /// A program touched a page behind the end of a file.
     #[error(
-        "{step}: page {page} of mapping '{mapping}' lies behind the last page of file '{file}', \
+        "{step}: page {page} of mapping '{mapping}' lies beyond the last page of file '{file}', \
          and the program got SIGBUS for touching it: shorten the mapping, or access less of it"
     )]
     BeyondFile {

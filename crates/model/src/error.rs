@@ -28,7 +28,7 @@ pub enum Error {
     },
     /// A program touched a page behind the end of the file.
     #[error(
-        "{step}: page {page} of mapping '{mapping}' lies behind the last page of file \
+        "{step}: page {page} of mapping '{mapping}' lies beyond the last page of file \
          '{file}'; a program that touches it gets SIGBUS: shorten the mapping, or access less of it"
     )]
     Bus {

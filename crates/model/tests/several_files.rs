@@ -213,7 +213,7 @@ fn a_touch_behind_the_end_of_the_file_is_sigbus() {
     let error = run_of(&tables(4096)).unwrap_err();
     assert_eq!(
         error,
-        "phase 1: page 4096 of mapping 'm' lies behind the last page of file 'a'; a program that \
+        "phase 1: page 4096 of mapping 'm' lies beyond the last page of file 'a'; a program that \
          touches it gets SIGBUS: shorten the mapping, or access less of it"
     );
 }

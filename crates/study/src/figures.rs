@@ -40,7 +40,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     of("retry_mmap_drop", "faults that dropped their lock", Count, |seen| {
         seen.with_locks()?.count(|of| of.retry_mmap_drop)
     }),
-    of("retry_arrival", "tries behind the first of a fault", Count, |seen| {
+    of("retry_arrival", "tries after the first of a fault", Count, |seen| {
         seen.count(|of| of.retry_arrival)
     }),
     of("drops_per_round", "  drops a round", Ratio, |seen| {

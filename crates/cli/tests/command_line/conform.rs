@@ -95,7 +95,7 @@ fn other_rules_do_not() {
     let text = filemap(job).output().expect("the command starts").stdout;
     let text = String::from_utf8(text).unwrap();
     for words in
-        ["job: differs behind line", "  model   ", "  kernel  ", "workload = \"sequential\""]
+        ["job: differs after line", "  model   ", "  kernel  ", "workload = \"sequential\""]
     {
         assert!(text.contains(words), "{words}: {text}");
     }

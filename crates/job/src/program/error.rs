@@ -231,7 +231,7 @@ pub enum ProgramError {
     },
     /// A page to be populated lies behind the end of the file.
     #[error(
-        "page {page} of mapping '{name}' lies behind the last page of its file, where \
+        "page {page} of mapping '{name}' lies beyond the last page of its file, where \
          populate-read fails with EFAULT; give an 'offset' and a 'len' that end before it"
     )]
     PopulatesBeyond {

@@ -67,7 +67,7 @@ pub(super) fn conditions(of: &Variants) -> Vec<Part> {
     notes.extend(of.records.iter().filter_map(foreign_note));
     notes.extend(of.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
     if of.records.iter().any(has_emulated_times) {
-        let note = "A time with (e) behind it is of an emulated guest: it says nothing, and is \
+        let note = "A time with (e) after it is of an emulated guest: it says nothing, and is \
                     not compared.";
         notes.push(note.to_string());
     }

@@ -192,7 +192,7 @@ impl Conformance {
 fn difference(pattern: &Pattern) -> Option<String> {
     let First { line, access, before, model, kernel } = pattern.first_mismatch.as_ref()?;
     let access = access.map_or(String::new(), |number| format!(", in access {number}"));
-    let mut text = format!("{}: differs behind line {line}{access}\n\n", pattern.name);
+    let mut text = format!("{}: differs after line {line}{access}\n\n", pattern.name);
     for (whose, lines) in [("both", before), ("model", model), ("kernel", kernel)] {
         if lines.is_empty() {
             text += &format!("  {whose:<6}  (the end)\n");
@@ -263,7 +263,7 @@ mod tests {
         let report = report(&patterns);
         let text = report.render(Format::Table);
         for words in [
-            "other: differs behind line 1",
+            "other: differs after line 1",
             "  both    fault 1\n  model   fault 2\n  model   fault 3\n  kernel  fault 4\n",
             "2 patterns, 0 not compared, 4 decisions, 0 readahead calls, 2 mismatches.",
             "  seed = 1\n",

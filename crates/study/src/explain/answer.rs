@@ -74,7 +74,7 @@ fn uncounted(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String
         let rest = match windows {
             0 => String::new(),
             windows if job.is_governed() => {
-                format!(" The governor asked for {} windows behind these misses.", count(windows))
+                format!(" The governor asked for {} windows after these misses.", count(windows))
             }
             windows => format!(" {} windows were read all the same.", count(windows)),
         };
