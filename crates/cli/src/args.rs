@@ -108,6 +108,30 @@ pub struct PublishedArgs {
     pub output: PageFlags,
 }
 
+/// How jobs are run and shown.
+#[derive(Debug, Args)]
+pub struct RunsFlags {
+    /// Allow changes to settings of the whole machine, such as its fault-around size. They are
+    /// restored after the runs.
+    #[arg(long, help_heading = "Output")]
+    pub apply: bool,
+    /// Also show every counter under the name that it has in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    #[command(flatten)]
+    pub repeated: SeedsFlag,
+}
+
+#[derive(Debug, Args)]
+pub struct SeedsFlag {
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
+    /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
+    /// seeds in the model, if that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
+}
+
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Job file, or a recording. Its keys are the names of the flags, with underscores. A flag
@@ -118,27 +142,16 @@ pub struct RunArgs {
     pub job: JobFlags,
     #[command(flatten)]
     pub output: PageFlags,
-    /// Allow changes to settings of the whole machine, such as its fault-around size. They are
-    /// restored after the runs.
-    #[arg(long, help_heading = "Output")]
-    pub apply: bool,
+    #[command(flatten)]
+    pub asked: RunsFlags,
     /// Write every decision as a line of JSON to this file. - means stdout, without the report. On
     /// a kernel a separate run is traced, and the decisions are those that the tracepoints show.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
-    /// Also show every counter under the name that it has in JSON.
-    #[arg(long, help_heading = "Output")]
-    pub verbose: bool,
     /// Print the job as a job file with tables, and run nothing. A job of flags has one file,
     /// opened and mapped once, and one thread. The job file does the same.
     #[arg(long, conflicts_with_all = ["json", "html", "log", "apply", "verbose", "seeds"])]
     pub show_job: bool,
-    /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
-    /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
-    /// seeds in the model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
-    #[arg(allow_hyphen_values = true)]
-    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -163,19 +176,8 @@ pub struct CompareArgs {
     pub job: JobFlags,
     #[command(flatten)]
     pub output: PageFlags,
-    /// Allow changes to settings of the whole machine, such as its fault-around size. They are
-    /// restored after the runs.
-    #[arg(long, help_heading = "Output")]
-    pub apply: bool,
-    /// Also show every counter under the name that it has in JSON.
-    #[arg(long, help_heading = "Output")]
-    pub verbose: bool,
-    /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
-    /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
-    /// seeds in the model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
-    #[arg(allow_hyphen_values = true)]
-    pub seeds: Option<u64>,
+    #[command(flatten)]
+    pub asked: RunsFlags,
 }
 
 #[derive(Debug, Args)]
@@ -207,12 +209,8 @@ pub struct ExplainArgs {
     /// Write a picture as SVG to this file. - means stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
-    /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
-    /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
-    /// seeds in the model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
-    #[arg(allow_hyphen_values = true)]
-    pub seeds: Option<u64>,
+    #[command(flatten)]
+    pub repeated: SeedsFlag,
 }
 
 #[derive(Debug, Args)]

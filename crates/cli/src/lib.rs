@@ -28,7 +28,6 @@ use filemap_kernel::journal;
 
 use crate::args::{Cli, Command};
 use crate::error::Error;
-use crate::machine::Machine;
 use crate::output::Target;
 
 pub use memory::OrExit;
@@ -83,8 +82,8 @@ pub fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Command::Published(args) => commands::published::run(&args),
-        Command::Run(args) => commands::run::run(args, &Machine),
-        Command::Compare(args) => commands::compare::run(args, &Machine),
+        Command::Run(args) => commands::run::run(args),
+        Command::Compare(args) => commands::compare::run(args),
         Command::Conform(args) => commands::conform::run(args),
         Command::Search(args) => commands::search::run(args),
         Command::Doctor(args) => commands::doctor::run(&args),

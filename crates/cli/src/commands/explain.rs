@@ -17,7 +17,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
 
 fn explained(given: &Given, args: &ExplainArgs) -> Result<Outcome, Error> {
     let has_tables = given.written.tables().is_some();
-    let of_one_file = [("--seeds", args.seeds.is_some()), ("--svg", args.svg.is_some())];
+    let of_one_file = [("--seeds", args.repeated.seeds.is_some()), ("--svg", args.svg.is_some())];
     if let Some((flag, _)) = of_one_file.into_iter().find(|(_, is_given)| *is_given && has_tables) {
         return Err(not_of_tables(flag, &given.name()));
     }
@@ -27,7 +27,7 @@ fn explained(given: &Given, args: &ExplainArgs) -> Result<Outcome, Error> {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    let report = explain::run(given, args.seeds, &Machine)?.report();
+    let report = explain::run(given, args.repeated.seeds, &Machine)?.report();
     if let Some(target) = output.take("--svg") {
         target.write(report.svg().as_bytes())?;
     }

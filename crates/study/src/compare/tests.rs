@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::parts::times;
 use super::*;
+use crate::engine::mock::Mock;
+use crate::given::Given;
 
 fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> Ran {
     let spec = JobSpec {
@@ -166,4 +168,54 @@ fn each_kernel_keeps_its_environment() {
     let of = Variants::of(&read, &read.cells);
     let releases = of.records.iter().map(|record| &record.environment["kernel"]);
     assert_eq!(releases.collect::<Vec<_>>(), ["6.12.1", "6.18.3"]);
+}
+
+fn run(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Value, Error> {
+    let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
+    let flags = JobSpec::from_toml(&text).unwrap();
+    let written = Written::Flags(Box::new(flags.clone()));
+    let given = Given { path: None, written, flags, is_thrash: false, of_recording: None };
+    let asked = Asked { variants: vec![variants.to_string()], seeds, ..Asked::default() };
+    let variants = super::variants(&given, &asked)?;
+    let comparison = Plan::of(given, &variants, &asked)?.run(mock, &asked)?;
+    Ok(serde_json::from_str(&comparison.report(false).json).unwrap())
+}
+
+#[test]
+fn every_variant_runs_on_every_engine_in_turn() {
+    let mock = Mock::with_io_bytes(12_345_000);
+    let keys = "on = 'model,kernel'\nruns = 2";
+    let report = run(&mock, keys, "baseline,advice=random", None).unwrap();
+    let mut turns = mock.turns();
+    // Those of the model run beside each other.
+    turns[..2].sort();
+    let turn = |engine: &str, advice: &str| format!("{engine}: run {advice} 7");
+    let model = ["normal", "random"].map(|advice| turn("model beside the host", advice));
+    let host = ["normal", "random", "normal", "random"].map(|advice| turn("host", advice));
+    assert_eq!(turns, [model.as_slice(), &host].concat());
+    let cells = report["cells"].as_array().unwrap().iter();
+    let cells = cells.map(|cell| [cell["engine"].as_str(), cell["variant"].as_str()]);
+    let expected = [
+        ["model", "baseline"],
+        ["model", "advice=random"],
+        ["kernel", "baseline"],
+        ["kernel", "advice=random"],
+    ];
+    assert_eq!(cells.collect::<Vec<_>>(), expected.map(|cell| cell.map(Some)));
+}
+
+#[test]
+fn boots_have_their_turns_after_what_runs_here() {
+    let mock = Mock::default();
+    let keys = "on = 'model,kernel'\nruns = 2";
+    run(&mock, keys, "baseline,advice=random", Some(2)).unwrap();
+    assert_eq!(mock.turns().len(), 4 + 8);
+}
+
+#[test]
+fn a_variant_that_fails_ends_the_comparison() {
+    let mock = Mock::failing("host: run random 7");
+    let keys = "on = 'kernel'\nruns = 2";
+    let error = run(&mock, keys, "baseline,advice=random", None).unwrap_err();
+    assert_eq!((error.exit_code(), mock.turns().len()), (4, 2));
 }

@@ -1,7 +1,6 @@
 //! How jobs are run on the engines: which beside each other, which in turn.
 
 mod flushed;
-pub mod mock;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +13,15 @@ use filemap_job::{
 use filemap_kernel::journal::Journal;
 use filemap_model::Profile;
 
+#[cfg(test)]
+pub(crate) use tests::mock;
+
 use crate::error::Error;
 use crate::parallel;
 use crate::provenance;
 
 /// What a study runs its jobs on, and how it reaches the process that it runs in. Those of the
-/// command are real; tests have a [`mock::Mock`].
+/// command are real; those of tests run nothing.
 pub trait Engines {
     /// The model.
     type Model: Engine<Error: Into<Error>, Ready: Send>;

@@ -1,8 +1,11 @@
 //! In which order jobs run, on engines that run nothing.
 
+pub mod mock;
+
 use filemap_job::JobSpec;
 
-use super::mock::Mock;
+use mock::Mock;
+
 use super::*;
 
 fn job(keys: &str) -> Job {

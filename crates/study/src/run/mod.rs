@@ -4,6 +4,8 @@ mod by_table;
 mod drawn;
 mod phases;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 use filemap_job::{Job, Record, Run, Spread};
 use filemap_report::units::number;

@@ -2,7 +2,6 @@
 
 use filemap_job::{JobSpec, shell_word};
 use filemap_study::compare::{Plan, run_several};
-use filemap_study::engine::Engines;
 use filemap_study::seeds::with_seeds;
 
 use super::{asked, with_variants};
@@ -10,10 +9,11 @@ use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::error::Error;
 use crate::given::Given;
+use crate::machine::Machine;
 use crate::output::Inputs;
 
 /// Runs the jobs of all job files of `args` in their variants and prints what changes in each.
-pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
+pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let paths = &args.job_files;
     if let Some(at) = (1..paths.len()).find(|&at| paths[..at].contains(&paths[at])) {
         let message = format!("{} is given twice; give each job file once", paths[at]);
@@ -43,7 +43,7 @@ pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
         Ok((path.clone(), plan.map_err(|error| of_file(path, error))?))
     };
     let plans = jobs_in_variants.into_iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
-    output.write(&run_several(plans, on, &asked, command)?.report(args.verbose))?;
+    output.write(&run_several(plans, &Machine, &asked, command)?.report(args.asked.verbose))?;
     Ok(Outcome::Done)
 }
 
@@ -59,5 +59,5 @@ fn command(flags: &JobSpec, args: &CompareArgs) -> String {
     words.extend(named("--variants", &args.variants));
     words.extend(named("--image", &args.job.image));
     words.extend(named("--modules", &args.job.modules));
-    with_seeds(words.join(" "), args.seeds)
+    with_seeds(words.join(" "), args.asked.repeated.seeds)
 }

@@ -9,7 +9,7 @@ use filemap_kernel::journal::Journal;
 use filemap_model::Profile;
 use serde_json::Map;
 
-use super::{Engines, Progress, Undoing};
+use super::super::{Engines, Progress, Undoing};
 use crate::error::Error;
 
 /// Engines of no machine. Copies share what they were asked for.
