@@ -46,7 +46,11 @@ fn recorded(given: &Given, args: &RunArgs) -> Result<(Output, RunRecord), Error>
             EngineKind::Kernel => log.write_observed(&traced_job::observe(&plan.job, &Machine)?)?,
         }
     }
-    let asked = Asked { seeds: args.asked.repeated.seeds, apply: args.asked.apply, history: output.has_record() };
+    let asked = Asked {
+        seeds: args.asked.repeated.seeds,
+        apply: args.asked.apply,
+        history: output.has_record(),
+    };
     Ok((output, plan.run(&Machine, asked)?))
 }
 

@@ -11,8 +11,8 @@ use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
 
-use super::comparison::{Comparison, Difference, compare_seen};
-use super::record::{Compared, Finding};
+use super::comparison::{Comparison, compare};
+use super::record::{Compared, Finding, First};
 use crate::error::Error;
 use crate::traced_job::{decided, expected_events, shown};
 
@@ -39,7 +39,7 @@ pub struct Bench {
 }
 
 /// The first difference of each file of a program.
-type Firsts = Vec<Option<Difference>>;
+type Firsts = Vec<Option<First>>;
 
 /// What came of one run on the kernel.
 enum Outcome {
@@ -202,13 +202,12 @@ fn judge(
     let model = decided(program, io_bytes, seen)?.into_iter();
     let of_file = |(model, kernel): (ShownLog, Vec<Decision>)| {
         let accesses = model.accesses().to_vec();
-        compare_seen(&model.into_lines(), &kernel, seen).with_accesses(&accesses)
+        compare(&model.into_lines(), &kernel, seen, &accesses)
     };
     let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
     // What the rules decide is decided alike again. What memory there is, is not.
     let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
-    let lacks_folio = |first: &Difference| first.is_for_want_of_a_large_folio(seen);
-    let is_decided = !firsts.iter().flatten().any(lacks_folio) || before.as_ref() == Some(&firsts);
+    let is_decided = !found.iter().any(|own| own.lacks_folio) || before.as_ref() == Some(&firsts);
     Ok(match is_decided {
         true => Outcome::Found(found.into_iter().map(Finding::Compared).collect()),
         false => Outcome::WithoutFolio(firsts),

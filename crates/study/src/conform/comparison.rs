@@ -5,6 +5,7 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Seen, ShownKind};
 
 use super::in_flight::InFlight;
+use super::record::First;
 
 /// Lines shown before a difference, and of each log behind it.
 const CONTEXT: usize = 6;
@@ -22,74 +23,58 @@ pub struct Comparison {
     /// Lines that differ, from the first difference on.
     pub mismatches: u64,
     /// The first difference.
-    pub first: Option<Difference>,
+    pub first: Option<First>,
+    /// There the kernel goes on with base pages in the middle of a window that the model lays out
+    /// in large folios. It does so where it finds no memory for one, which no rule decides.
+    pub lacks_folio: bool,
 }
 
-/// A difference of two logs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// How many lines both logs had before.
-    pub line: u64,
-    /// Lines of the model's log before it, those that were excluded among them.
-    pub model_line: u64,
-    /// Number of the access, from 0, that the model is in there, where its log tells.
-    pub access: Option<u64>,
-    /// The last of these.
-    pub before: Vec<Decision>,
-    /// What the model's log goes on with; nothing at its end.
-    pub model: Vec<Decision>,
-    /// What the kernel's log goes on with; nothing at its end.
-    pub kernel: Vec<Decision>,
-}
-
-impl Difference {
-    /// Whether the kernel, of which so much is `seen`, goes on with base pages in the middle of a
-    /// window that the model lays out in large folios. It does so where it finds no memory for
-    /// one, which no rule decides.
-    pub fn is_for_want_of_a_large_folio(&self, seen: Seen) -> bool {
-        if !seen.has(ShownKind::BasePages) {
-            return self.goes_on_with_a_base_page();
-        }
-        match (&self.model[..], &self.kernel[..]) {
-            ([Decision::Added { order, .. }, ..], [Decision::BasePages { .. }, ..]) => order.0 > 0,
-            (
-                [Decision::Added { start, order, folios, .. }, ..],
-                [
-                    Decision::Added { start: also, order: same, folios: fewer, .. },
-                    Decision::BasePages { .. },
-                    ..,
-                ],
-            ) => order.0 > 0 && (start, order) == (also, same) && fewer < folios,
-            _ => false,
-        }
+/// Whether the kernel, of which so much is `seen`, goes on as where it finds no memory for a large
+/// folio.
+fn lacks_folio(model: &[Decision], kernel: &[Decision], seen: Seen) -> bool {
+    if !seen.has(ShownKind::BasePages) {
+        return goes_on_with_a_base_page(model, kernel);
     }
-
-    /// The same where no line says that base pages follow: they are all that shows it.
-    fn goes_on_with_a_base_page(&self) -> bool {
-        let is_base = |line: Option<&Decision>, at: PageIndex| {
-            let is_base = |order: Order, start: PageIndex| order.0 == 0 && start == at;
-            matches!(line, Some(Decision::Added { start, order, .. }) if is_base(*order, *start))
-        };
-        let Some(Decision::Added { start, order, .. }) = self.model.first() else { return false };
-        let behind = match self.kernel.first() {
-            Some(Decision::Added { start: also, order: same, folios, .. })
-                if (start, order) == (also, same) =>
-            {
-                is_base(self.kernel.get(1), *start + PageCount(folios << order.0))
-            }
-            first => is_base(first, *start),
-        };
-        order.0 > 0 && behind
+    match (model, kernel) {
+        ([Decision::Added { order, .. }, ..], [Decision::BasePages { .. }, ..]) => order.0 > 0,
+        (
+            [Decision::Added { start, order, folios, .. }, ..],
+            [
+                Decision::Added { start: also, order: same, folios: fewer, .. },
+                Decision::BasePages { .. },
+                ..,
+            ],
+        ) => order.0 > 0 && (start, order) == (also, same) && fewer < folios,
+        _ => false,
     }
 }
 
-/// Compares the logs of the model and of a kernel that shows everything.
-pub fn compare(model: &[Decision], kernel: &[Decision]) -> Comparison {
-    compare_seen(model, kernel, Seen::ALL)
+/// The same where no line says that base pages follow: they are all that shows it.
+fn goes_on_with_a_base_page(model: &[Decision], kernel: &[Decision]) -> bool {
+    let is_base = |line: Option<&Decision>, at: PageIndex| {
+        let is_base = |order: Order, start: PageIndex| order.0 == 0 && start == at;
+        matches!(line, Some(Decision::Added { start, order, .. }) if is_base(*order, *start))
+    };
+    let Some(Decision::Added { start, order, .. }) = model.first() else { return false };
+    let behind = match kernel.first() {
+        Some(Decision::Added { start: also, order: same, folios, .. })
+            if (start, order) == (also, same) =>
+        {
+            is_base(kernel.get(1), *start + PageCount(folios << order.0))
+        }
+        first => is_base(first, *start),
+    };
+    order.0 > 0 && behind
 }
 
-/// Compares the logs of the model and of a kernel, both with only what is `seen`.
-pub fn compare_seen(model: &[Decision], kernel: &[Decision], seen: Seen) -> Comparison {
+/// Compares the logs of the model and of a kernel, both with only what is `seen`. `accesses` has
+/// the number of the access of each line of the model's.
+pub fn compare(
+    model: &[Decision],
+    kernel: &[Decision],
+    seen: Seen,
+    accesses: &[u64],
+) -> Comparison {
     let mut comparison = Comparison::default();
     let mut in_flight = InFlight::seeing(seen);
     let (mut left, mut right) = (model, kernel);
@@ -116,27 +101,18 @@ pub fn compare_seen(model: &[Decision], kernel: &[Decision], seen: Seen) -> Comp
     comparison.readahead_calls = readahead_calls(&same);
     comparison.decisions = (same.len() + left.len().max(right.len())) as u64;
     comparison.mismatches = differing(left, right);
-    comparison.first = (comparison.mismatches > 0).then(|| Difference {
+    comparison.lacks_folio = lacks_folio(left, right, seen);
+    let shown = |lines: &[Decision]| lines.iter().take(CONTEXT).map(Decision::to_string).collect();
+    // Where the model's log has ended, the access is its last one.
+    let access = accesses.get(model.len() - left.len()).or(accesses.last());
+    comparison.first = (comparison.mismatches > 0).then(|| First {
         line: same.len() as u64,
-        model_line: (model.len() - left.len()) as u64,
-        access: None,
-        before: same[same.len().saturating_sub(CONTEXT)..].to_vec(),
-        model: left.iter().take(CONTEXT).copied().collect(),
-        kernel: right.iter().take(CONTEXT).copied().collect(),
+        access: access.copied(),
+        before: shown(&same[same.len().saturating_sub(CONTEXT)..]),
+        model: shown(left),
+        kernel: shown(right),
     });
     comparison
-}
-
-impl Comparison {
-    /// The same with the access of the first difference, by the `accesses` of the model's lines.
-    /// Where the model's log has ended, that is its last access.
-    pub fn with_accesses(mut self, accesses: &[u64]) -> Comparison {
-        if let Some(first) = &mut self.first {
-            let at = accesses.get(first.model_line as usize).or(accesses.last());
-            first.access = at.copied();
-        }
-        self
-    }
 }
 
 /// Lines that differ, position by position.
@@ -226,6 +202,14 @@ mod tests {
 
     use super::*;
 
+    fn compare(model: &[Decision], kernel: &[Decision]) -> Comparison {
+        super::compare(model, kernel, Seen::ALL, &[])
+    }
+
+    fn compare_seen(model: &[Decision], kernel: &[Decision], seen: Seen) -> Comparison {
+        super::compare(model, kernel, seen, &[])
+    }
+
     fn added(start: u64, folios: u64) -> Decision {
         Decision::Added { start: PageIndex(start), order: Order(0), folios, marked: None }
     }
@@ -278,9 +262,7 @@ mod tests {
             size: PageCount(28),
             async_size: PageCount(0),
         };
-        let is_it = |model: &[Decision], kernel: &[Decision]| {
-            compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio(Seen::ALL)
-        };
+        let is_it = |model: &[Decision], kernel: &[Decision]| compare(model, kernel).lacks_folio;
         assert!(is_it(&[added(0, 2, 8)], &[base, added(0, 0, 32)]));
         assert!(is_it(&[added(0, 2, 8)], &[added(0, 2, 1), base, added(4, 0, 28)]));
         assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 1), added(4, 0, 28)]), "no fallback");
@@ -314,9 +296,8 @@ mod tests {
             marked: None,
         };
         let seen = Seen::of(|kind| kind != ShownKind::BasePages);
-        let is_it = |model: &[Decision], kernel: &[Decision]| {
-            compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio(seen)
-        };
+        let is_it =
+            |model: &[Decision], kernel: &[Decision]| compare_seen(model, kernel, seen).lacks_folio;
         assert!(is_it(&[added(0, 2, 8)], &[added(0, 0, 32)]));
         assert!(is_it(&[added(0, 2, 8)], &[added(0, 2, 1), added(4, 0, 28)]));
         assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 1), added(8, 0, 28)]), "elsewhere");
@@ -340,18 +321,19 @@ mod tests {
         let found = compare(&model, &kernel);
         assert_eq!((found.decisions, found.mismatches, found.excluded), (7, 3, 0));
         let first = found.first.unwrap();
-        assert_eq!((first.line, first.before), (4, miss()));
-        assert_eq!((first.model_line, first.access), (4, None));
-        assert_eq!(first.model, [window(40), window(72)]);
-        assert_eq!(first.kernel, [window(41), window(73), window(99)]);
+        let texts = |lines: &[Decision]| lines.iter().map(Decision::to_string).collect::<Vec<_>>();
+        assert_eq!((first.line, first.access, first.before), (4, None, texts(&miss())));
+        assert_eq!(first.model, texts(&[window(40), window(72)]));
+        assert_eq!(first.kernel, texts(&[window(41), window(73), window(99)]));
         let access = |accesses: &[u64]| {
-            compare(&model, &kernel).with_accesses(accesses).first.and_then(|first| first.access)
+            let found = super::compare(&model, &kernel, Seen::ALL, accesses);
+            found.first.and_then(|first| first.access)
         };
         assert_eq!(access(&[0, 0, 0, 0, 3, 4]), Some(3));
         assert_eq!(access(&[0, 0]), Some(0), "the last access of a log that ended");
         let found = compare(&model, &miss());
         assert_eq!(found.mismatches, 2);
-        assert_eq!(found.first.unwrap().kernel, []);
+        assert!(found.first.unwrap().kernel.is_empty());
     }
 
     #[test]

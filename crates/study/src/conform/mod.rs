@@ -15,9 +15,8 @@ mod record;
 mod report;
 
 pub use asked::{Asked, without_image};
-pub use comparison::{Comparison, Difference, compare, compare_seen};
 pub use jobs::of_jobs;
 pub use patterns::{built_in, random, seed};
 pub use program::of_program;
-pub use record::{Compared, Conformance, Finding, First, Pattern};
+pub use record::Conformance;
 pub use report::JOB;

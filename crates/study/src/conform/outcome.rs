@@ -96,7 +96,8 @@ pub(super) fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: 
 mod tests {
     use filemap_job::Seen;
 
-    use super::super::{Compared, Comparison, Finding};
+    use super::super::comparison::Comparison;
+    use super::super::record::{Compared, Finding};
     use super::*;
 
     const KERNEL: Compared = Compared { is_booted: false, seen: Seen::ALL };

@@ -50,10 +50,10 @@ pub fn seed(flags: &JobSpec) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
-    use filemap_job::ShownLog;
+    use filemap_job::{Seen, ShownLog};
     use filemap_model::{Profile, trace_settled};
 
-    use super::super::compare;
+    use super::super::comparison::compare;
     use super::*;
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
             let log = log.into_lines();
             assert!(log.len() >= 2, "{name}: {} lines", log.len());
             lines += log.len();
-            calls += compare(&log, &log).readahead_calls;
+            calls += compare(&log, &log, Seen::ALL, &[]).readahead_calls;
         }
         assert!(lines >= 65_000, "{lines} lines");
         assert!(calls >= 4_000, "{calls} readahead calls");

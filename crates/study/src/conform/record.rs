@@ -1,6 +1,5 @@
 //! What a comparison of decisions found, as it is written and read.
 
-use filemap_core::decision::Decision;
 use filemap_job::record::SCHEMA;
 use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
@@ -103,19 +102,12 @@ impl Compared {
             Finding::Compared(found) => found,
         };
         let is_doubtful = doubt(found.decisions, found.excluded, self.is_booted).is_some();
-        let texts = |lines: &[Decision]| lines.iter().map(Decision::to_string).collect();
         Pattern {
             decisions: found.decisions,
             readahead_calls: calls(found.readahead_calls),
             excluded: found.excluded,
             mismatches: found.mismatches,
-            first_mismatch: found.first.map(|first| First {
-                line: first.line,
-                access: first.access,
-                before: texts(&first.before),
-                model: texts(&first.model),
-                kernel: texts(&first.kernel),
-            }),
+            first_mismatch: found.first,
             ok: Some(found.mismatches == 0 && !is_doubtful),
             ..none
         }

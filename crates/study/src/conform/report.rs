@@ -216,7 +216,8 @@ mod tests {
     use filemap_report::Format;
     use serde_json::{Map, Value};
 
-    use super::super::{Compared, Comparison, Finding, compare};
+    use super::super::comparison::{Comparison, compare};
+    use super::super::record::{Compared, Finding};
     use super::*;
     use crate::footer::Footer;
 
@@ -236,7 +237,7 @@ mod tests {
             };
             pages.iter().map(looked_up).collect()
         };
-        found(name, Finding::Compared(compare(&log(model), &log(kernel))))
+        found(name, Finding::Compared(compare(&log(model), &log(kernel), Seen::ALL, &[])))
     }
 
     fn not_compared() -> Pattern {
