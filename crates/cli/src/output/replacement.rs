@@ -5,10 +5,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use filemap_kernel::Error as KernelError;
-use filemap_kernel::journal::{Guard, Journal, Undo};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
 use tempfile::{Builder, TempPath};
 
@@ -27,7 +25,7 @@ pub struct Replacement {
     old: Option<Metadata>,
     file: File,
     /// Its name for the time being, where the filesystem knows no files without one.
-    temporary: Option<Temporary>,
+    temporary: Option<TempPath>,
 }
 
 impl Replacement {
@@ -36,14 +34,11 @@ impl Replacement {
     /// # Errors
     /// When nothing can be made in the directory, or what is there cannot be replaced.
     pub fn of(path: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        if old.as_ref().is_some_and(|old| is_kept_in_place(&path, old, directory)) {
-            return Err(io::Error::other("it cannot be replaced where it is"));
-        }
+        let directory = replaceable(&path, old.as_ref())?;
         let (file, temporary) = match nameless(directory) {
             Ok(file) => (file, None),
             Err(error) if has_no_nameless(&error) => {
-                let (file, temporary) = Temporary::create(directory)?;
+                let (file, temporary) = named(directory, create)?;
                 (file, Some(temporary))
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
@@ -59,24 +54,18 @@ impl Replacement {
     /// # Errors
     /// As for [`Replacement::of`]; when there is something of that name.
     pub fn in_part(place: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
-        let directory = place.parent().unwrap_or(Path::new("/"));
-        if old.as_ref().is_some_and(|old| is_kept_in_place(&place, old, directory)) {
-            return Err(io::Error::other("it cannot be replaced where it is"));
-        }
+        replaceable(&place, old.as_ref())?;
         let mut name = place.file_name().unwrap_or_default().to_owned();
         name.push(PART);
         let part = place.with_file_name(name);
-        let mut options = OpenOptions::new();
-        let made = options.read(true).write(true).create_new(true).mode(NEW_MODE).open(&part);
-        let file = made.map_err(|error| match error.kind() {
+        let file = create(&part).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => io::Error::other(format!(
                 "'{}' is there, from a command that runs or was killed; use it, or remove it",
                 part.display()
             )),
             _ => error,
         })?;
-        let path = TempPath::try_from_path(part)?;
-        let temporary = Some(Temporary { path, _guard: None, _listed: Listed });
+        let temporary = Some(TempPath::try_from_path(part)?);
         Ok(Replacement { path: place, old, file, temporary })
     }
 
@@ -99,10 +88,10 @@ impl Replacement {
             _ => {}
         }
         match self.temporary {
-            Some(temporary) => temporary.rename(&self.path)?,
+            Some(temporary) => temporary.persist(&self.path)?,
             None if self.old.is_none() && link(&self.file, &self.path).is_ok() => {}
             // A link cannot replace what is there.
-            None => Temporary::link(&self.file, directory)?.rename(&self.path)?,
+            None => named(directory, |path| link(&self.file, path))?.1.persist(&self.path)?,
         }
         // The contents are safe; that their name is, not every filesystem can promise.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
@@ -118,6 +107,15 @@ fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
         let _ = fchown(file, Some(old.uid()), Some(old.gid()));
     }
     file.set_permissions(Permissions::from_mode(old.mode() & MODE_BITS))
+}
+
+/// The directory of `path`, where it may be replaced.
+fn replaceable<'a>(path: &'a Path, old: Option<&Metadata>) -> io::Result<&'a Path> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    match old.is_some_and(|old| is_kept_in_place(path, old, directory)) {
+        true => Err(io::Error::other("it cannot be replaced where it is")),
+        false => Ok(directory),
+    }
 }
 
 /// Whether `path` may be written and yet not be replaced: something is mounted there, or it is
@@ -152,86 +150,32 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// A name for the time being, of which a journal knows: the next command removes what a killed one
-/// left.
-struct Temporary {
-    path: TempPath,
-    /// Without a place for a journal, a kill at the wrong moment leaves something.
-    _guard: Option<Guard>,
-    _listed: Listed,
-}
+/// The names for the time being that this process has given.
+static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Journals go with what they list, so this drops last.
-struct Listed;
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        journals().retain(|journal| !journal.is_empty());
-    }
-}
-
-/// The journals that list such names.
-static JOURNALS: Mutex<Vec<Journal>> = Mutex::new(Vec::new());
-
-fn journals() -> MutexGuard<'static, Vec<Journal>> {
-    JOURNALS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Makes something by `make` under a name in `directory` that is free.
+fn named<T>(
+    directory: &Path,
+    make: impl FnMut(&Path) -> io::Result<T>,
+) -> io::Result<(T, TempPath)> {
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = Builder::new().prefix(".filemap-").suffix(".tmp").make_in(directory, make)?;
+    let (made, path) = made.into_parts();
+    named.push(path.to_path_buf());
+    Ok((made, path))
 }
 
 /// Removes what has a name for the time being, for a process that is about to exit without
 /// dropping anything. No other name is made after it.
 pub fn abandon() {
-    let journals = journals();
-    journals.iter().for_each(|journal| drop(journal.undo_all()));
-    std::mem::forget(journals);
+    let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    named.iter().for_each(|path| drop(fs::remove_file(path)));
+    std::mem::forget(named);
 }
 
-impl Temporary {
-    /// A new file in `directory`.
-    fn create(directory: &Path) -> io::Result<(File, Self)> {
-        Temporary::named(directory, |path| {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create_new(true).mode(NEW_MODE).open(path)
-        })
-    }
-
-    /// A name in `directory` for `file`.
-    fn link(file: &File, directory: &Path) -> io::Result<Self> {
-        Ok(Temporary::named(directory, |path| link(file, path))?.1)
-    }
-
-    /// Makes something by `make` under a name in `directory` that is free.
-    fn named<T>(directory: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, Self)> {
-        let mut journals = journals();
-        let journal = Journal::open().ok();
-        let mut guard = None;
-        let made =
-            Builder::new().prefix(".filemap-").suffix(".tmp").make_in(directory, |path| {
-                let Some(journal) = &journal else { return make(path) };
-                let failed =
-                    |source| KernelError::Os { action: "create", path: path.to_owned(), source };
-                let undo = Undo::RemoveFile(path.to_owned());
-                let (made, listed) =
-                    journal.change(undo, || make(path).map_err(failed)).map_err(cause)?;
-                guard = Some(listed);
-                Ok(made)
-            })?;
-        journals.extend(journal);
-        let (made, path) = made.into_parts();
-        Ok((made, Temporary { path, _guard: guard, _listed: Listed }))
-    }
-
-    /// Gives what has the name that of `path`.
-    fn rename(self, path: &Path) -> io::Result<()> {
-        Ok(self.path.persist(path)?)
-    }
-}
-
-/// What the system said.
-fn cause(error: KernelError) -> io::Error {
-    match error {
-        KernelError::Os { source, .. } => source,
-        other => io::Error::other(other),
-    }
+/// A new file at `path`, where none may be.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(NEW_MODE).open(path)
 }
 
 #[cfg(test)]
@@ -244,8 +188,8 @@ mod tests {
     }
 
     /// A replacement of `path` on a filesystem that has no files without a name.
-    fn named(path: &Path) -> Replacement {
-        let (file, temporary) = Temporary::create(path.parent().unwrap()).unwrap();
+    fn with_name(path: &Path) -> Replacement {
+        let (file, temporary) = named(path.parent().unwrap(), create).unwrap();
         let old = fs::metadata(path).ok();
         Replacement { path: path.to_owned(), old, file, temporary: Some(temporary) }
     }
@@ -256,14 +200,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         for contents in ["first", "second"] {
-            let mut replacement = named(&path);
+            let mut replacement = with_name(&path);
             replacement.file().write_all(contents.as_bytes()).unwrap();
             assert_eq!(names(directory.path()).len(), 1 + usize::from(contents == "second"));
             replacement.place().unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), contents);
             assert_eq!(names(directory.path()), ["file"]);
         }
-        drop(named(&path));
+        drop(with_name(&path));
         assert_eq!(names(directory.path()), ["file"]);
     }
 
@@ -271,7 +215,7 @@ mod tests {
     fn what_cannot_be_placed_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("place");
-        for replacement in [named(&path), Replacement::of(path.clone(), None).unwrap()] {
+        for replacement in [with_name(&path), Replacement::of(path.clone(), None).unwrap()] {
             fs::create_dir_all(&path).unwrap();
             assert!(replacement.place().is_err());
         }
