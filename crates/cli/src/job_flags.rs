@@ -9,7 +9,8 @@ use crate::error::Error;
 /// The flags of a job: the same as the keys of a job file.
 #[derive(Clone, Debug, Default)]
 pub struct JobFlags {
-    spec: JobSpec,
+    /// What they say, as a job file says it.
+    pub spec: JobSpec,
     /// The kernels to boot, of which `spec` has the first.
     pub image: Vec<String>,
     /// Where the modules of each are.
@@ -87,12 +88,6 @@ impl JobFlags {
     }
 }
 
-impl From<JobFlags> for JobSpec {
-    fn from(flags: JobFlags) -> JobSpec {
-        flags.spec
-    }
-}
-
 /// A whole number, which is from `from` to `to` if it is any good.
 ///
 /// What is outside of that and fits 64 bits passes: the job says what is wrong with it.
@@ -127,7 +122,7 @@ mod tests {
         let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else {
             unreachable!("the words name it")
         };
-        args.job.into()
+        args.job.spec
     }
 
     /// What is defined once is a flag, a key, and a word of the command that repeats a job.
@@ -166,6 +161,6 @@ mod tests {
             (args.job.image.as_slice(), args.job.modules.as_slice()),
             (["a", "b"].map(String::from).as_slice(), ["m", "n"].map(String::from).as_slice())
         );
-        assert_eq!(JobSpec::from(args.job).image.as_deref(), Some("a"));
+        assert_eq!(args.job.spec.image.as_deref(), Some("a"));
     }
 }

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::given::{self, Given};
 use crate::interrupt;
 use crate::machine::Machine;
+use crate::output::Inputs;
 use crate::recording;
 use filemap_study::input;
 use filemap_study::kernel_match;
@@ -34,11 +35,16 @@ pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
              recording of filemap record, or a job file with tables"
         ))
     })?;
-    let mut given = Given::of_tables(&path, file, args.job.clone())?;
-    advised(&mut given, &path, args).map_err(|error| given.in_file(error))
+    let (mut given, inputs) = given::of_tables(&path, file, &args.job)?;
+    advised(&mut given, inputs, &path, args).map_err(|error| given.in_file(error))
 }
 
-fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, Error> {
+fn advised(
+    given: &mut Given,
+    mut inputs: Inputs,
+    path: &str,
+    args: AdviseArgs,
+) -> Result<Outcome, Error> {
     let is_recording = given.of_recording.is_some();
     if args.check && !is_recording {
         return Err(Error::Usage(format!(
@@ -58,9 +64,9 @@ fn advised(given: &mut Given, path: &str, args: AdviseArgs) -> Result<Outcome, E
     // The program, and what of its arguments is a file.
     if let Some((first, arguments)) = words.split_first() {
         let found = program::find(&words).map(|program| program.path);
-        given.inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
+        inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
     }
-    let output = args.output.open(&given.inputs, &[])?;
+    let output = args.output.open(&inputs, &[])?;
     let Written::Tables(spec) = &mut given.written else { unreachable!("it has tables") };
     let runs = if args.check { spec.runs.take() } else { None };
     if runs == Some(0) {

@@ -8,19 +8,20 @@ use filemap_study::variants::Variant;
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::error::Error;
-use crate::given::Given;
+use crate::given::{self, Given};
 use crate::machine::Machine;
+use crate::output::Inputs;
 
 /// Runs a job in several variants, or several jobs, and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     if args.job_files.len() > 1 {
         return several::run(args);
     }
-    let mut given = Given::new(args.job_files.first().cloned(), args.job.clone())?;
+    let (given, mut inputs) = given::job(args.job_files.first().map(String::as_str), &args.job)?;
     let asked = asked(&args);
-    let variants = with_variants(&mut given, &asked)?;
-    let output = args.output.open_compared(&given.inputs)?;
-    let mut plan = Plan::of(given.into(), &variants, &asked)?;
+    let variants = with_variants(&given, &mut inputs, &asked)?;
+    let output = args.output.open_compared(&inputs)?;
+    let mut plan = Plan::of(given, &variants, &asked)?;
     let comparison = plan.run(&Machine, &asked)?;
     let apply = if asked.apply { " --apply" } else { "" };
     let command = format!("{}{apply} --format kernel", plan.command);
@@ -39,10 +40,10 @@ fn asked(args: &CompareArgs) -> Asked {
     }
 }
 
-/// The variants of a job that was `given`; their machine profiles are inputs of the command.
-fn with_variants(given: &mut Given, asked: &Asked) -> Result<Vec<Variant>, Error> {
+/// The variants of a job that was `given`; adds their machine profiles to `inputs`.
+fn with_variants(given: &Given, inputs: &mut Inputs, asked: &Asked) -> Result<Vec<Variant>, Error> {
     let variants = compare::variants(given, asked)?;
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
-    profiles.for_each(|name| given.inputs.add_profile("machine of a variant", name));
+    profiles.for_each(|name| inputs.add_profile("machine of a variant", name));
     Ok(variants)
 }

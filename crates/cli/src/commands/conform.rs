@@ -7,21 +7,22 @@ use filemap_study::host;
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::error::Error;
-use crate::given::{Given, not_of_tables};
+use crate::given::{self, Given, not_of_tables};
 use crate::machine::Machine;
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 
 /// Compares what a kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
-    let given = Given::new(args.job_file.clone(), args.job.clone())?;
+    let (given, inputs) = given::job(args.job_file.as_deref(), &args.job)?;
     let mut spec = match &given.written {
         Written::Flags(spec) => JobSpec::clone(spec),
         Written::Tables(tables) => {
-            return of_program(&given, tables, args).map_err(|error| given.in_file(error));
+            return of_program((&given, &inputs), tables, args)
+                .map_err(|error| given.in_file(error));
         }
     };
-    let output = args.output.open(&given.inputs, &[])?;
+    let output = args.output.open(&inputs, &[])?;
     let on = Asked::take(&given.flags, &mut spec)?;
     let is_job = given.path.is_some() || spec != JobSpec::default();
     let seed = conform::seed(&spec);
@@ -45,12 +46,16 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
 }
 
 /// The same of the job that was `given`, which has these `tables`.
-fn of_program(given: &Given, tables: &ProgramSpec, args: ConformArgs) -> Result<Outcome, Error> {
+fn of_program(
+    (given, inputs): (&Given, &Inputs),
+    tables: &ProgramSpec,
+    args: ConformArgs,
+) -> Result<Outcome, Error> {
     let path = given.name();
     if args.fuzz.is_some() {
         return Err(not_of_tables("--fuzz", &path));
     }
-    let output = args.output.open(&given.inputs, &[])?;
+    let output = args.output.open(inputs, &[])?;
     let on = Asked::take(&given.flags, &mut tables.shared())?;
     let mut spec = tables.clone().overlay(&on.on_kernel(&tables.shared()));
     spec.on = Some(EngineKind::Kernel.to_string());

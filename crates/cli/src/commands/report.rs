@@ -17,7 +17,9 @@ const STDIN: &str = "/dev/stdin";
 /// Makes a page of a record.
 pub fn run(args: &ReportArgs) -> Result<Outcome, Error> {
     let path = if args.record == "-" { STDIN } else { args.record.as_str() };
-    let target = output::open_one("--html", &args.html, &Inputs::of_record(path))?;
+    let mut inputs = Inputs::default();
+    inputs.add("the record", path);
+    let target = output::open_one("--html", &args.html, &inputs)?;
     let json = input::read("record", path, MAX_RECORD_BYTES)?;
     let in_file = |error| Error::InFile { path: path.to_string(), error: Box::new(error) };
     let page = html::page(&json).map_err(in_file)?;

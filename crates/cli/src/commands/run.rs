@@ -9,27 +9,27 @@ use super::show_job;
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::error::Error;
-use crate::given::Given;
+use crate::given::{self, Given};
 use crate::log::LineLog;
 use crate::machine::Machine;
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
-    let given = Given::new(args.job_file.clone(), args.job.clone())?;
+    let (given, inputs) = given::job(args.job_file.as_deref(), &args.job)?;
     if args.show_job {
         return show_job::run(&given);
     }
-    let recorded = recorded(&given, &args);
+    let recorded = recorded(&given, &inputs, &args);
     let (output, record) = recorded.map_err(|error| given.in_file(error))?;
     output.write(&record.report(args.asked.verbose))?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of one job, and where it goes.
-fn recorded(given: &Given, args: &RunArgs) -> Result<(Output, RunRecord), Error> {
-    let mut output = args.output.open(&given.inputs, &[("--log", args.log.as_deref())])?;
+fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, RunRecord), Error> {
+    let mut output = args.output.open(inputs, &[("--log", args.log.as_deref())])?;
     let plan = Plan::of(given)?;
     if args.log.is_some() {
         check_log(&plan.job, args.asked.repeated.seeds)?;

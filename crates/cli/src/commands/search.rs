@@ -11,7 +11,7 @@ use filemap_study::variants::{self, Variant};
 use crate::Outcome;
 use crate::args::SearchArgs;
 use crate::error::Error;
-use crate::given::Given;
+use crate::given;
 use crate::interrupt::Asked;
 use crate::machine::Machine;
 use crate::output::Output;
@@ -27,11 +27,11 @@ const DEFAULT_JOBS: u64 = 20_000;
 /// Looks for jobs that tell two variants apart, or that the second makes worse.
 pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
-    let asked = Given::new(None, args.job)?;
+    let (asked, inputs) = given::job(None, &args.job)?;
     let mut spec = asked.written.flags().into_owned();
     check(&spec, asked.is_thrash)?;
     let state = ("--state", args.state.as_deref());
-    let mut output = Output::open(&args.output, &asked.inputs, &[state])?;
+    let mut output = Output::open(&args.output, &inputs, &[state])?;
     if output.take("--state").is_some_and(|state| state.is_stdout()) {
         let message = "--state -: the state has to be read again; give it a file";
         return Err(Error::Usage(message.to_string()));

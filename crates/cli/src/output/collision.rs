@@ -13,6 +13,7 @@ use filemap_job::program::FileSpec;
 
 use super::lead::{Identity, Lead};
 use crate::error::Error;
+use crate::job_flags::JobFlags;
 use filemap_study::machine_profile;
 
 /// What a command reads.
@@ -27,14 +28,9 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// What the job file at `job_file`, the kernels `images` with their `modules`, and the job
+    /// What the job file at `job_file`, the kernels of `flags` with their modules, and the job
     /// `spec` read.
-    pub fn of(
-        job_file: Option<&str>,
-        images: &[String],
-        modules: &[String],
-        spec: &JobSpec,
-    ) -> Self {
+    pub fn of(job_file: Option<&str>, flags: &JobFlags, spec: &JobSpec) -> Self {
         let mut files = Vec::new();
         let mut add = |what: &str, path: &str| files.push((what.to_string(), path.to_string()));
         job_file.iter().for_each(|path| add("the job file", path));
@@ -42,8 +38,8 @@ impl Inputs {
         spec.accesses_file.iter().for_each(|path| add("--accesses-file", path));
         let of_phases = spec.phase.iter().filter_map(|phase| phase.accesses_file.as_ref());
         of_phases.for_each(|path| add("the accesses_file of a phase", path));
-        images.iter().chain(&spec.image).for_each(|path| add("--image", path));
-        let modules = modules.iter().chain(&spec.modules).cloned().collect();
+        flags.image.iter().chain(&spec.image).for_each(|path| add("--image", path));
+        let modules = flags.modules.iter().chain(&spec.modules).cloned().collect();
         let mut inputs = Inputs { files, modules, open: Vec::new() };
         spec.machine.iter().for_each(|name| inputs.add_profile("--machine", name));
         inputs
@@ -59,12 +55,6 @@ impl Inputs {
     /// Adds the file at `path`, which is `what`.
     pub fn add(&mut self, what: &str, path: &str) {
         self.files.push((what.to_string(), path.to_string()));
-    }
-
-    /// Those of a command that reads the record at `path` alone.
-    pub fn of_record(path: &str) -> Self {
-        let files = vec![("the record".to_string(), path.to_string())];
-        Inputs { files, ..Inputs::default() }
     }
 
     /// Adds an existing file that a program uses.

@@ -8,7 +8,7 @@ use super::{asked, with_variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::error::Error;
-use crate::given::Given;
+use crate::given::{self, Given};
 use crate::machine::Machine;
 use crate::output::Inputs;
 
@@ -25,21 +25,22 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
         let message = format!("{flag} shows one job; give one job file, or leave it out");
         return Err(Error::Usage(message));
     }
-    let jobs = paths.iter().map(|path| Given::new(Some(path.clone()), args.job.clone()));
+    let jobs = paths.iter().map(|path| given::job(Some(path), &args.job));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-    let command = command(&jobs[0].flags, &args);
+    let command = command(&args);
     let of_file = |path: &str, error| Error::InFile { path: path.into(), error: Box::new(error) };
     let asked = asked(&args);
     let mut inputs = Inputs::default();
     let mut jobs_in_variants = Vec::new();
-    for (path, mut job) in paths.iter().zip(jobs) {
-        let variants = with_variants(&mut job, &asked).map_err(|error| of_file(path, error))?;
-        inputs.extend(std::mem::take(&mut job.inputs));
+    for (path, (job, own)) in paths.iter().zip(jobs) {
+        inputs.extend(own);
+        let variants = with_variants(&job, &mut inputs, &asked);
+        let variants = variants.map_err(|error| of_file(path, error))?;
         jobs_in_variants.push((path, job, variants));
     }
     let output = args.output.open(&inputs, &[])?;
     let plan = |(path, job, variants): (&String, Given, Vec<_>)| {
-        let plan = Plan::of(job.into(), &variants, &asked);
+        let plan = Plan::of(job, &variants, &asked);
         Ok((path.clone(), plan.map_err(|error| of_file(path, error))?))
     };
     let plans = jobs_in_variants.into_iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
@@ -47,9 +48,9 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// The command that compares the same again, where flags say `flags` of all jobs.
-fn command(flags: &JobSpec, args: &CompareArgs) -> String {
-    let flags = JobSpec { image: None, modules: None, ..flags.clone() };
+/// The command that compares the same again.
+fn command(args: &CompareArgs) -> String {
+    let flags = JobSpec { image: None, modules: None, ..args.job.spec.clone() };
     let named = |flag: &'static str, values: &[String]| -> Vec<String> {
         values.iter().map(|value| format!("{flag} {}", shell_word(value))).collect()
     };
