@@ -32,5 +32,5 @@ pub use letter::{Letter, is_plain};
 pub use plot::Plot;
 pub use report::{Card, Details, Footer, Format, Part, Report};
 pub use spread_plot::{Outcomes, spread};
-pub use table::{Head, SOFT_HYPHEN, Table, folded, in_one_line};
+pub use table::{Head, SOFT_HYPHEN, Table, counted, folded, in_one_line};
 pub use text::{TEXT_COLUMNS, fits};

@@ -1,5 +1,7 @@
 //! Tables of texts.
 
+use crate::units::number;
+
 /// At the end of a line of a heading: its word goes on in the next line. It is a hyphen in text,
 /// and nothing where the heading is one line. A word that has a hyphen of its own may be divided
 /// behind that.
@@ -53,6 +55,22 @@ impl Head {
 }
 
 impl Table {
+    /// A table of `rows` without a title: first columns of words, then columns of numbers.
+    pub fn of<Words: Into<String>, Numbers: Into<String>>(
+        words: impl IntoIterator<Item = Words>,
+        numbers: impl IntoIterator<Item = Numbers>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let words = words.into_iter().map(Head::left);
+        let columns = words.chain(numbers.into_iter().map(Head::right)).collect();
+        Table { title: String::new(), columns, rows: rows.into_iter().collect() }
+    }
+
+    /// It with a title.
+    pub fn titled(self, title: impl Into<String>) -> Self {
+        Table { title: title.into(), ..self }
+    }
+
     /// It with at most so many rows; how many are left out is said in the column at `told`.
     pub fn at_most(mut self, rows: usize, told: usize) -> Self {
         let left_out = self.rows.len().saturating_sub(rows);
@@ -87,6 +105,12 @@ impl Table {
             self.rows.push(joined);
         }
     }
+}
+
+/// A row: a name, and what is counted of it.
+pub fn counted(name: impl Into<String>, counts: impl IntoIterator<Item = u64>) -> Vec<String> {
+    let counts = counts.into_iter().map(|count| number(count as f64));
+    [name.into()].into_iter().chain(counts).collect()
 }
 
 /// A cell: `text` in lines of at most `columns`, as far as its words allow.

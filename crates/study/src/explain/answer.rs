@@ -1,7 +1,6 @@
 //! Why readahead stopped, or why it did not, in one paragraph.
 
 use filemap_core::readahead::miss::{CAP, THRESHOLD};
-use filemap_core::series::Switch;
 use filemap_core::units::PageCount;
 use filemap_job::{Counters, Job, Run};
 
@@ -12,26 +11,12 @@ use filemap_report::units::number;
 
 /// The answer for a run of `job`, which has one file.
 pub(super) fn of_one_file(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String {
-    let moves = &misses.moves;
-    let mut sentences = match (misses.sight, misses.first_above) {
-        _ if moves.misses == 0 => vec![uncounted(misses, brought, job)],
-        (Sight::Entered, None) if misses.moves.misses_above == 0 => seen_in_places(misses, brought),
-        (Sight::Entered, _) => vec![format!(
-            "Readahead stopped for {} of {} misses, which read their single page. The tracepoints \
-             show mmap_miss only where a mark or a stream enters readahead, so not what moved it; \
-             the highest value seen is {}.",
-            count(moves.misses_above),
-            count(moves.misses),
-            misses.max,
-        )],
-        (Sight::Nothing, _) => vec![unseen(misses)],
+    match (misses.sight, misses.first_above) {
+        _ if misses.moves.misses == 0 => uncounted(misses, brought, job),
         (Sight::Every, None) => went_on(misses),
         (Sight::Every, Some((done, before))) => stopped(misses, brought, done, &before),
-    };
-    if moves.misses > 0 {
-        sentences.extend(series(misses, job));
+        (Sight::Entered | Sight::Nothing, _) => traced(misses),
     }
-    sentences.join(" ")
 }
 
 /// The answer for a `run` of `job`, which has tables.
@@ -102,160 +87,91 @@ fn uncounted(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String
 }
 
 /// The counter never rose above the threshold.
-fn went_on(misses: &Misses) -> Vec<String> {
+fn went_on(misses: &Misses) -> String {
     let moves = &misses.moves;
-    let mut sentences = vec![format!(
+    let mut text = format!(
         "Readahead did not stop: a miss reads a single page only when mmap_miss is above \
          {THRESHOLD}, and it never rose above {}. {} misses added {}.",
         misses.max,
         count(moves.misses),
         count(moves.misses - moves.misses_at_cap),
-    )];
+    );
     if moves.misses <= THRESHOLD.into() {
-        sentences.push("So few misses cannot stop it.".to_string());
+        text += " So few misses cannot stop it.";
     }
-    let cancelled = if moves.retries_taking == moves.misses {
-        "Each miss was cancelled by its own retry".to_string()
-    } else {
-        format!("{} of them were cancelled by their own retry", count(moves.retries_taking))
-    };
     if moves.retries_taking > 0 {
-        sentences.push(format!(
-            "{cancelled}: {} misses, {} retry credits. The retry of a fault that missed finds the \
-             window in the cache; its fault-around counts the pages there as hits ({} taken, {} \
-             more lost because the counter stops at 0).",
-            count(moves.misses),
-            count(moves.retries_taking),
+        let which = match moves.misses - moves.retries_taking {
+            0 => "Each miss was".to_string(),
+            _ => format!("{} of them were", count(moves.retries_taking)),
+        };
+        text += &format!(
+            " {which} cancelled by the miss's own retry: that finds the window in the cache, and \
+             its fault-around counts the pages there as hits ({} taken, {} more lost because the \
+             counter stops at 0).",
             count(moves.taken_by_retries),
             count(moves.lost_at_zero),
-        ));
+        );
     }
-    sentences.extend(other_credits(moves));
-    sentences
+    text
 }
 
-fn stopped(
-    misses: &Misses,
-    brought: &PerOrigin<Brought>,
-    done: u64,
-    before: &Moves,
-) -> Vec<String> {
+/// The counter rose above the threshold after `done` accesses, moved by what was `before`.
+fn stopped(misses: &Misses, brought: &PerOrigin<Brought>, done: u64, before: &Moves) -> String {
     let moves = &misses.moves;
-    let windows: u64 = [Origin::ReadAround, Origin::Executable]
-        .map(|origin| brought.get(origin).calls)
-        .iter()
-        .sum();
+    let windows = [Origin::ReadAround, Origin::Executable].map(|by| brought.get(by).calls);
     let taken = before.taken_by_retries + before.taken_by_arounds + before.hits_taking;
-    let mut sentences = vec![format!(
+    let mut text = format!(
         "Readahead stopped at access {} of {}, where mmap_miss rose above {THRESHOLD}: {} misses \
-         had added to it, and hits had taken {}.",
+         had added to it, and hits had taken {}. In all {} of {} misses read their single page, \
+         and {} read a window; the counter ended at {} after a maximum of {}.",
         count(done + 1),
         count(misses.course.accesses()),
         count(before.misses + 1),
         count(taken),
-    )];
-    sentences.push(format!(
-        "In all {} of {} misses read their single page, and {windows} read a window; the counter \
-         ended at {} after a maximum of {}.",
         count(moves.misses_above),
         count(moves.misses),
+        windows.iter().sum::<u64>(),
         misses.last,
         misses.max,
-    ));
+    );
     if misses.rises > 1 {
-        sentences.push(format!(
-            "Hits brought it back to {THRESHOLD} or below {} times, and readahead came back with \
+        text += &format!(
+            " Hits brought it back to {THRESHOLD} or below {} times, and readahead came back with \
              it.",
             count(misses.rises - u64::from(misses.last > THRESHOLD))
-        ));
+        );
     }
     if moves.misses_at_cap > 0 {
-        sentences.push(format!(
-            "{} misses found it at its cap of {CAP} and added nothing.",
-            count(moves.misses_at_cap)
-        ));
+        let at_cap = count(moves.misses_at_cap);
+        text += &format!(" {at_cap} misses found it at its cap of {CAP} and added nothing.");
     }
-    if moves.taken_by_retries > 0 {
-        sentences.push(format!(
-            "{} retries of misses took {} from it.",
-            count(moves.retries_taking),
-            count(moves.taken_by_retries)
-        ));
-    } else {
-        sentences.push("No miss was cancelled by its own retry.".to_string());
-    }
-    sentences.extend(other_credits(moves));
-    sentences
+    text
 }
 
-fn other_credits(moves: &Moves) -> Option<String> {
-    (moves.taken_by_arounds + moves.hits_taking > 0).then(|| {
-        format!(
-            "Faults on cached pages took {}: {} by fault-around, {} one by one.",
-            count(moves.taken_by_arounds + moves.hits_taking),
-            count(moves.taken_by_arounds),
-            count(moves.hits_taking),
-        )
-    })
-}
-
-/// What tracepoints say of a counter that stayed low.
-fn seen_in_places(misses: &Misses, brought: &PerOrigin<Brought>) -> Vec<String> {
+/// What the log of a kernel tells of the counter.
+fn traced(misses: &Misses) -> String {
     let moves = &misses.moves;
-    let Brought { calls: marks, .. } = *brought.get(Origin::Async);
-    let mut sentences = vec![format!(
-        "Readahead did not stop: each of {} misses that look at mmap_miss read a window. {} of \
-         them were followed by a fault-around of the same fault, its retry, which counts the pages \
-         that the window brought as hits.",
-        count(moves.misses),
-        count(moves.retries),
-    )];
-    sentences.push(format!(
-        "The tracepoints show mmap_miss only where a mark or a stream enters readahead ({} windows \
-         by marks): {} there at most.",
-        count(marks),
-        misses.max,
-    ));
-    sentences
-}
-
-/// What is told of a counter that no tracepoint shows.
-fn unseen(misses: &Misses) -> String {
-    let moves = &misses.moves;
+    let all = count(moves.misses);
     let what = match moves.misses_above {
-        0 => "Readahead did not stop: each of".to_string(),
-        above => format!("Readahead stopped for {} of", count(above)),
+        0 => format!("did not stop: each of {all} misses that look at mmap_miss read a window"),
+        above => format!(
+            "stopped for {} of {all} misses that look at mmap_miss, which read their single page",
+            count(above)
+        ),
     };
-    let then = match moves.misses_above {
-        0 => "read more than its own page",
-        _ => "which read their single page",
+    let shown = match misses.sight {
+        Sight::Nothing => "This kernel has no tracepoint that shows mmap_miss.".to_string(),
+        _ => format!(
+            "The tracepoints show mmap_miss only where a mark or a stream enters readahead, so \
+             not what moved it; the highest value seen is {}.",
+            misses.max
+        ),
     };
     format!(
-        "{what} {} misses that look at mmap_miss {then}. This kernel has no tracepoint that shows \
-         mmap_miss.",
-        count(moves.misses)
+        "Readahead {what}. {} of them were followed by a fault-around of the same fault, its \
+         retry. {shown}",
+        count(moves.retries)
     )
-}
-
-/// What the patch series in force have to do with it.
-fn series(misses: &Misses, job: &Job) -> Option<String> {
-    let has = |switch| job.rules.series.has(switch);
-    let retries = misses.moves.retries;
-    let text = match (has(Switch::MissFaultAddress), has(Switch::MissNoRetry)) {
-        (false, false) => return None,
-        (true, true) => format!(
-            "With miss-no-retry the {} retries of misses take nothing, and with miss-fault-address \
-             another fault-around takes at most one, for its own page.",
-            count(retries)
-        ),
-        (false, true) => {
-            format!("With miss-no-retry the {} retries of misses take nothing.", count(retries))
-        }
-        (true, false) => "With miss-fault-address a fault-around takes at most one, for its own \
-                          page; the retry of a miss still does, and that is all a miss adds."
-            .to_string(),
-    };
-    Some(text)
 }
 
 fn count(value: u64) -> String {

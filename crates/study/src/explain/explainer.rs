@@ -8,11 +8,12 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 use filemap_job::program::ProgramStep;
 
+use super::causes::CausePages;
 use super::counter::{Counter, Sight};
 use super::courses::{Courses, FileHistory, MOST_FILES, ProgramHistory};
 use super::explanation::Explanation;
 use super::followed::{Followed, recorder};
-use super::history::{CausePages, History, INTERVALS, MAX_WINDOWS, first_access, interval_of};
+use super::history::{History, INTERVALS, MAX_WINDOWS, first_access, interval_of};
 use super::map::Map;
 use super::open_counters::OpenCounters;
 use super::origin::{Amount, Brought, Origin, PerOrigin};
@@ -170,7 +171,7 @@ impl<'a> Explainer<'a> {
             }
             let counter = self.opens.of_file(self.job, file);
             let history = History {
-                causes: Some(causes(&followed.pages.amounts)),
+                causes: Some(CausePages::all(&followed.pages.amounts, page_bytes)),
                 mmap_miss: counter.map(|(_, course)| course.points().collect()),
                 ..history
             };
@@ -389,14 +390,4 @@ fn brought_alone(brought: &PerOrigin<Brought>) -> PerOrigin<Amount> {
         *amounts.get_mut(origin) = Amount { pages: brought.pages, again: 0 };
     }
     amounts
-}
-
-/// Pages by what they were read for.
-pub(super) fn causes(amounts: &PerOrigin<Amount>) -> Vec<CausePages> {
-    let of = |(origin, amount): (Origin, &Amount)| CausePages {
-        cause: origin.key().to_string(),
-        pages: amount.pages,
-        again: amount.again,
-    };
-    amounts.iter().map(of).collect()
 }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::causes::CausePages;
+
 /// Intervals of a run, which divide its accesses evenly.
 pub const INTERVALS: u64 = 160;
 
@@ -123,17 +125,6 @@ pub struct Point {
     pub high: u16,
     /// Last value.
     pub last: u16,
-}
-
-/// Pages that were read for one cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct CausePages {
-    /// The cause, as in `causes` of `explain`.
-    pub cause: String,
-    /// Pages that entered the cache; a page counts each time.
-    pub pages: u64,
-    /// Of these, pages that had been in before.
-    pub again: u64,
 }
 
 /// The interval of an access.

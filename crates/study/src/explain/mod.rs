@@ -20,6 +20,7 @@
 
 mod along;
 mod answer;
+mod causes;
 mod counter;
 mod course;
 mod courses;
@@ -32,7 +33,7 @@ mod open_counters;
 mod origin;
 mod pages;
 mod parts;
-pub mod pictures;
+pub(crate) mod pictures;
 mod record;
 mod recorder;
 mod remedies;
@@ -47,16 +48,17 @@ mod tried;
 mod waits;
 mod window;
 
-pub use counter::{Misses, Moves, Sight};
-pub use course::{COURSE_POINTS, Course};
-pub use courses::{Courses, FileHistory, ProgramHistory, ThreadWaits, WaitHistory};
-pub use explainer::Explainer;
+pub use counter::Sight;
+pub(crate) use courses::Courses;
 pub use explanation::Explanation;
-pub use history::{CausePages, Grid, History, INTERVALS, MAX_WINDOWS, Point, ROWS, Window};
-pub use map::{Cell, Map};
-pub use origin::{Amount, Brought, Origin, PerOrigin};
+pub use origin::Origin;
 pub use record::Explained;
 pub(crate) use remedies::LEAST_SHARE;
-pub use remedies::Remedies;
-pub use run::{course, run};
+pub(crate) use run::course;
+pub use run::run;
 pub use traced::Traced;
+#[cfg(test)]
+pub(crate) use {
+    courses::{FileHistory, ProgramHistory, ThreadWaits, WaitHistory},
+    history::{Grid, History, INTERVALS, Point, ROWS, Window},
+};

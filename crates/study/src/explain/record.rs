@@ -5,12 +5,13 @@ use filemap_job::{Counters, Job, Record, Run, Summary, Written};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
+use super::causes::CausePages;
 use super::counter::{Misses, Moves, Sight};
 use super::courses::Courses;
 use super::explanation::Explanation;
 use super::history::Point;
 use super::map::Map;
-use super::origin::{Amount, Brought, Origin, PerOrigin};
+use super::origin::{Brought, Origin, PerOrigin};
 use super::remedies::Remedies;
 use crate::footer::Footer;
 use crate::json::in_one_line;
@@ -32,9 +33,9 @@ pub struct Explained {
     pub(super) bytes_counted: Option<u64>,
     /// By origin; the sums are those of the whole.
     #[serde(default)]
-    pub(super) causes: Vec<CauseEntry>,
+    pub(super) causes: Vec<CausePages>,
     #[serde(default)]
-    pub(super) brought_in: Vec<BroughtEntry>,
+    pub(super) brought_in: Vec<BroughtPages>,
     #[serde(default)]
     pub(super) files: Vec<OfFile>,
     /// Through each mapping and open file; of a program of one thread.
@@ -67,20 +68,9 @@ pub struct Explained {
     pub(super) footer: Footer,
 }
 
-/// Pages by what they were read for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub(super) struct CauseEntry {
-    pub(super) cause: String,
-    pub(super) pages: u64,
-    #[serde(default)]
-    pub(super) bytes: u64,
-    /// Of these pages, those that had been in before.
-    pub(super) again: u64,
-}
-
 /// Pages by what brought them in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub(super) struct BroughtEntry {
+pub(super) struct BroughtPages {
     pub(super) by: String,
     pub(super) calls: u64,
     pub(super) pages: u64,
@@ -94,7 +84,7 @@ pub(super) struct BroughtEntry {
 pub(super) struct OfFile {
     pub(super) name: String,
     /// By origin; the sums are those of the whole.
-    pub(super) causes: Vec<CauseEntry>,
+    pub(super) causes: Vec<CausePages>,
 }
 
 /// Pages that one mapping or open file brought in.
@@ -103,7 +93,7 @@ pub(super) struct OfThrough {
     /// `mapping` or `open`.
     pub(super) what: String,
     pub(super) name: String,
-    pub(super) brought_in: Vec<BroughtEntry>,
+    pub(super) brought_in: Vec<BroughtPages>,
 }
 
 /// The course of `mmap_miss`.
@@ -143,7 +133,7 @@ impl Explained {
         let of = |what: &str, (name, brought): (&String, &PerOrigin<Brought>)| OfThrough {
             what: what.to_string(),
             name: name.clone(),
-            brought_in: brought_entries(brought, false),
+            brought_in: BroughtPages::all(brought, false),
         };
         let through =
             mappings.map(|own| of("mapping", own)).chain(opens.map(|own| of("open", own)));
@@ -154,12 +144,12 @@ impl Explained {
             pages_read: explanation.pages_read(),
             bytes_read: explanation.pages_read() * page_bytes,
             bytes_counted: counters.bytes_read,
-            causes: cause_entries(&explanation.amounts, page_bytes),
-            brought_in: brought_entries(&explanation.brought, true),
+            causes: CausePages::all(&explanation.amounts, page_bytes),
+            brought_in: BroughtPages::all(&explanation.brought, true),
             files: files
                 .map(|(file, amounts)| OfFile {
                     name: file.name.clone(),
-                    causes: cause_entries(amounts, page_bytes),
+                    causes: CausePages::all(amounts, page_bytes),
                 })
                 .collect(),
             through: through.filter(|_| explanation.knows_accesses).collect(),
@@ -206,24 +196,22 @@ impl Explained {
     }
 }
 
-fn cause_entries(amounts: &PerOrigin<Amount>, page_bytes: u64) -> Vec<CauseEntry> {
-    let of = |(origin, amount): (Origin, &Amount)| CauseEntry {
-        cause: origin.key().to_string(),
-        pages: amount.pages,
-        bytes: amount.pages * page_bytes,
-        again: amount.again,
-    };
-    amounts.iter().map(of).collect()
-}
+impl BroughtPages {
+    /// What all brought in; `knows_accessed` says whether that is told from the rest.
+    fn all(brought: &PerOrigin<Brought>, knows_accessed: bool) -> Vec<BroughtPages> {
+        let of = |(origin, brought): (Origin, &Brought)| BroughtPages {
+            by: origin.key().to_string(),
+            calls: brought.calls,
+            pages: brought.pages,
+            accessed: knows_accessed.then_some(brought.used),
+        };
+        brought.iter().map(of).collect()
+    }
 
-fn brought_entries(brought: &PerOrigin<Brought>, knows_accessed: bool) -> Vec<BroughtEntry> {
-    let of = |(origin, brought): (Origin, &Brought)| BroughtEntry {
-        by: origin.key().to_string(),
-        calls: brought.calls,
-        pages: brought.pages,
-        accessed: knows_accessed.then_some(brought.used),
-    };
-    brought.iter().map(of).collect()
+    /// Whether there is anything of it.
+    pub(super) fn is_any(&self) -> bool {
+        self.calls > 0 || self.pages > 0
+    }
 }
 
 impl MissCounter {

@@ -6,7 +6,7 @@ use filemap_report::{Part, Report};
 use super::courses::Courses;
 use super::record::Explained;
 use super::remedies::Remedies;
-use super::{along, pictures, tables};
+use super::{along, causes, pictures, tables};
 use crate::json::to_json;
 use crate::measures::Measures;
 use crate::record::{elapsed_note, title};
@@ -22,7 +22,7 @@ impl Explained {
             Part::Cards(crate::run::cards(&record, &Measures::of(&record, None), None)),
             setup::of_record(&record),
             Part::Lead(self.answer.clone()),
-            tables::bars(self),
+            Part::Bars(causes::as_bars(self)),
         ];
         if let Some(courses) = &self.history {
             parts.extend(pictures::of_courses(courses));
@@ -45,7 +45,7 @@ impl Explained {
             parts.push(Part::Paragraph(elapsed_note(&record).unwrap_or(of_model)));
         }
         let json = to_json(self);
-        Report { parts, rows: tables::rows(self), footer: self.footer.footer(), json }
+        Report { parts, rows: causes::as_csv(self), footer: self.footer.footer(), json }
     }
 
     /// Accesses of the first run.

@@ -7,9 +7,10 @@ use filemap_kernel::trace::Observed;
 use filemap_model::{Profile, trace};
 use serde_json::{Map, json};
 
+use super::causes::CausePages;
 use super::counter::Sight;
 use super::courses::Courses;
-use super::explainer::{Explainer, causes};
+use super::explainer::Explainer;
 use super::explanation::Explanation;
 use super::history::History;
 use super::record::Explained;
@@ -107,7 +108,7 @@ pub fn course(job: &Job, profile: &Profile, record: &Record) -> Result<Option<Co
     let Explanation { amounts, misses, history, .. } = explainer.finish();
     Ok(history.map(|courses| match courses {
         Courses::OneFile(history) => Courses::OneFile(Box::new(History {
-            causes: Some(causes(&amounts)),
+            causes: Some(CausePages::all(&amounts, job.page_size())),
             mmap_miss: misses.map(|misses| misses.course.points().collect()),
             ..*history
         })),

@@ -1,144 +1,44 @@
-//! What was read, by cause and by what brought it in: as tables, as bars, and as rows of CSV.
+//! What brought the pages in, and what is said of the sums by cause.
 
+use filemap_job::Record;
 use filemap_report::units::{bytes, bytes_range, number};
-use filemap_report::{Bars, Column, Head, Part, Table, Unit, csv, table};
+use filemap_report::{Part, Table, counted};
 
+use super::causes;
 use super::origin::Origin;
-use super::pictures;
-use super::record::{BroughtEntry, CauseEntry, Explained};
+use super::record::{BroughtPages, Explained};
 use crate::record::MAX_ROWS;
 use crate::spread;
 use crate::stats::Sample;
-use filemap_job::Record;
-
-/// Pages of one file, or of all of them, that were read for one cause.
-struct CauseRow {
-    engine: String,
-    file: String,
-    key: String,
-    name: String,
-    pages: u64,
-    bytes: u64,
-    again: u64,
-    /// In percent.
-    share: f64,
-}
-
-const FILE: Column<CauseRow> =
-    Column::of("file", "file", Unit::Text, |row| row.file.as_str().into());
-const NAME: Column<CauseRow> =
-    Column::of("name", "cause", Unit::Text, |row| row.name.as_str().into());
-const PAGES: Column<CauseRow> = Column::of("pages", "pages", Unit::Count, |row| row.pages.into());
-const BYTES: Column<CauseRow> = Column::of("bytes", "bytes", Unit::Bytes, |row| row.bytes.into());
-const SHARE: Column<CauseRow> = Column::of("share", "%", Unit::Share, |row| row.share.into());
-const AGAIN: Column<CauseRow> = Column::of("again", "again", Unit::Count, |row| row.again.into());
-const ENGINE: Column<CauseRow> =
-    Column::of("engine", "engine", Unit::Text, |row| row.engine.as_str().into());
-const CAUSE: Column<CauseRow> =
-    Column::of("cause", "cause", Unit::Text, |row| row.key.as_str().into());
-
-/// The results for CSV.
-pub(super) fn rows(of: &Explained) -> Table {
-    let rows = cause_rows(of);
-    match of.is_of_tables() {
-        true => csv(&[ENGINE, FILE, CAUSE, PAGES, BYTES, AGAIN], &rows),
-        false => csv(&[ENGINE, CAUSE, PAGES, BYTES, AGAIN], &rows),
-    }
-}
-
-/// Every cause, of a job with tables those of each file.
-fn cause_rows(of: &Explained) -> Vec<CauseRow> {
-    let row = |file: &str, entry: &CauseEntry| CauseRow {
-        engine: of.engine.clone(),
-        file: file.to_string(),
-        key: entry.cause.clone(),
-        name: Origin::name_of(&entry.cause),
-        pages: entry.pages,
-        bytes: match entry.bytes {
-            0 => entry.pages.saturating_mul(of.page_bytes()),
-            bytes => bytes,
-        },
-        again: entry.again,
-        share: 100.0 * entry.pages as f64 / of.pages_read.max(1) as f64,
-    };
-    match of.is_of_tables() {
-        true => {
-            let files = of.files.iter();
-            files.flat_map(|file| file.causes.iter().map(|entry| row(&file.name, entry))).collect()
-        }
-        false => of.causes.iter().map(|entry| row("", entry)).collect(),
-    }
-}
-
-/// What was read, as bars.
-pub(super) fn bars(of: &Explained) -> Part {
-    let has_files = of.is_of_tables();
-    let rows = cause_rows(of).into_iter().filter(|row| row.pages > 0);
-    let bar = |row: CauseRow| {
-        let name = if has_files { format!("{}: {}", row.file, row.name) } else { row.name };
-        let numbers = [row.pages, row.again].map(|pages| number(pages as f64));
-        let [pages, again] = numbers;
-        let share = format!("{:.1} %", row.share);
-        let texts = vec![bytes(row.bytes as f64), pages, share, again];
-        pictures::cause_bar(&row.key, name, row.pages, texts)
-    };
-    let first = if has_files { "file and cause" } else { "cause" };
-    let heads = [first, "bytes", "pages", "share", "in before"];
-    let bars = rows.take(pictures::MOST_BARS).map(bar).collect();
-    let all = format!("{} in all.", bytes(of.bytes_read as f64));
-    Part::Bars(Bars::new(format!("Bytes read, by {first}"), &heads, bars).with_note(all))
-}
 
 /// What was read and what brought it in.
 pub(super) fn parts(of: &Explained) -> Vec<Part> {
-    let has_files = of.is_of_tables();
-    let mut rows = cause_rows(of);
-    rows.retain(|row| row.pages > 0 || !has_files && row.key == Origin::Used.key());
-    let causes = if has_files {
-        by_group(table("", &[FILE, NAME, PAGES, BYTES, SHARE, AGAIN], &rows))
-    } else {
-        rows.push(CauseRow {
-            engine: of.engine.clone(),
-            file: String::new(),
-            key: String::new(),
-            name: "bytes read".to_string(),
-            pages: of.pages_read,
-            bytes: of.bytes_read,
-            again: of.causes.iter().map(|entry| entry.again).sum(),
-            share: if of.pages_read == 0 { 0.0 } else { 100.0 },
-        });
-        table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows)
-    };
-    let mut parts = vec![Part::Table(causes), Part::Paragraph(note(of))];
-    let brought = if has_files { through(of) } else { brought(&of.brought_in) };
-    if !brought.rows.is_empty() {
-        parts.push(Part::Table(brought));
-    }
+    let mut parts = vec![Part::Table(causes::as_table(of)), Part::Paragraph(note(of))];
+    let brought = if of.is_of_tables() { through(of) } else { brought(&of.brought_in) };
+    parts.extend(Some(brought).filter(|brought| !brought.rows.is_empty()).map(Part::Table));
     parts
 }
 
 /// What the sums are, and whether they are all.
 fn note(of: &Explained) -> String {
-    let (sum, engine) = (of.pages_read as f64, &of.engine);
-    let (read, counted_pages) = (of.bytes_read, of.counters.data_pages_read);
-    let counted = match (of.is_of_tables(), of.bytes_counted, counted_pages) {
-        (false, Some(counted), _) if counted == read => {
-            format!(" They add up to the {} that the {engine} counts.", bytes(read as f64))
+    let (own, counted, unit) = match of.is_of_tables() {
+        true => (of.pages_read, of.counters.data_pages_read, "pages"),
+        false => (of.bytes_read, of.bytes_counted, "bytes"),
+    };
+    let shown = |value: u64| number(value as f64);
+    let engine = &of.engine;
+    let counted = match counted {
+        None => String::new(),
+        Some(counted) if counted == own => {
+            let all =
+                if unit == "bytes" { bytes(own as f64) } else { format!("{} pages", shown(own)) };
+            format!(" They add up to the {all} that the {engine} counts.")
         }
-        (false, Some(counted), _) => format!(
-            " They add up to {} bytes; the {engine} counts {} read from the device.",
-            number(read as f64),
-            number(counted as f64)
+        Some(counted) => format!(
+            " They add up to {} {unit}; the {engine} counts {} that were read.",
+            shown(own),
+            shown(counted)
         ),
-        (true, _, Some(counted)) if counted == of.pages_read => {
-            format!(" They add up to the {} pages that the {engine} counts.", number(sum))
-        }
-        (true, _, Some(counted)) => format!(
-            " They add up to {} pages; the {engine} counts {}.",
-            number(sum),
-            number(counted as f64)
-        ),
-        _ => String::new(),
     };
     let what = match of.is_of_tables() && of.through.is_empty() {
         false => {
@@ -154,45 +54,34 @@ fn note(of: &Explained) -> String {
 }
 
 /// What brought the pages in, and how many of them were accessed.
-fn brought(entries: &[BroughtEntry]) -> Table {
-    let some = entries.iter().filter(|own| own.pages > 0 || own.calls > 0);
-    let row = |own: &BroughtEntry| {
+fn brought(entries: &[BroughtPages]) -> Table {
+    let row = |own: &BroughtPages| {
         let accessed = own.accessed.unwrap_or(0);
         let share = 100.0 * accessed as f64 / own.pages.max(1) as f64;
-        let numbers = [own.calls, own.pages, accessed].map(|value| number(value as f64));
-        let name = [Origin::name_of(&own.by)].into_iter();
-        name.chain(numbers).chain([format!("{share:.1}")]).collect()
+        let mut row = counted(Origin::name_of(&own.by), [own.calls, own.pages, accessed]);
+        row.push(format!("{share:.1}"));
+        row
     };
-    let heads = ["calls", "pages", "accessed", "%"].map(Head::right);
-    Table {
-        title: String::new(),
-        columns: [Head::left("brought in by")].into_iter().chain(heads).collect(),
-        rows: some.map(row).collect(),
-    }
+    let rows = entries.iter().filter(|own| own.is_any()).map(row);
+    Table::of(["brought in by"], ["calls", "pages", "accessed", "%"], rows)
 }
 
 /// What each mapping and open file brought in.
 fn through(of: &Explained) -> Table {
     let rows = of.through.iter().flat_map(|through| {
-        let some = through.brought_in.iter().filter(|own| own.calls > 0 || own.pages > 0);
+        let some = through.brought_in.iter().filter(|own| own.is_any());
         some.map(move |own| {
-            let named = [format!("{} {}", through.what, through.name), Origin::name_of(&own.by)];
-            let numbers = [own.calls, own.pages].map(|value| number(value as f64));
-            named.into_iter().chain(numbers).collect()
+            let mut row = counted(Origin::name_of(&own.by), [own.calls, own.pages]);
+            row.insert(0, format!("{} {}", through.what, through.name));
+            row
         })
     });
-    let heads = [Head::left("through"), Head::left("by"), Head::right("calls")];
-    by_group(Table {
-        title: String::new(),
-        columns: heads.into_iter().chain([Head::right("pages added")]).collect(),
-        rows: rows.collect(),
-    })
+    by_group(Table::of(["through", "by"], ["calls", "pages added"], rows))
 }
 
 /// The rows that a page has room for. What stands first in several of them stands there once.
-fn by_group(mut table: Table) -> Table {
-    let left_out = table.rows.len().saturating_sub(MAX_ROWS);
-    table.rows.truncate(MAX_ROWS);
+pub(super) fn by_group(table: Table) -> Table {
+    let mut table = table.at_most(MAX_ROWS, 0);
     let mut group = String::new();
     for row in &mut table.rows {
         if row[0] == group {
@@ -200,11 +89,6 @@ fn by_group(mut table: Table) -> Table {
         } else {
             group.clone_from(&row[0]);
         }
-    }
-    if left_out > 0 {
-        let mut last = vec![String::new(); table.columns.len()];
-        last[0] = format!("and {left_out} more (in JSON)");
-        table.rows.push(last);
     }
     table
 }

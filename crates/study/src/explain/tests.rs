@@ -6,7 +6,11 @@ use filemap_job::random::{Rng, elf};
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
 use filemap_model::{Profile, Timing, trace, trace_on};
 
-use super::*;
+use super::counter::Sight;
+use super::explainer::Explainer;
+use super::explanation::Explanation;
+use super::origin::Origin;
+use super::traced::Traced;
 
 const JOBS: u64 = 300;
 

@@ -8,7 +8,7 @@ use filemap_report::plot::{
     ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, of_accesses, round, vertical,
 };
 use filemap_report::units::{bytes, number};
-use filemap_report::{Axis, Head, Table};
+use filemap_report::{Axis, Table, counted};
 
 use super::super::history::{Grid, History};
 use super::shares::{percent, share_class, share_legend, sum};
@@ -98,9 +98,8 @@ pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
     let end = first.saturating_add((shown.count as u64).saturating_mul(row_pages));
     let axis = of_accesses(history.accesses);
     let most = shown.most();
-    let amounts = Amounts::new(most);
     let panels = [
-        ("pages read", shown.paths(|read, _| amounts.class(read))),
+        ("pages read", shown.paths(|read, _| class(most, read))),
         (
             "share used",
             shown.paths(|read, used| (read > 0).then(|| share_class(read, used).to_string())),
@@ -129,7 +128,7 @@ pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
              {} cells; the table below the next picture adds them up.",
             shown.columns, shown.count
         ),
-        legend: vec![amounts.meanings(), share_legend()],
+        legend: vec![meanings(most), share_legend()],
         height: (ABOVE + BELOW + PANEL) * 2.0,
         body: html! {
             g data-accesses=(history.accesses) data-intervals=(shown.columns)
@@ -170,40 +169,31 @@ fn panel(
     }
 }
 
-/// How many pages a shade stands for.
-struct Amounts {
-    most: u64,
+/// The most that a class of amounts has, from 1, where `most` is the most of all.
+fn limit(most: u64, class: u32) -> u64 {
+    most >> (2 * (AMOUNTS - class))
 }
 
-impl Amounts {
-    fn new(most: u64) -> Amounts {
-        Amounts { most }
-    }
+fn class(most: u64, pages: u64) -> Option<String> {
+    let class = (1..=AMOUNTS).find(|&class| pages <= limit(most, class))?;
+    (pages > 0).then(|| format!("a{class}"))
+}
 
-    /// The most that a class has, from 1.
-    fn limit(&self, class: u32) -> u64 {
-        self.most >> (2 * (AMOUNTS - class))
-    }
-
-    fn class(&self, pages: u64) -> Option<String> {
-        let class = (1..=AMOUNTS).find(|&class| pages <= self.limit(class))?;
-        (pages > 0).then(|| format!("a{class}"))
-    }
-
-    fn meanings(&self) -> Vec<(String, String)> {
-        let mut entries = vec![entry("", "pages read in a cell:")];
-        for class in 1..=AMOUNTS {
-            let least = if class == 1 { 1 } else { self.limit(class - 1) + 1 };
-            let most = self.limit(class);
-            if least < most {
-                let text = format!("{} to {}", number(least as f64), number(most as f64));
-                entries.push(entry(&format!("a{class}"), text));
-            } else if least == most {
-                entries.push(entry(&format!("a{class}"), number(least as f64)));
-            }
+fn meanings(most: u64) -> Vec<(String, String)> {
+    let mut entries = vec![entry("", "pages read in a cell:")];
+    let mut least = 1;
+    for class in 1..=AMOUNTS {
+        let most = limit(most, class);
+        let text = match least {
+            least if least < most => format!("{} to {}", number(least as f64), number(most as f64)),
+            least => number(least as f64),
+        };
+        if least <= most {
+            entries.push(entry(&format!("a{class}"), text));
         }
-        entries
+        least = most + 1;
     }
+    entries
 }
 
 fn by_part(shown: &Shown, first: u64, row_pages: u64) -> Table {
@@ -212,19 +202,12 @@ fn by_part(shown: &Shown, first: u64, row_pages: u64) -> Table {
         let (read, used): (Vec<u64>, Vec<u64>) = cells.unzip();
         let (read, used) = (sum(read), sum(used));
         let from = first.saturating_add((row as u64).saturating_mul(row_pages));
-        let share = if read == 0 { String::new() } else { percent(used, read) };
-        let pages = format!(
-            "{} to {}",
-            number(from as f64),
-            number((from.saturating_add(row_pages) - 1) as f64)
-        );
-        vec![pages, number(read as f64), number(used as f64), share]
+        let last = from.saturating_add(row_pages) - 1;
+        let pages = format!("{} to {}", number(from as f64), number(last as f64));
+        let mut cells = counted(pages, [read, used]);
+        cells.push(if read == 0 { String::new() } else { percent(used, read) });
+        cells
     };
-    let columns = vec![
-        Head::left("pages of the file"),
-        Head::right("pages read"),
-        Head::right("used"),
-        Head::right("share"),
-    ];
-    Table { title: String::new(), columns, rows: (0..shown.count).map(row).collect() }
+    let rows = (0..shown.count).map(row);
+    Table::of(["pages of the file"], ["pages read", "used", "share"], rows)
 }

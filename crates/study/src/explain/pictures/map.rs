@@ -4,7 +4,7 @@ use maud::html;
 
 use filemap_report::plot::{BELOW, LEFT, PLOT, Plot, entry, horizontal, round};
 use filemap_report::units::number;
-use filemap_report::{Axis, Head, Table, ticks};
+use filemap_report::{Axis, Table, counted, ticks};
 
 use super::super::map::{Cell, Map};
 
@@ -76,17 +76,11 @@ fn runs(map: &Map, part: fn(&Cell) -> u64) -> Vec<(f64, f64, f64)> {
 
 fn listed(map: &Map) -> Table {
     let mut start = map.start;
-    let row = |cell: &Cell| {
+    let rows = map.cells.iter().map(|cell| {
         let first = start;
         start = start.saturating_add(cell.pages);
         let pages = format!("{} to {}", number(first as f64), number((start - 1) as f64));
-        let counts = [cell.mapped, cell.came, cell.used, cell.left];
-        [pages].into_iter().chain(counts.map(|count| number(count as f64))).collect()
-    };
-    let heads = STRIPS.map(|(name, ..)| Head::right(name));
-    Table {
-        title: String::new(),
-        columns: [Head::left("pages")].into_iter().chain(heads).collect(),
-        rows: map.cells.iter().map(row).collect(),
-    }
+        counted(pages, [cell.mapped, cell.came, cell.used, cell.left])
+    });
+    Table::of(["pages"], STRIPS.map(|(name, ..)| name), rows)
 }

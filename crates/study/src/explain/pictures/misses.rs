@@ -9,7 +9,7 @@ use filemap_report::plot::{
     ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, column, entry, of_accesses, round, vertical,
 };
 use filemap_report::units::number;
-use filemap_report::{Head, Table, ticks};
+use filemap_report::{Table, ticks};
 
 use super::super::history::Point;
 
@@ -72,7 +72,8 @@ pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) ->
         let values = [point.low, point.high, point.last].map(|value| value.to_string());
         [number(point.access as f64)].into_iter().chain(values).collect()
     };
-    let columns = ["from access", "lowest", "highest", "last"].map(Head::right);
+    let heads = ["from access", "lowest", "highest", "last"];
+    let table = Table::of([""; 0], heads, points.iter().map(row));
     Plot {
         title: "mmap_miss, the counter of misses".to_string(),
         note: format!(
@@ -90,13 +91,6 @@ pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) ->
         ]],
         height: bottom + BELOW,
         body,
-        table: Some((
-            "All values".to_string(),
-            Table {
-                title: String::new(),
-                columns: columns.to_vec(),
-                rows: points.iter().map(row).collect(),
-            },
-        )),
+        table: Some(("All values".to_string(), table)),
     }
 }

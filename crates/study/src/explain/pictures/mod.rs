@@ -1,22 +1,22 @@
 //! The course of a run in pictures: what was read, what the page cache held, and what was waited
 //! for.
 
-mod causes;
 mod grid;
 mod map;
 mod misses;
 mod residency;
 mod shares;
+mod stacked;
 mod waited;
 mod windows;
 
 use filemap_report::units::number;
 use filemap_report::{Part, Plot};
 
+use super::causes;
 use super::courses::{Courses, FileHistory, ProgramHistory};
 use super::history::History;
 
-pub(super) use causes::{MOST_BARS, bar as cause_bar};
 pub(super) use map::plot as map;
 pub(super) use misses::plot as misses;
 
@@ -64,7 +64,7 @@ fn of_history(history: &History, name: &str, more: &str) -> Vec<Part> {
         plot.title = format!("{name}{}", plot.title);
     }
     plots.last_mut().into_iter().for_each(|last| last.note += more);
-    let causes = history.causes.as_ref();
-    let causes = causes.map(|causes| Part::Bars(causes::bars(name, causes, history.page_bytes)));
-    causes.into_iter().chain(plots.into_iter().map(Part::Plot)).collect()
+    let bars = history.causes.as_ref();
+    let bars = bars.map(|causes| Part::Bars(causes::of_file(name, causes, history.page_bytes)));
+    bars.into_iter().chain(plots.into_iter().map(Part::Plot)).collect()
 }

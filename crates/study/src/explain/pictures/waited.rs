@@ -1,20 +1,13 @@
 //! What the threads of a program waited for in the course of a run.
 
-use std::fmt::Write;
-
-use maud::html;
-
-use filemap_report::plot::{
-    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, column, entry, of_accesses, round, vertical,
-};
+use filemap_report::plot::{BELOW, Plot};
 use filemap_report::units::{time, time_unit};
-use filemap_report::{Bar, Bars, Details, Head, Part, Table, tick_text, ticks};
+use filemap_report::{Bar, Bars, Details, Part, Table, tick_text, ticks};
 
-use super::super::courses::{ProgramHistory, ThreadWaits, WaitHistory};
+use super::super::courses::{ProgramHistory, WaitHistory};
 use super::super::origin::Origin;
 use super::shares::{interval, percent, sum};
-
-const HEIGHT: f64 = 200.0;
+use super::stacked::{self, BOTTOM, Layer};
 
 /// Classes of what is waited for, by its place in the record.
 const CLASSES: [&str; 8] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
@@ -44,8 +37,9 @@ pub(super) fn parts(history: &ProgramHistory) -> Vec<Part> {
     let bars = Bars::new("Waiting, by cause", &["waiting for", "time", "share"], shown);
     let mut parts = vec![Part::Bars(bars.with_note(note)), Part::Plot(plot(history))];
     if history.threads.len() > 1 {
-        let parts_of = vec![Part::Table(by_thread(history))];
-        parts.push(Part::Details(Details { summary: "By thread".to_string(), parts: parts_of }));
+        let rows = history.threads.iter().map(|of| (of.name.clone(), of.ns.clone()));
+        let by_thread = vec![Part::Table(table(history, "thread", rows))];
+        parts.push(Part::Details(Details { summary: "By thread".to_string(), parts: by_thread }));
     }
     parts
 }
@@ -70,65 +64,30 @@ fn name(cause: &str) -> String {
 }
 
 fn plot(history: &ProgramHistory) -> Plot {
-    let intervals = history.waits.first().map_or(1, |first| first.ns.len());
-    let accesses = history.accesses;
-    let at = |number: usize| {
-        let of = history.waits.iter().map(|of| of.ns[number]);
-        of.collect::<Vec<u64>>()
+    let (accesses, intervals) = (history.accesses, history.waits[0].ns.len());
+    let known = history.waits.iter().enumerate().filter(|(_, of)| sum_of(&of.ns) > 0);
+    let layer = |(number, of): (usize, &WaitHistory)| Layer {
+        class: CLASSES[number % CLASSES.len()],
+        name: name(&of.cause),
+        amounts: of.ns.clone(),
     };
-    let most = (0..intervals).map(|number| sum(at(number))).max().unwrap_or(0).max(1) as f64;
+    let layers: Vec<Layer> = known.map(layer).collect();
+    let most = stacked::most(&layers).max(1) as f64;
     let (unit, unit_ns) = time_unit(most);
-    let (top, bottom) = (ABOVE, ABOVE + HEIGHT);
-    let height = |ns: f64| bottom - ns / most * HEIGHT;
-    let axis = of_accesses(accesses);
-    let bound = |number: usize| LEFT + PLOT * number as f64 / intervals as f64;
     let marks = ticks(0.0, most / unit_ns, 4.0, 0.01).into_iter();
-    let marks: Vec<_> = marks.map(|value| (height(value * unit_ns), tick_text(value))).collect();
-    let mut below = vec![0.0; intervals];
-    let mut areas = Vec::new();
-    for (number, of) in history.waits.iter().enumerate().filter(|(_, of)| sum_of(&of.ns) > 0) {
-        let above: Vec<f64> = below.iter().zip(&of.ns).map(|(a, b)| a + *b as f64).collect();
-        let mut path = format!("M{LEFT} {}", round(height(below[0])));
-        for (at, ns) in above.iter().enumerate() {
-            let _ = write!(path, "V{}H{}", round(height(*ns)), round(bound(at + 1)));
-        }
-        for (at, ns) in below.iter().enumerate().rev() {
-            let _ = write!(path, "V{}H{}", round(height(*ns)), round(bound(at)));
-        }
-        areas.push((CLASSES[number % CLASSES.len()], path + "z"));
-        below = above;
-    }
+    let marks = marks.map(|value| (value * unit_ns, tick_text(value))).collect();
     let interval = |number: usize| interval(accesses, number, intervals);
     let told = |number: usize| {
-        let own = history.waits.iter().filter(|of| of.ns[number] > 0);
+        let own = layers.iter().map(|layer| (&layer.name, layer.amounts[number]));
+        let own = own.filter(|(_, ns)| *ns > 0);
         let own: Vec<String> =
-            own.map(|of| format!("{} {}", name(&of.cause), time(of.ns[number] as f64))).collect();
-        match own.is_empty() {
-            true => format!("{}: nothing was waited for", interval(number)),
-            false => format!("{}: {}", interval(number), own.join(", ")),
-        }
+            own.map(|(name, ns)| format!("{name} {}", time(ns as f64))).collect();
+        let said = if own.is_empty() { "nothing was waited for".into() } else { own.join(", ") };
+        format!("{}: {said}", interval(number))
     };
-    let body = html! {
-        (vertical((top, bottom), &marks, &format!("waiting in an interval ({unit})")))
-        (accesses_done(&axis, (top, bottom)))
-        @for (class, path) in &areas { path class=(class) d=(path) {} }
-        @for number in 0..intervals {
-            (column((bound(number), bound(number + 1)), (top, bottom), &told(number)))
-        }
-    };
-    let known = history.waits.iter().enumerate().filter(|(_, of)| sum_of(&of.ns) > 0);
-    let entries: Vec<_> =
-        known.map(|(number, of)| entry(CLASSES[number % CLASSES.len()], name(&of.cause))).collect();
-    let row = |number: usize| {
-        let ns = at(number).into_iter().map(|ns| time(ns as f64));
-        [interval(number)].into_iter().chain(ns).collect()
-    };
-    let names = history.waits.iter().map(|of| Head::right(name(&of.cause)));
-    let table = Table {
-        title: String::new(),
-        columns: [Head::left("interval")].into_iter().chain(names).collect(),
-        rows: (0..intervals).map(row).collect(),
-    };
+    let of_interval = |number: usize| history.waits.iter().map(|of| of.ns[number]).collect();
+    let rows = (0..intervals).map(|number| (interval(number), of_interval(number)));
+    let axis = format!("waiting in an interval ({unit})");
     Plot {
         title: "Waiting along the run".to_string(),
         note: format!(
@@ -139,22 +98,22 @@ fn plot(history: &ProgramHistory) -> Plot {
             "Waiting by cause along the run, at most {} in an interval; the table below has each.",
             time(most)
         ),
-        legend: vec![entries],
-        height: bottom + BELOW,
-        body,
-        table: Some(("All intervals".to_string(), table)),
+        legend: stacked::legend(&layers),
+        height: BOTTOM + BELOW,
+        body: stacked::body(accesses, &layers, (marks, &axis), told),
+        table: Some(("All intervals".to_string(), table(history, "interval", rows))),
     }
 }
 
-fn by_thread(history: &ProgramHistory) -> Table {
-    let names = history.waits.iter().map(|of| Head::right(name(&of.cause)));
-    let row = |of: &ThreadWaits| {
-        let ns = of.ns.iter().map(|ns| time(*ns as f64));
-        [of.name.clone()].into_iter().chain(ns).collect()
-    };
-    Table {
-        title: String::new(),
-        columns: [Head::left("thread")].into_iter().chain(names).collect(),
-        rows: history.threads.iter().map(row).collect(),
-    }
+/// A table with the times of each cause in each of `rows`.
+fn table(
+    history: &ProgramHistory,
+    first: &str,
+    rows: impl Iterator<Item = (String, Vec<u64>)>,
+) -> Table {
+    let rows = rows.map(|(name, ns)| {
+        let times = ns.into_iter().map(|ns| time(ns as f64));
+        [name].into_iter().chain(times).collect()
+    });
+    Table::of([first], history.waits.iter().map(|of| name(&of.cause)), rows)
 }

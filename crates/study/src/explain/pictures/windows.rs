@@ -6,7 +6,7 @@ use filemap_report::plot::{
     ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, of_accesses, round, vertical,
 };
 use filemap_report::units::number;
-use filemap_report::{Head, Table};
+use filemap_report::{Table, counted};
 
 use super::super::history::{History, Window};
 use super::grid;
@@ -88,17 +88,9 @@ fn told(window: &Window) -> String {
 
 fn listed(windows: &[Window]) -> Table {
     let row = |window: &Window| {
-        let numbers = [window.start, window.pages, window.read, window.used];
-        let named = [number(window.access as f64), window.by.clone()];
-        named.into_iter().chain(numbers.map(|n| number(n as f64))).collect()
+        let Window { access, by, start, pages, read, used } = window;
+        counted(by.as_str(), [access, start, pages, read, used].map(|number| *number))
     };
-    let columns = vec![
-        Head::right("access"),
-        Head::left("asked by"),
-        Head::right("first page"),
-        Head::right("pages asked for"),
-        Head::right("came in"),
-        Head::right("used"),
-    ];
-    Table { title: String::new(), columns, rows: windows.iter().map(row).collect() }
+    let heads = ["access", "first page", "pages asked for", "came in", "used"];
+    Table::of(["asked by"], heads, windows.iter().map(row))
 }
