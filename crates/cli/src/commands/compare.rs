@@ -21,11 +21,12 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let asked = asked(&args);
     let variants = with_variants(&given, &mut inputs, &asked)?;
     let output = args.output.open_compared(&inputs)?;
-    let mut plan = Plan::of(given, &variants, &asked)?;
-    let comparison = plan.run(&Machine, &asked)?;
+    let plan = Plan::of(given, &variants, &asked)?;
+    let (command, job_file) = (plan.command.clone(), plan.job_file());
     let apply = if asked.apply { " --apply" } else { "" };
-    let command = format!("{}{apply} --format kernel", plan.command);
-    let letter = comparison.letter(command, plan.job_file().as_ref());
+    let of_letter = format!("{command}{apply} --format kernel");
+    let comparison = compare::run(vec![(None, plan)], &Machine, &asked, command)?;
+    let letter = comparison.letter(of_letter, job_file.as_ref());
     output.write_compared(&comparison.report(args.asked.verbose), &letter)?;
     Ok(Outcome::Done)
 }

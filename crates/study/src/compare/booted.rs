@@ -5,7 +5,6 @@ use std::path::Path;
 
 use filemap_core::series::Series;
 use filemap_job::Image;
-use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::host;
@@ -49,16 +48,11 @@ impl Booted {
 /// meant, have their settings only. A kernel contains the series that it was built with. Without a
 /// model beside it, series are switched while it runs.
 pub fn on_kernel(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
-    match beside_model {
-        true => distinct_variants(variants.iter().map(Variant::without_series)),
-        false => distinct_variants(variants.iter().cloned()),
-    }
-}
-
-/// The first of `variants` of each name.
-fn distinct_variants(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
+    let own = |variant: &Variant| {
+        if beside_model { variant.without_series() } else { variant.clone() }
+    };
     let mut names = BTreeSet::new();
-    variants.filter(|variant| names.insert(variant.name())).collect()
+    variants.iter().map(own).filter(|variant| names.insert(variant.name())).collect()
 }
 
 /// What `variant` is called on the image `image`.
@@ -75,21 +69,6 @@ pub fn set_switches<'a>(booted: impl Iterator<Item = (&'a mut Image, Series)>) {
     let mut booted: Vec<(&mut Image, Series)> = booted.collect();
     let all = booted.iter().fold(Series::BASELINE, |all, (_, series)| all.union(*series));
     booted.iter_mut().for_each(|(image, _)| image.switches = all);
-}
-
-/// What to say of times where one of `environments` is of a kernel that was emulated.
-pub fn emulated<'a>(
-    environments: impl IntoIterator<Item = &'a Map<String, Value>>,
-) -> Option<String> {
-    let is_emulated = |environment: &&Map<String, Value>| {
-        environment["emulator"].as_str().is_some_and(|name| name.ends_with("tcg"))
-    };
-    let has_emulator = |environment: &&Map<String, Value>| environment.contains_key("emulator");
-    environments.into_iter().filter(has_emulator).find(is_emulated).map(|_| {
-        "images were emulated, without KVM: their counters are those of the kernel, and their \
-         times, which would say nothing, are left out"
-            .to_string()
-    })
 }
 
 /// What kernel images are called: by their releases, or where these are the same by their files.

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use letter::JobFile;
-pub use plan::{Asked, Plan, run_several, variants};
+pub use plan::{Asked, Plan, run, variants};
 pub use regression::Regression;
 
 use crate::error::Error;
@@ -88,9 +88,9 @@ pub struct Ran {
 
 /// A job with its variants.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OfFile {
-    /// The path of its job file.
-    pub job_file: String,
+pub struct OfJob {
+    /// The path of its job file, where several are compared.
+    pub job_file: Option<String>,
     /// Its variants, all against the first.
     pub ran: Vec<Ran>,
     /// What is to be said of it.
@@ -98,29 +98,16 @@ pub struct OfFile {
 }
 
 impl Comparison {
-    /// The variants of one job, all against the first; `command` repeats it.
-    ///
-    /// # Panics
-    /// Without any variant.
-    pub fn new(ran: Vec<Ran>, warnings: Vec<String>, command: String) -> Self {
-        Comparison::of_jobs(vec![(None, ran, warnings)], command)
-    }
-
-    /// Several jobs, one after the other, which `command` repeats.
+    /// What came of `jobs`, one after the other, which `command` repeats.
     ///
     /// # Panics
     /// Without any job, or any variant of one.
-    pub fn of_several(jobs: Vec<OfFile>, command: String) -> Self {
-        let job = |of: OfFile| (Some(of.job_file), of.ran, of.warnings);
-        Comparison::of_jobs(jobs.into_iter().map(job).collect(), command)
-    }
-
-    fn of_jobs(jobs: Vec<(Option<String>, Vec<Ran>, Vec<String>)>, command: String) -> Self {
-        let records = jobs.iter().flat_map(|(_, ran, _)| ran.iter().map(|ran| &ran.record));
+    pub fn of(jobs: Vec<OfJob>, command: String) -> Self {
+        let records = jobs.iter().flat_map(|of| of.ran.iter().map(|ran| &ran.record));
         let (footer, environments) = Footer::with_names(records, command);
         let mut environments = environments.into_iter();
         let (mut cells, mut regressions, mut all_warnings) = (Vec::new(), Vec::new(), Vec::new());
-        for (job_file, ran, warnings) in jobs {
+        for OfJob { job_file, ran, warnings } in jobs {
             let records: Vec<&Record> = ran.iter().map(|ran| &ran.record).collect();
             for (worse, ran) in regression::all(&records).into_iter().zip(&ran) {
                 let named = worse.into_iter().map(|worse| Regression {

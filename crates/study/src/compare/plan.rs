@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use filemap_core::rules::Kernel;
 use filemap_job::record::RunsOnMut;
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Record, Written};
-use filemap_model::{Digest, Profile, trace};
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran as JobRan, Record, Written};
+use filemap_model::Profile;
 
 use super::asked;
 use super::booted::{self, Booted};
-use super::unseen::{OfModel, named, unseen};
-use super::{Comparison, JobFile, OfFile, Ran};
+use super::emulated::is_emulated;
+use super::unseen::{named, unseen};
+use super::{Comparison, JobFile, OfJob, Ran};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::{self, Given, workload_of};
@@ -134,57 +135,35 @@ impl Plan {
         }
     }
 
-    /// Runs it on `on`.
-    ///
-    /// # Errors
-    /// Those of the engines.
-    pub fn run(&mut self, on: &impl Engines, asked: &Asked) -> Result<Comparison, Error> {
-        let (jobs, profiles) = (&self.jobs, &mut self.profiles);
-        let begun = seeds::spent();
-        let records = engine::run_jobs(on, jobs, profiles, asked.seeds.unwrap_or(1), asked.apply);
-        let records = records.map_err(|error| self.given.in_file(error))?;
-        let (ran, warnings) = self.ran(records, asked, seeds::spent() - begun)?;
-        Ok(Comparison::new(ran, warnings, self.command.clone()))
-    }
-
-    /// What came out, of which `records` are the variants', which `took` so much of this process's
-    /// time, and what is to be said of it.
+    /// What came out of the variants, which `took` so much of this process's time, and what is to
+    /// be said of it.
     fn ran(
-        &self,
-        mut records: Vec<Record>,
+        self,
+        ran: Vec<JobRan>,
         asked: &Asked,
         took: Duration,
     ) -> Result<(Vec<Ran>, Vec<String>), Error> {
-        let Plan { names, jobs, profiles, given, .. } = self;
-        records.iter_mut().for_each(|record| given.leave_lists(record));
-        let mut warnings = self.warnings.clone();
-        warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
-        let seeds = asked.seeds.unwrap_or(1);
-        let of_job = |job: &Job| [job.without_effect(), job.told_of_seeds(seeds)].concat();
-        let told = names.iter().zip(jobs).map(|(name, job)| (name.as_str(), of_job(job)));
-        warnings.extend(named(&told.collect::<Vec<_>>()));
-        let judged: Vec<&Job> = jobs.iter().collect();
-        warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);
-        let ran = names.iter().zip(jobs).zip(records).map(|((variant, job), record)| Ran {
-            variant: variant.clone(),
-            job: job.clone(),
-            record,
+        let Plan { names, jobs, profiles, given, mut warnings, .. } = self;
+        let ran = names.into_iter().zip(jobs).zip(ran).map(|((variant, job), ran)| {
+            let mut record = Record::of(&job, ran);
+            given.leave_lists(&mut record);
+            Ran { variant, job, record }
         });
         let ran: Vec<Ran> = ran.collect();
-        let of_model = ran.iter().zip(profiles);
-        let of_model = of_model.filter(|(ran, _)| ran.job.engine == EngineKind::Model);
-        warnings.extend(unseen(of_model.map(|(ran, profile)| OfModel {
-            variant: &ran.variant,
-            series: ran.job.rules.series,
-            ran: &ran.record.runs,
-            digest: Box::new(|| {
-                let mut digest = Digest::default();
-                trace(&ran.job, profile, &mut digest)?;
-                Ok(digest)
-            }),
-        }))?);
+        if ran.iter().any(|ran| is_emulated(&ran.record)) {
+            let text = "images were emulated, without KVM: their counters are those of the \
+                        kernel, and their times, which would say nothing, are left out";
+            warnings.push(text.to_string());
+        }
+        let seeds = asked.seeds.unwrap_or(1);
+        let of_job = |job: &Job| [job.without_effect(), job.told_of_seeds(seeds)].concat();
+        let told = ran.iter().map(|ran| (ran.variant.as_str(), of_job(&ran.job)));
+        warnings.extend(named(&told.collect::<Vec<_>>()));
+        let judged: Vec<&Job> = ran.iter().map(|ran| &ran.job).collect();
+        warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);
+        warnings.extend(unseen(&ran, &profiles)?);
         if asked.seeds.is_none() {
-            let cells = ran.iter().zip(profiles).map(|(ran, profile)| seeds::Cell {
+            let cells = ran.iter().zip(&profiles).map(|(ran, profile)| seeds::Cell {
                 name: &ran.variant,
                 job: &ran.job,
                 profile,
@@ -196,29 +175,31 @@ impl Plan {
     }
 }
 
-/// Runs several jobs, each under the path of its job file, on `on`; `command` repeats it. Each
-/// kernel image is booted once for all of them.
+/// Runs jobs on `on`, where they are several each under the path of its job file; `command` repeats
+/// it. Each kernel image is booted once for all of them.
 ///
 /// # Errors
 /// Those of the engines.
-pub fn run_several(
-    mut plans: Vec<(String, Plan)>,
+pub fn run(
+    mut plans: Vec<(Option<String>, Plan)>,
     on: &impl Engines,
     asked: &Asked,
     command: String,
 ) -> Result<Comparison, Error> {
     let lists = plans.iter_mut();
-    let lists = lists.map(|(_, of)| (of.jobs.as_slice(), of.profiles.as_mut_slice()));
+    let lists = lists.map(|(_, of)| (of.jobs.as_slice(), of.profiles.as_mut_slice())).collect();
     let begun = seeds::spent();
-    let ran = engine::run_lists(on, lists.collect(), asked.seeds.unwrap_or(1), asked.apply)?;
+    let ran = engine::run_lists(on, lists, asked.seeds.unwrap_or(1), asked.apply);
+    let ran = ran.map_err(|error| match plans.as_slice() {
+        [(None, plan)] => plan.given.in_file(error),
+        _ => error,
+    })?;
     let took = (seeds::spent() - begun) / plans.len() as u32;
-    let mut jobs = Vec::new();
-    for ((job_file, plan), ran) in plans.into_iter().zip(ran) {
-        let records = plan.jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran));
-        let (ran, warnings) = plan.ran(records.collect(), asked, took)?;
-        jobs.push(OfFile { job_file, ran, warnings });
-    }
-    Ok(Comparison::of_several(jobs, command))
+    let jobs = plans.into_iter().zip(ran).map(|((job_file, plan), ran)| {
+        let (ran, warnings) = plan.ran(ran, asked, took)?;
+        Ok(OfJob { job_file, ran, warnings })
+    });
+    Ok(Comparison::of(jobs.collect::<Result<_, Error>>()?, command))
 }
 
 /// The kernels that are booted: those of the flags, or the one that `written` names, which then has

@@ -21,11 +21,15 @@ fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> Ran {
     Ran { variant: variant.to_string(), job, record }
 }
 
+fn of_one(ran: Vec<Ran>) -> Comparison {
+    Comparison::of(vec![OfJob { job_file: None, ran, warnings: Vec::new() }], String::new())
+}
+
 #[test]
 fn faster_is_said_of_measured_times_that_differ_only() {
     let kernel = |variant, times: &[u64]| cell(variant, EngineKind::Kernel, times);
     let said = |ran: &[Ran]| {
-        let comparison = Comparison::new(ran.to_vec(), Vec::new(), String::new());
+        let comparison = of_one(ran.to_vec());
         times(&Variants::of(&comparison, &comparison.cells)).join(" ")
     };
     let slow = kernel("a", &[110, 120, 130, 140, 150]);
@@ -43,7 +47,7 @@ fn faster_is_said_of_measured_times_that_differ_only() {
     assert_eq!(odd, "f: Outliers in time: run 5 (90 ns).");
 }
 
-fn of_file(job_file: &str, read: [u64; 2]) -> OfFile {
+fn of_file(job_file: &str, read: [u64; 2]) -> OfJob {
     let spec = "workload = 'first'\nfile_size = '1m'";
     let job = JobSpec::from_toml(spec).unwrap().validate(None).unwrap();
     let ran = |(variant, read): (&str, u64)| {
@@ -53,8 +57,8 @@ fn of_file(job_file: &str, read: [u64; 2]) -> OfFile {
         let record = Record::new(&job, EngineKind::Model.name(), Map::new(), vec![run]);
         Ran { variant: variant.into(), job: job.clone(), record }
     };
-    OfFile {
-        job_file: job_file.into(),
+    OfJob {
+        job_file: Some(job_file.into()),
         ran: ["baseline", "p1"].into_iter().zip(read).map(ran).collect(),
         warnings: vec!["so".into()],
     }
@@ -63,7 +67,7 @@ fn of_file(job_file: &str, read: [u64; 2]) -> OfFile {
 #[test]
 fn each_job_has_its_own_first_variant() {
     let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
-    let comparison = Comparison::of_several(jobs, "filemap compare a.toml b.toml".into());
+    let comparison = Comparison::of(jobs, "filemap compare a.toml b.toml".into());
     let report = comparison.report(false);
     let json: Value = serde_json::from_str(&report.json).unwrap();
     let cells = json["cells"].as_array().unwrap();
@@ -106,7 +110,7 @@ fn of_files(variant: &str, engine: &str, pages: &[u64]) -> Ran {
 fn a_program_is_compared_by_file_with_the_spread_of_its_runs() {
     let ran =
         vec![of_files("baseline", "model", &[10]), of_files("baseline", "kernel", &[9, 12, 10])];
-    let report = Comparison::new(ran, Vec::new(), "c".to_string()).report(false);
+    let report = of_one(ran).report(false);
     let tables = report.parts.iter().filter_map(|part| match part {
         Part::Table(table) => Some(table.text()),
         _ => None,
@@ -124,7 +128,7 @@ fn a_program_is_compared_by_file_with_the_spread_of_its_runs() {
 #[test]
 fn a_record_is_its_report() {
     let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
-    let comparison = Comparison::of_several(jobs, "filemap compare a.toml b.toml".into());
+    let comparison = Comparison::of(jobs, "filemap compare a.toml b.toml".into());
     let report = comparison.report(true);
     let read: Comparison = serde_json::from_str(&report.json).unwrap();
     assert_eq!(read, comparison);
@@ -138,7 +142,7 @@ fn every_figure_is_in_every_form() {
         record.runs[0].elapsed_ns = Some(7);
         record.summary = Summary::of(&record.runs);
     }
-    let comparison = Comparison::new(of.ran, Vec::new(), String::new());
+    let comparison = of_one(of.ran);
     let report = comparison.report(false);
     let json: Value = serde_json::from_str(&report.json).unwrap();
     let schema = filemap_job::schema::written::<Comparison>().to_value();
@@ -162,7 +166,7 @@ fn each_kernel_keeps_its_environment() {
         ran.record.engine = EngineKind::Kernel.name().to_string();
         ran.record.environment.insert("kernel".to_string(), release.into());
     }
-    let comparison = Comparison::new(of.ran, Vec::new(), String::new());
+    let comparison = of_one(of.ran);
     let written = comparison.report(false).json;
     let read: Comparison = serde_json::from_str(&written).unwrap();
     let of = Variants::of(&read, &read.cells);
@@ -170,14 +174,15 @@ fn each_kernel_keeps_its_environment() {
     assert_eq!(releases.collect::<Vec<_>>(), ["6.12.1", "6.18.3"]);
 }
 
-fn run(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Value, Error> {
+fn ran(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
     let flags = JobSpec::from_toml(&text).unwrap();
     let written = Written::Flags(Box::new(flags.clone()));
     let given = Given { path: None, written, flags, is_thrash: false, of_recording: None };
     let asked = Asked { variants: vec![variants.to_string()], seeds, ..Asked::default() };
     let variants = super::variants(&given, &asked)?;
-    let comparison = Plan::of(given, &variants, &asked)?.run(mock, &asked)?;
+    let comparison =
+        run(vec![(None, Plan::of(given, &variants, &asked)?)], mock, &asked, String::new())?;
     Ok(serde_json::from_str(&comparison.report(false).json).unwrap())
 }
 
@@ -185,7 +190,7 @@ fn run(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Va
 fn every_variant_runs_on_every_engine_in_turn() {
     let mock = Mock::with_io_bytes(12_345_000);
     let keys = "on = 'model,kernel'\nruns = 2";
-    let report = run(&mock, keys, "baseline,advice=random", None).unwrap();
+    let report = ran(&mock, keys, "baseline,advice=random", None).unwrap();
     let mut turns = mock.turns();
     // Those of the model run beside each other.
     turns[..2].sort();
@@ -208,7 +213,7 @@ fn every_variant_runs_on_every_engine_in_turn() {
 fn boots_have_their_turns_after_what_runs_here() {
     let mock = Mock::default();
     let keys = "on = 'model,kernel'\nruns = 2";
-    run(&mock, keys, "baseline,advice=random", Some(2)).unwrap();
+    ran(&mock, keys, "baseline,advice=random", Some(2)).unwrap();
     assert_eq!(mock.turns().len(), 4 + 8);
 }
 
@@ -216,6 +221,6 @@ fn boots_have_their_turns_after_what_runs_here() {
 fn a_variant_that_fails_ends_the_comparison() {
     let mock = Mock::failing("host: run random 7");
     let keys = "on = 'kernel'\nruns = 2";
-    let error = run(&mock, keys, "baseline,advice=random", None).unwrap_err();
+    let error = ran(&mock, keys, "baseline,advice=random", None).unwrap_err();
     assert_eq!((error.exit_code(), mock.turns().len()), (4, 2));
 }

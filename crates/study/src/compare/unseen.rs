@@ -1,42 +1,34 @@
 //! Variants that a job cannot see.
 
 use filemap_core::series::{Series, Switch};
-use filemap_job::Run;
-use filemap_model::Digest;
+use filemap_job::{EngineKind, Job};
+use filemap_model::{Digest, Profile, trace};
 
+use super::Ran;
 use crate::error::Error;
 
-/// A variant that ran in the model.
-pub struct OfModel<'a> {
-    pub variant: &'a str,
-    pub series: Series,
-    /// What came out.
-    pub ran: &'a [Run],
-    /// The digest of its decisions.
-    pub digest: Box<dyn Fn() -> Result<Digest, Error> + 'a>,
-}
-
-/// What to warn of: variants whose rules the job never told from the first one's. Every decision
-/// of the model was the same, not only what was counted.
-pub fn unseen<'a>(cells: impl IntoIterator<Item = OfModel<'a>>) -> Result<Vec<String>, Error> {
-    let mut cells = cells.into_iter();
-    let Some(first) = cells.next() else { return Ok(Vec::new()) };
+/// What to warn of: variants whose rules the job, which the model ran with `profiles`, never told
+/// from the first one's. Every decision of the model was the same, not only what was counted.
+pub fn unseen(ran: &[Ran], profiles: &[Profile]) -> Result<Vec<String>, Error> {
+    let all = ran.iter().zip(profiles);
+    let mut of_model = all.filter(|(ran, _)| ran.job.engine == EngineKind::Model);
+    let Some((first, profile)) = of_model.next() else { return Ok(Vec::new()) };
     let mut first_digest = None;
     let mut warnings = Vec::new();
-    for cell in cells {
-        let switches = differing(first.series, cell.series);
-        if switches.is_empty() || cell.ran != first.ran {
+    for (own, own_profile) in of_model {
+        let switches = differing(first.job.rules.series, own.job.rules.series);
+        if switches.is_empty() || own.record.runs != first.record.runs {
             continue;
         }
         let before = match first_digest {
             Some(before) => before,
-            None => *first_digest.insert((first.digest)()?),
+            None => *first_digest.insert(digest(&first.job, profile)?),
         };
-        if (cell.digest)()? == before {
+        if digest(&own.job, own_profile)? == before {
             warnings.push(format!(
                 "this job cannot see this change: in {} no rule of {} ever decided otherwise than \
                  in {}; all {} decisions are the same",
-                cell.variant,
+                own.variant,
                 switches.join(", "),
                 first.variant,
                 before.decisions(),
@@ -44,6 +36,13 @@ pub fn unseen<'a>(cells: impl IntoIterator<Item = OfModel<'a>>) -> Result<Vec<St
         }
     }
     Ok(warnings)
+}
+
+/// The digest of all decisions of the model.
+fn digest(job: &Job, profile: &Profile) -> Result<Digest, Error> {
+    let mut digest = Digest::default();
+    trace(job, profile, &mut digest)?;
+    Ok(digest)
 }
 
 /// The sentences of `told`, which are variants with what the job of each says, once each: with the

@@ -67,7 +67,7 @@ pub trait Progress: Send + Sync {
     fn advance(&self);
 }
 
-/// The records of `jobs`: see [`run_seeds`].
+/// The records of `jobs`: see [`run_lists`].
 pub fn run_jobs(
     engines: &impl Engines,
     jobs: &[Job],
@@ -75,30 +75,18 @@ pub fn run_jobs(
     count: u64,
     apply: bool,
 ) -> Result<Vec<Record>, Error> {
-    let ran = run_seeds(engines, jobs, profiles, count, apply)?;
+    let mut ran = run_lists(engines, vec![(jobs, profiles)], count, apply)?;
+    let ran = ran.pop().expect("one list has one list of runs");
     Ok(jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran)).collect())
 }
 
-/// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
-/// seeds; what came of them is in the order of the jobs. Jobs of the model run in parallel; after
-/// them those of the kernel, one run of each in turn, and those that boot kernels, boot by boot.
-/// With `apply`, settings of the machine are changed for them where they want others. Beside the
-/// running kernel each of `profiles` gets the largest request of the device that it reads the same
-/// file from. Where a kernel's runs are short of memory, the model's beside them have their
-/// flushes.
-pub fn run_seeds(
-    engines: &impl Engines,
-    jobs: &[Job],
-    profiles: &mut [Profile],
-    count: u64,
-    apply: bool,
-) -> Result<Vec<Ran>, Error> {
-    let ran = run_turns(engines, jobs, profiles, count, apply)?;
-    flushed(engines, jobs, profiles, count, ran)
-}
-
-/// [`run_seeds`] of several lists of jobs, each with its profiles: boots and progress are those of
-/// all, and what came of each list is by itself.
+/// Runs each job of `lists`, of which the model has the profile of the same position, with `count`
+/// seeds; what came of them is in the order of the jobs. Boots and progress are those of all. Jobs
+/// of the model run in parallel; after them those of the kernel, one run of each in turn, and those
+/// that boot kernels, boot by boot. With `apply`, settings of the machine are changed for them
+/// where they want others. Beside the running kernel each of the profiles gets the largest request
+/// of the device that it reads the same file from. Where a kernel's runs are short of memory, the
+/// model's beside them have their flushes.
 pub fn run_lists(
     engines: &impl Engines,
     lists: Vec<(&[Job], &mut [Profile])>,
@@ -112,26 +100,14 @@ pub fn run_lists(
     let mut of_lists = Vec::new();
     for (jobs, of) in lists {
         of.iter_mut().zip(&mut profiles).for_each(|(of, profile)| *of = profile);
-        let ran = ran.by_ref().take(jobs.len()).collect();
-        of_lists.push(flushed(engines, jobs, of, count, ran)?);
+        let ran: Vec<Ran> = ran.by_ref().take(jobs.len()).collect();
+        // One environment says of one seed only where its runs had their flushes.
+        of_lists.push(match count {
+            1 => flushed::with_flushes(engines, jobs, of, ran)?,
+            _ => ran,
+        });
     }
     Ok(of_lists)
-}
-
-/// What `ran` of `jobs` with `count` seeds each, those of the model with the flushes of the
-/// kernel's beside them.
-fn flushed(
-    engines: &impl Engines,
-    jobs: &[Job],
-    profiles: &[Profile],
-    count: u64,
-    ran: Vec<Ran>,
-) -> Result<Vec<Ran>, Error> {
-    match count {
-        1 => flushed::with_flushes(engines, jobs, profiles, ran),
-        // One environment says of one seed only where its runs had their flushes.
-        _ => Ok(ran),
-    }
 }
 
 /// What came of `jobs`, each by itself.
@@ -206,15 +182,7 @@ fn beside_each_other<R: Ready<Error: Into<Error>> + Send>(
     count: u64,
     progress: &dyn Progress,
 ) -> Result<Vec<Ran>, Error> {
-    let run = |mut ready: R| {
-        let seed = ready.seed();
-        let mut runs = Vec::new();
-        for _ in 0..ready.turns() {
-            runs.extend(ready.take_turn(seed).map_err(Into::into)?);
-            progress.advance();
-        }
-        Ok::<_, Error>((ready, runs))
-    };
+    let run = |ready: R| all_turns(ready, progress);
     Ok(merged(parallel::map(ready, run)?, count))
 }
 
@@ -228,17 +196,25 @@ fn by_batch<R: Ready<Error: Into<Error>>>(
     let mut waiting: Vec<(usize, R)> = ready.into_iter().enumerate().collect();
     waiting.sort_by_key(|(_, ready)| ready.batch());
     let mut done = Vec::with_capacity(waiting.len());
-    for (number, mut ready) in waiting {
-        let seed = ready.seed();
-        let mut runs = Vec::new();
-        for _ in 0..ready.turns() {
-            runs.extend(ready.take_turn(seed).map_err(Into::into)?);
-            progress.advance();
-        }
-        done.push((number, (ready, runs)));
+    for (number, ready) in waiting {
+        done.push((number, all_turns(ready, progress)?));
     }
     done.sort_by_key(|(number, _)| *number);
     Ok(merged(done.into_iter().map(|(_, done)| done).collect(), count))
+}
+
+/// All turns of `ready`, with its own seed.
+fn all_turns<R: Ready<Error: Into<Error>>>(
+    mut ready: R,
+    progress: &dyn Progress,
+) -> Result<(R, Vec<Run>), Error> {
+    let seed = ready.seed();
+    let mut runs = Vec::new();
+    for _ in 0..ready.turns() {
+        runs.extend(ready.take_turn(seed).map_err(Into::into)?);
+        progress.advance();
+    }
+    Ok((ready, runs))
 }
 
 /// What came of each `count` of `done`, which are those of one job with all its seeds.

@@ -16,7 +16,8 @@ fn job(keys: &str) -> Job {
 /// Runs `jobs` and says what came out, of how many turns was told, and how many were.
 fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Ran>, Error>, u64, u64) {
     let mut profiles = vec![Profile::DEFAULT; jobs.len()];
-    let records = run_seeds(mock, jobs, &mut profiles, count, false);
+    let ran = run_lists(mock, vec![(jobs, &mut profiles)], count, false);
+    let records = ran.map(|mut ran| ran.remove(0));
     let (total, advanced) = mock.progressed();
     (records, total, advanced)
 }
@@ -118,7 +119,7 @@ fn the_model_has_the_flushes_of_the_kernel_under_the_same_limit() {
 fn only_the_running_kernel_has_settings_to_change() {
     let changing = |keys: &str| {
         let mock = Mock::default();
-        let done = run_seeds(&mock, &[job(keys)], &mut [Profile::DEFAULT], 1, true);
+        let done = run_jobs(&mock, &[job(keys)], &mut [Profile::DEFAULT], 1, true);
         (done.map_err(|error| error.exit_code()).err(), mock.asked().first().cloned())
     };
     assert_eq!(changing(""), (Some(2), None));

@@ -1,7 +1,7 @@
 //! Several jobs, each in the same variants.
 
 use filemap_job::{JobSpec, shell_word};
-use filemap_study::compare::{Plan, run_several};
+use filemap_study::compare::{self, Plan};
 use filemap_study::seeds::with_seeds;
 
 use super::{asked, with_variants};
@@ -41,10 +41,10 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let output = args.output.open(&inputs, &[])?;
     let plan = |(path, job, variants): (&String, Given, Vec<_>)| {
         let plan = Plan::of(job, &variants, &asked);
-        Ok((path.clone(), plan.map_err(|error| of_file(path, error))?))
+        Ok((Some(path.clone()), plan.map_err(|error| of_file(path, error))?))
     };
     let plans = jobs_in_variants.into_iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
-    output.write(&run_several(plans, &Machine, &asked, command)?.report(args.asked.verbose))?;
+    output.write(&compare::run(plans, &Machine, &asked, command)?.report(args.asked.verbose))?;
     Ok(Outcome::Done)
 }
 

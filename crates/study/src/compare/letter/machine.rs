@@ -31,6 +31,10 @@ fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
     record.environment.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
+fn joined(parts: [Option<String>; 4]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 fn number(record: &Record, key: &str) -> Option<u64> {
     record.environment.get(key).and_then(Value::as_u64)
 }
@@ -50,8 +54,7 @@ fn machine(record: &Record) -> Option<String> {
     let ram = number(record, "ram_kib").map(|kib| format!("{} RAM", bytes(kib as f64 * 1024.0)));
     let emulated = if is_emulated(record) { " (emulated)" } else { "" };
     let guest = text(record, "emulator").map(|emulator| format!("guest of {emulator}{emulated}"));
-    let parts = [text(record, "cpu").map(String::from), cores, ram, guest];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    Some(joined([text(record, "cpu").map(String::from), cores, ram, guest]))
 }
 
 /// The kernel of `record`, and what of its settings decides what it reads and keeps.
@@ -62,8 +65,7 @@ fn system(record: &Record) -> Option<String> {
     let release = text(record, "kernel").map(|release| format!("Linux {release}"));
     let thp = text(record, "thp").map(|thp| format!("THP {thp}"));
     let lru = text(record, "lru_gen").map(|lru| format!("multi-generational LRU {lru}"));
-    let parts = [release, thp, lru];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    Some(joined([release, thp, lru, None]))
 }
 
 fn disk(record: &Record) -> Option<String> {
@@ -72,13 +74,8 @@ fn disk(record: &Record) -> Option<String> {
     }
     let read_ahead = number(record, "read_ahead_kb").map(|kib| format!("read_ahead_kb {kib}"));
     let mount = text(record, "mount").map(|options| format!("mounted {options}"));
-    let parts = [
-        text(record, "device").map(String::from),
-        text(record, "filesystem").map(String::from),
-        mount,
-        read_ahead,
-    ];
-    let said = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let own = |key: &str| text(record, key).map(String::from);
+    let said = joined([own("device"), own("filesystem"), mount, read_ahead]);
     (!said.is_empty()).then_some(said)
 }
 

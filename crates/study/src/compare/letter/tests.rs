@@ -4,11 +4,15 @@ use filemap_job::random::Rng;
 use filemap_job::{Counters, EngineKind, JobSpec, Run, shell_word};
 use serde_json::json;
 
-use super::super::Ran;
+use super::super::{OfJob, Ran};
 use super::*;
 use filemap_report::TEXT_COLUMNS;
 
 /// A count of any magnitude.
+fn of_one(ran: Vec<Ran>, warnings: Vec<String>) -> Comparison {
+    Comparison::of(vec![OfJob { job_file: None, ran, warnings }], String::new())
+}
+
 fn count(draws: &mut Rng) -> Option<u64> {
     let bits = draws.below(63);
     let count = draws.below(1 << bits);
@@ -87,9 +91,7 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
             path: "job.toml".to_string(),
             text: Ok(draws.pick(&text.each_ref()).clone()),
         };
-        let letter = Comparison::new(cells, warnings.to_vec(), String::new())
-            .letter(command, Some(&file))
-            .text();
+        let letter = of_one(cells, warnings.to_vec()).letter(command, Some(&file)).text();
         for line in letter.lines() {
             assert!(line.len() <= TEXT_COLUMNS, "{} columns: {line}\n{letter}", line.len());
             assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}\n{letter}");
@@ -124,7 +126,7 @@ fn with(variant: &str, engine: EngineKind, seeds: &[(u64, u64)], emulator: Optio
 }
 
 fn text(cells: &[Ran]) -> String {
-    let comparison = Comparison::new(cells.to_vec(), Vec::new(), String::new());
+    let comparison = of_one(cells.to_vec(), Vec::new());
     comparison.letter("filemap compare".to_string(), None).text()
 }
 
