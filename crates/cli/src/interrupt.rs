@@ -16,6 +16,7 @@ use signal_hook::iterator::Signals;
 use crate::error::Error;
 use crate::output;
 use crate::progress::CLEAR_LINE;
+use crate::say;
 
 /// Shells and terminals take a command that ended with this much more than a signal for one that
 /// the signal ended.
@@ -164,12 +165,12 @@ fn end(signal: i32) -> ! {
     }
     if let Some(journal) = journal.as_ref() {
         for error in journal.undo_all().failed {
-            let _ = writeln!(stderr(), "filemap: {error}; the next command tries again");
+            say(format!("{error}; the next command tries again"));
         }
         tell_left(journal);
     }
     if let Some(word) = last_word().take() {
-        let _ = writeln!(stderr(), "filemap: {word}");
+        say(word);
     }
     filemap_study::govern::abandon();
     output::abandon();
@@ -178,9 +179,7 @@ fn end(signal: i32) -> ! {
 
 /// Names the settings of the machine that are not restored, as others have changed them.
 fn tell_left(journal: &Journal) {
-    for line in journal.left() {
-        let _ = writeln!(stderr(), "filemap: {line}");
-    }
+    journal.left().into_iter().for_each(say);
 }
 
 pub use ending::wait_if_begun as wait_if_ending;

@@ -18,6 +18,7 @@ mod progress;
 mod recording;
 mod search;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -109,16 +110,20 @@ pub fn main() -> ExitCode {
 /// failed is no reason not to run.
 fn undo_what_was_left() {
     let recovered = journal::recover(&journal::state_directory());
-    let lines = match recovered {
+    let lines: Vec<String> = match recovered {
         Ok(recovery) => {
             let failed = recovery.failed.iter().map(not_undone);
             recovery.restored().into_iter().chain(recovery.left()).chain(failed).collect()
         }
         Err(error) => vec![not_undone(&error)],
     };
-    for line in lines {
-        let _ = writeln!(io::stderr(), "filemap: {line}");
-    }
+    lines.iter().for_each(say);
+}
+
+/// Says `line` on stderr.
+fn say(line: impl Display) {
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(io::stderr(), "filemap: {line}");
 }
 
 fn not_undone(error: &filemap_kernel::Error) -> String {
@@ -149,7 +154,6 @@ fn end(error: &Error) -> ! {
 fn tell(error: &Error) {
     // A reader of stdout that has left, as head does, wants to hear no more.
     if !matches!(error, Error::ReaderLeft) {
-        // Nobody is left to be told if stderr is closed.
-        let _ = writeln!(io::stderr(), "filemap: {}", error.one_line());
+        say(error.one_line());
     }
 }

@@ -17,13 +17,13 @@ use filemap_study::Footer;
 use filemap_study::govern::{self as study, Process, Run};
 use rustix::process::geteuid;
 
-use crate::Outcome;
 use crate::args::GovernArgs;
 use crate::ended;
 use crate::error::Error;
 use crate::govern::parent::{self, Waited};
 use crate::govern::{self, Program};
 use crate::output::{Form, Inputs, Output, OutputFlags, check_only, open_one};
+use crate::{Outcome, say};
 use filemap_study::{machine_profile, provenance};
 
 /// Runs a program governed, or governs processes that run.
@@ -117,7 +117,7 @@ fn begin(target: &Target, args: &GovernArgs) -> Result<Governing, filemap_govern
         say("there is no directory of this user's own in which to note what is advised: if \
              filemap is killed, --release cannot restore it; set XDG_RUNTIME_DIR to one");
     }
-    let governing = Governing::begin(target, settings(args), directory, say)?;
+    let governing = Governing::begin(target, settings(args), directory, |line| say(line))?;
     if governing.way() == Way::PageTables {
         say("perf events are refused, so page tables are looked at instead: streams are read \
              ahead later; set kernel.perf_event_paranoid to 2, or run filemap as root");
@@ -147,12 +147,6 @@ fn costs() -> Option<Costs> {
     let cost = &profile.cost;
     let fault_ns = profile.device.latency_ns + transfer_ns + cost.fault_ns + cost.add_page_ns;
     Some(Costs { fault_ns, page_ns: transfer_ns + cost.add_page_ns + cost.map_page_ns })
-}
-
-/// Says something in a line of its own.
-fn say(text: &str) {
-    // Nobody is left to be told if stderr is closed.
-    let _ = writeln!(io::stderr(), "filemap: {text}");
 }
 
 /// Says of which mappings the advice could not be restored.

@@ -62,11 +62,9 @@ fn show(path: &str) -> Result<Outcome, Error> {
     text += &toml.map_err(|error| Error::CannotRun(format!("{path}: {error}; shorten it")))?;
     if text.len() as u64 > input::MAX_JOB_BYTES {
         let most = format_size(input::MAX_JOB_BYTES);
-        // Nobody is left to be told if stderr is closed.
-        let _ = writeln!(
-            std::io::stderr(),
-            "filemap: this is longer than a job file can be ({most}); give commands {path} itself"
-        );
+        crate::say(format!(
+            "this is longer than a job file can be ({most}); give commands {path} itself"
+        ));
     }
     target.write(text.as_bytes())?;
     Ok(Outcome::Done)

@@ -1,6 +1,6 @@
 //! `filemap search`.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
 
 use filemap_job::program::THRASH;
 use filemap_job::{EngineKind, JobSpec};
@@ -104,10 +104,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
 /// Says what takes time still, to whoever has interrupted the search by hand.
 fn tell_terminal() {
     if stderr().is_terminal() {
-        let _ = writeln!(
-            stderr(),
-            "filemap: the jobs that were found are made smaller; interrupt again to skip that"
-        );
+        crate::say("the jobs that were found are made smaller; interrupt again to skip that");
     }
 }
 

@@ -43,7 +43,7 @@ impl Map {
         let start = from.min(first).0;
         let end = to.0.max(last.0 + 1);
         let mut map = Map::empty(start, end, cells);
-        for (from, to) in mapped.disjoint() {
+        for (from, to) in mapped.ranges() {
             map.mark_mapped(from.0, to.0);
         }
         for (index, used, present) in pages.seen() {

@@ -7,7 +7,7 @@ use filemap_job::program::{NamedMapping, ProgramStep};
 /// The mapped parts of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    /// The first page of each, and how many there are.
+    /// The first page of each, in order, and how many there are.
     parts: Vec<(PageIndex, PageCount)>,
     executable: bool,
     /// What lies between two parts is told from what lies outside of all.
@@ -29,11 +29,10 @@ impl Parts {
     pub(super) fn of(job: &Job) -> Self {
         let of = &job.mappings[0];
         let executable = of.mapping.exec || of.segments.iter().any(|segment| segment.executable);
-        Parts { parts: of.parts(), executable, has_between: true }
+        Parts { executable, has_between: true, ..Parts::merged(of.parts()) }
     }
 
-    /// These ranges, of which what lies between is nobody's: where they meet or overlap they are
-    /// one.
+    /// These ranges, where they meet or overlap one. What lies between them is nobody's.
     fn merged(mut ranges: Vec<(PageIndex, PageCount)>) -> Self {
         ranges.sort_unstable();
         let mut parts: Vec<(PageIndex, PageCount)> = Vec::with_capacity(ranges.len());
@@ -75,26 +74,12 @@ impl Parts {
 
     /// First page that is mapped, and the page behind the last one.
     pub(super) fn bounds(&self) -> (PageIndex, PageIndex) {
-        let start = self.ranges().map(|(start, _)| start).min();
-        let end = self.ranges().map(|(_, end)| end).max();
-        (start.unwrap_or_default(), end.unwrap_or_default())
-    }
-
-    /// What is mapped, each page once, in order.
-    pub(super) fn disjoint(&self) -> Vec<(PageIndex, PageIndex)> {
-        let mut ranges: Vec<_> = self.ranges().collect();
-        ranges.sort_unstable();
-        let mut end = PageIndex(0);
-        let rest = |(from, to): (PageIndex, PageIndex)| {
-            let from = from.max(end);
-            end = end.max(to);
-            (from, to.max(from))
-        };
-        ranges.into_iter().map(rest).collect()
+        let (first, last) = (self.ranges().next(), self.ranges().last());
+        (first.unwrap_or_default().0, last.unwrap_or_default().1)
     }
 
     /// The first page of each part, and the page behind its last one.
-    fn ranges(&self) -> impl Iterator<Item = (PageIndex, PageIndex)> {
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (PageIndex, PageIndex)> {
         self.parts.iter().map(|(start, pages)| (*start, *start + *pages))
     }
 

@@ -7,11 +7,11 @@ use filemap_attach::{Error as Refused, cgroup};
 use filemap_govern::{Governing, Target, ready, run_directory};
 use filemap_study::govern::{self, Run};
 
-use crate::Outcome;
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::parent::{STOPPING, Waited};
 use crate::output::{Inputs, check_only};
+use crate::{Outcome, say};
 
 /// How often it is looked whether all is over.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -89,8 +89,8 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
         )));
     }
     match found {
-        0 => super::say("no killed governor has left advice for mappings of these processes"),
-        found => super::say(&format!("the advice of {} is restored", super::counted(found))),
+        0 => say("no killed governor has left advice for mappings of these processes"),
+        found => say(&format!("the advice of {} is restored", super::counted(found))),
     }
     Ok(Outcome::Done)
 }
@@ -112,7 +112,7 @@ fn with_children(named: &[u32]) -> Vec<u32> {
 fn tell_children(named: &[u32]) {
     let others = with_children(named).split_off(named.len());
     if let Some(first) = others.first() {
-        super::say(&format!(
+        say(&format!(
             "{} that they started earlier are not governed; name them too, as in --pid {first}, or \
              give the --cgroup of all",
             match others.len() {

@@ -1,6 +1,6 @@
 //! Recordings that are made: of a program, and of processes that run.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::govern;
 use crate::output::{self, Inputs, Target};
-use crate::{Outcome, ended};
+use crate::{Outcome, ended, say};
 
 /// Runs a program and records what it does with its files.
 pub fn of_program(args: &RecordArgs) -> Result<Outcome, Error> {
@@ -33,7 +33,9 @@ pub fn of_program(args: &RecordArgs) -> Result<Outcome, Error> {
     let waited = Waited::block();
     let (asked, called) = (asked(args), (&program, args.program.as_slice()));
     let (ended, recorded) =
-        recorder::of_program(called, &waited, (target, &name), &asked, args.apply, say)?;
+        recorder::of_program(called, &waited, (target, &name), &asked, args.apply, |line| {
+            say(line)
+        })?;
     drop(waited);
     Ok(ended::outcome(ended, kept(recorded, &name, &asked)))
 }
@@ -59,7 +61,9 @@ pub fn of_processes(args: &RecordArgs) -> Result<Outcome, Error> {
     let asked = asked(args);
     let is_ended = || is_asked.load(Ordering::Acquire);
     let recorded =
-        recorder::of_processes((&pids, args.cold), (target, &name), &asked, is_ended, say)?;
+        recorder::of_processes((&pids, args.cold), (target, &name), &asked, is_ended, |line| {
+            say(line)
+        })?;
     kept(recorded, &name, &asked)?;
     Ok(Outcome::Done)
 }
@@ -72,7 +76,7 @@ fn asked(args: &RecordArgs) -> Asked {
 
 /// Keeps the recording, and says what is in it where a user looks.
 fn kept(mut recorded: Recorded<Target>, name: &str, asked: &Asked) -> Result<(), Error> {
-    recorded.left_advised().iter().for_each(|line| say(line));
+    recorded.left_advised().iter().for_each(say);
     let (target, totals) = recorded.end()?;
     let mut files = Inputs::default();
     recorded.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
@@ -90,10 +94,4 @@ fn kept(mut recorded: Recorded<Target>, name: &str, asked: &Asked) -> Result<(),
         say(&format!("{} {which}touches of pages are in '{name}'", totals.touches));
     }
     Ok(())
-}
-
-/// Says something in a line of its own.
-fn say(line: &str) {
-    // Nobody is left to be told if stderr is closed.
-    let _ = writeln!(stderr(), "filemap: {line}");
 }
