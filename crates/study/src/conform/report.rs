@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use filemap_job::{JobSpec, ShownKind};
 use filemap_report::units::number;
-use filemap_report::{
-    Bar, Bars, Card, Column, Part, Report, Table, Unit, Value, csv, folded, table,
-};
+use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded, table};
 
 use super::record::{Conformance, First, Pattern};
 use crate::json::to_json;
@@ -14,9 +12,6 @@ use crate::setup;
 
 /// More patterns than these are not listed where they agree.
 const MAX_LISTED: usize = 100;
-
-/// The same of those that are drawn.
-const MAX_DRAWN: usize = 200;
 
 /// Most columns of a name: the table is to fit into [`filemap_report::TEXT_COLUMNS`].
 const NAME_COLUMNS: usize = 22;
@@ -52,7 +47,6 @@ impl Conformance {
         let mut parts = vec![Part::Heading(heading)];
         parts.extend(self.setup());
         parts.push(Part::Cards(self.cards(&total)));
-        parts.push(Part::Bars(self.bars()));
         parts.push(Part::Table(self.table(&total)));
         let mut say = |text: String| parts.push(Part::Paragraph(text));
         say(self.summary(&total));
@@ -107,35 +101,10 @@ impl Conformance {
         cards
     }
 
-    /// The first of the patterns, and of the others those that do not agree.
-    fn first(&self, most: usize) -> impl Iterator<Item = &Pattern> {
-        let all = self.patterns.iter().enumerate();
-        all.filter(move |(at, own)| *at < most || own.ok != Some(true)).map(|(_, own)| own)
-    }
-
-    fn bars(&self) -> Bars {
-        let bar = |pattern: &Pattern| {
-            let (verdict, class) = match pattern.ok {
-                Some(true) => ("same", "u4"),
-                Some(false) => ("differs", "u0"),
-                None => ("not compared", "none"),
-            };
-            Bar {
-                name: pattern.name.clone(),
-                value: Some(pattern.decisions as f64),
-                class,
-                texts: vec![number(pattern.decisions as f64), verdict.to_string()],
-            }
-        };
-        let heads = ["pattern", "decisions", "verdict"];
-        let bars = self.first(MAX_DRAWN).map(bar).collect();
-        Bars::new("Decisions compared, by pattern", &heads, bars)
-    }
-
     fn table(&self, total: &Pattern) -> Table {
         let all = self.patterns.len() <= MAX_LISTED;
-        let most = if all { MAX_LISTED } else { 0 };
-        let mut rows: Vec<Pattern> = self.first(most).cloned().collect();
+        let listed = self.patterns.iter().filter(|own| all || own.ok != Some(true));
+        let mut rows: Vec<Pattern> = listed.cloned().collect();
         rows.push(total.clone());
         rows.iter_mut().for_each(|row| row.name = folded(&row.name, NAME_COLUMNS));
         table("", &COLUMNS[..5], &rows)

@@ -1,14 +1,14 @@
 //! What a page shows of a record: its figures that matter most, its bytes by cause, and its course.
 
-use filemap_job::{EngineKind, FileSummary, Record, Spread};
-use filemap_report::units::{bytes, factor, number};
-use filemap_report::{Bar, Bars, Card, Part};
+use filemap_job::{EngineKind, Record};
+use filemap_report::units::{bytes, factor};
+use filemap_report::{Card, Part};
 use maud::html;
 
 use crate::explain::{Courses, pictures};
 use crate::figures::{self, ELAPSED, FigureInput, MISSES_PER_DROP, ROUNDS_A_SECOND};
 use crate::measures::Measures;
-use crate::record::{MAX_ROWS, outcomes, runs_are};
+use crate::record::{outcomes, runs_are};
 use crate::spread::bytes_read;
 use crate::stats::Sample;
 
@@ -52,7 +52,7 @@ pub(crate) fn cards(record: &Record, measures: &Measures, used_pages: Option<u64
 
 /// All that is drawn of `record`, whose first run had this course.
 pub(super) fn parts(record: &Record, history: Option<&Courses>) -> Vec<Part> {
-    let mut parts: Vec<Part> = files(record).into_iter().map(Part::Bars).collect();
+    let mut parts = Vec::new();
     let runs = record.runs.len();
     if history.is_some() && runs > 1 {
         let text =
@@ -75,27 +75,4 @@ pub(super) fn parts(record: &Record, history: Option<&Courses>) -> Vec<Part> {
 /// What is said of pictures.
 fn said(text: &str) -> Part {
     Part::Drawn(html! { p { (text) } })
-}
-
-/// Pages read of each file of `record`.
-fn files(record: &Record) -> Option<Bars> {
-    let text = |of: Option<Spread>| of.map_or("-".into(), |of| number(of.median));
-    let of_file = |file: &FileSummary| {
-        let read = file.data_pages_read?.median;
-        Some(Bar {
-            name: file.name.clone(),
-            value: Some(read),
-            class: "u4",
-            texts: vec![number(read), text(file.major_faults), text(file.cached)],
-        })
-    };
-    let mut shown: Vec<Bar> = record.summary.files.iter().filter_map(of_file).collect();
-    let rest = shown.len().saturating_sub(MAX_ROWS);
-    shown.truncate(MAX_ROWS);
-    let title = match rest {
-        0 => "Pages read, by file".to_string(),
-        _ => format!("Pages read, by file; {rest} more are in JSON"),
-    };
-    let heads = ["file", "pages read", "major faults", "cached at the end"];
-    (!shown.is_empty()).then(|| Bars::new(title, &heads, shown))
 }
