@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::bounds::{MAX_ACCESSES, MAX_BYTES, MAX_CPUS, MAX_READ_AHEAD_KB, MAX_RUNS, MAX_THREADS};
-use crate::declare::spec;
 use crate::elf::Elf;
+use crate::job_spec::spec;
 use crate::limits::unknown;
 use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
@@ -81,6 +81,7 @@ const THREADS: &str = "Workload thrash";
 /// Entries of the largest page-table page, that of 64 KiB pages.
 const MOST_ENTRIES: u64 = 8192;
 
+// `struct JobSpec` comes of this, with one field for each entry: `job_spec.rs` declares it.
 spec! {
     /// What runs the job: model or kernel.
     on: String = Flag { group: ENGINE, value_name: "ENGINE", default: Some("model"), ..FLAG },
