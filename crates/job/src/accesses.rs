@@ -38,7 +38,7 @@ impl<'a> Accesses<'a> {
     ///
     /// `interleave:K` gives stream s the pages from s x pages / K up to (s + 1) x pages / K, both
     /// rounded down, round which it wraps; K is at most `pages`. `read-sequential` goes by
-    /// bytes: see [`crate::job::Phase::reads`].
+    /// bytes: see [`crate::parts::Phase::reads`].
     pub(crate) fn generated(workload: Workload, pages: PageCount, count: u64, seed: u64) -> Self {
         let source = match workload {
             Workload::Random | Workload::ReadRandom | Workload::ExecRandom => {

@@ -1,6 +1,6 @@
 //! What runs jobs.
 
-use crate::program::Job;
+use crate::job::Job;
 use crate::record::{Ran, Run};
 
 /// Makes jobs ready to run: the model, the running kernel, or one that is booted.

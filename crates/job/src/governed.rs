@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::Advice;
 
-use crate::job::Mapping;
+use crate::parts::Mapping;
 use crate::program::{Job, NamedMapping};
 
 /// Bytes of the smallest mapping that a governor is for. A program has many smaller ones, and

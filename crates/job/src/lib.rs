@@ -26,6 +26,7 @@ mod limits;
 mod log_line;
 mod name;
 mod one_file;
+pub mod parts;
 mod phase_spec;
 mod phases;
 pub mod program;
@@ -53,12 +54,13 @@ pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use flags::{Flag, JobSpec, Of};
 pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
-pub use job::{
+pub use job::Job;
+pub use log_line::{LogLine, TracedLine};
+pub use parts::{
     AccessList, EngineKind, File, Filesystem, Image, Machine, Mapping, Pattern, Phase, merged,
 };
-pub use log_line::{LogLine, TracedLine};
 pub use phase_spec::PhaseSpec;
-pub use program::{Job, ProgramSpec};
+pub use program::ProgramSpec;
 pub use record::{
     Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun, Ran,
     Record, Run, Summary, ThreadRun, Written,

@@ -3,7 +3,7 @@
 use filemap_core::rules::Rules;
 
 use crate::elf::{Elf, Segment};
-use crate::job::{EngineKind, File, Image, Machine, Mapping, Phase};
+use crate::parts::{EngineKind, File, Image, Machine, Mapping, Phase};
 
 /// A job that flags say, every value resolved: the program that it is follows from it.
 #[derive(Clone, Debug, PartialEq)]

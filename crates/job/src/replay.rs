@@ -6,11 +6,11 @@ use filemap_core::rules::Family;
 use filemap_core::units::PageCount;
 
 use crate::flags::JobSpec;
-use crate::job::{EngineKind, Filesystem, Pattern, Phase};
+use crate::job::Job;
 use crate::one_file::OneFile;
+use crate::parts::{EngineKind, Filesystem, Pattern, Phase};
 use crate::phase_spec::PhaseSpec;
 use crate::phases::DEFAULT_READ_BYTES;
-use crate::program::Job;
 use crate::size::SizeText;
 use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
 use crate::workload::{EXEC, Workload};

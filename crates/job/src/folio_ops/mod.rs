@@ -8,7 +8,7 @@ mod operation;
 mod record;
 mod spec;
 
-use crate::job::EngineKind;
+use crate::parts::EngineKind;
 pub use crate::workload::FOLIO_OPS;
 
 pub use operation::Operation;

@@ -101,7 +101,7 @@ impl ProgramSpec {
     }
 
     /// Whether a table stands for several files or threads.
-    pub(super) fn is_counted(&self) -> bool {
+    pub(crate) fn is_counted(&self) -> bool {
         self.file.iter().any(|file| file.count.is_some())
             || self.thread.iter().any(|thread| thread.count.is_some())
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use filemap_core::units::PageIndex;
 
 use super::Job;
-use crate::job::merged;
+use crate::parts::merged;
 
 /// What is mapped of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

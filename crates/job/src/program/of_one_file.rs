@@ -6,8 +6,8 @@ use super::{
     threads,
 };
 use crate::flags::JobSpec;
-use crate::job::{Pattern, Phase};
 use crate::one_file::OneFile;
+use crate::parts::{Pattern, Phase};
 use crate::size::SizeText;
 
 /// What its tables are called.

@@ -6,7 +6,7 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use super::NamedMapping;
 use crate::accesses::Accesses;
-use crate::job::{Mapping, Phase};
+use crate::parts::{Mapping, Phase};
 
 impl NamedMapping {
     /// The first `pages` pages of the first open file, mapped from the start, shared, to be read.
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
     use crate::elf::Segment;
-    use crate::job::Mapping;
+    use crate::parts::Mapping;
 
     fn mapping(segments: &[(u64, u64, u64)]) -> NamedMapping {
         let segment = |&(offset, pages, start): &(u64, u64, u64)| Segment {

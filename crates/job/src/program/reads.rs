@@ -10,8 +10,8 @@ use super::spec::ThreadPhaseSpec;
 use super::{Job, ProgramStep};
 use crate::Error;
 use crate::bounds::MAX_READ_BYTES;
-use crate::job::Phase;
 use crate::limits::size;
+use crate::parts::Phase;
 use crate::size::{format_size, shorten};
 
 /// What is read past the page cache begins and ends at multiples of that, in bytes, but for the end

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::advice::shown_range;
 use super::{Access, Fadvise, Job, Madvise, ProgramThread};
-use crate::job::{Pattern, Phase};
+use crate::parts::{Pattern, Phase};
 use crate::size::format_duration;
 use crate::xorshift::DEFAULT_SEED;
 

@@ -7,7 +7,7 @@ use super::names::Names;
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
 use super::{Job, ProgramStep};
 use crate::Error;
-use crate::job::Pattern;
+use crate::parts::Pattern;
 use crate::size::shorten;
 
 /// The pages of a mapping that are there: ranges in order, of which no two touch.

@@ -13,8 +13,8 @@ use crate::advice;
 use crate::bounds::{
     MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PHASE_RUNS, MAX_RUNS,
 };
-use crate::job::{EngineKind, File, Machine, Mapping};
 use crate::limits::{name, one_of, out_of_range, pages, size, split_pages, within};
+use crate::parts::{EngineKind, File, Machine, Mapping};
 use crate::size::{SizeText, format_size, shorten};
 use crate::xorshift::DEFAULT_SEED;
 

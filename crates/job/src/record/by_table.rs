@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::counters::Counters;
 use super::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
-use crate::program::{Job, TableOf};
+use crate::job::{Job, TableOf};
 
 impl Run {
     /// The same, where the files, mappings and threads of one table of the job file are one.

@@ -17,7 +17,7 @@ pub use self::ran::Ran;
 pub use self::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 pub use self::summary::{CachedSummary, FileSummary, Summary};
 pub use self::written::{RunsOnMut, Written};
-use crate::program::Job;
+use crate::job::Job;
 
 /// Version of the record's layout.
 pub const SCHEMA: u32 = 1;

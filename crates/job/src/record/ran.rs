@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::run::Run;
-use crate::job::EngineKind;
+use crate::parts::EngineKind;
 
 /// What came of the runs of a job.
 #[derive(Clone, Debug, PartialEq)]

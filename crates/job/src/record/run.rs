@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cached::Cached;
 use super::counters::Counters;
-use crate::program::Job;
+use crate::job::Job;
 use crate::waits::Wait;
 
 /// One run of a job. What the engine cannot see is `None`, and `null` in JSON.

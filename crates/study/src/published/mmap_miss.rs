@@ -1,7 +1,7 @@
 //! The mmap-miss series: two file sizes, five workloads, four variants.
 
 use filemap_core::units::PageCount;
-use filemap_job::job::{CACHE_PARTS, RAM_PARTS};
+use filemap_job::parts::{CACHE_PARTS, RAM_PARTS};
 use filemap_job::{DEFAULT_SEED, Job, JobSpec, Record, SizeText, seeds};
 use filemap_report::{Column, Part, Table, Value, digits, figures, raw, table, words};
 use serde_json::json;
