@@ -21,7 +21,7 @@ impl OneFile {
         let steps = self.phases.iter().map(|phase| self.step(phase)).collect();
         let flags = self.to_spec();
         Job {
-            spec: self.spec_of(&flags),
+            spec: self.program_spec(&flags),
             of_flags: Some(Box::new(flags)),
             engine: self.engine,
             image: self.image.clone(),
@@ -69,7 +69,7 @@ impl OneFile {
 
     /// The job file of that program, with everything said that decides what it does, where `spec`
     /// is [`OneFile::to_spec`].
-    fn spec_of(&self, spec: &JobSpec) -> ProgramSpec {
+    fn program_spec(&self, spec: &JobSpec) -> ProgramSpec {
         let is_elf = self.elf.is_some();
         let file = FileSpec {
             name: FILE.to_string(),
