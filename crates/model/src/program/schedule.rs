@@ -60,9 +60,10 @@ pub fn run<'p, C: PageCache, L: Log>(
         if waited_ns > 0 {
             running.world.log.waited(thread, Wait::Cpu, waited_ns);
         }
-        let turn_ns = schedule.turn_ns(thread, from_ns);
-        let until_ns = schedule.until_ns().map_or(turn_ns, |next_ns| next_ns.min(turn_ns));
-        running.world.begin_turn(thread, from_ns, until_ns, turn_ns);
+        let slice_ends_ns = schedule.slice_ends_ns(thread, from_ns);
+        let until_ns =
+            schedule.until_ns().map_or(slice_ends_ns, |next_ns| next_ns.min(slice_ends_ns));
+        running.world.begin_turn(thread, from_ns, until_ns, slice_ends_ns);
         let cursor = &mut cursors[thread];
         running.enter(cursor.process());
         running.world.holder_runs =
@@ -292,14 +293,14 @@ impl Schedule {
     }
 
     /// Until when `thread`, which was taken, has its CPU for itself.
-    fn turn_ns(&self, thread: usize, now_ns: u64) -> u64 {
+    fn slice_ends_ns(&self, thread: usize, now_ns: u64) -> u64 {
         let cpu = &self.cpus[self.cpu_of[thread]];
         // It kept its CPU in the kernel, and loses it on its way out.
         if cpu.chooses {
             return now_ns;
         }
-        let turn_ns = if cpu.queue.waiting() > 0 { cpu.ticks_ns } else { u64::MAX };
-        self.stream.as_ref().map_or(turn_ns, |stream| turn_ns.min(stream.until_ns()))
+        let ends_ns = if cpu.queue.waiting() > 0 { cpu.ticks_ns } else { u64::MAX };
+        self.stream.as_ref().map_or(ends_ns, |stream| ends_ns.min(stream.until_ns()))
     }
 
     /// A thread can go on that waited. One that waited for room would take it from those whose

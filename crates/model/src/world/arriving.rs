@@ -63,7 +63,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         for task in tasks {
             self.pass(self.profile.cost.wake_ns);
             self.waiting.wake(task, self.now_ns);
-            self.turn_ns = self.turn_ns.min(self.now_ns);
+            self.until_ns = self.until_ns.min(self.now_ns);
         }
     }
 

@@ -82,7 +82,7 @@ pub struct World<'a, C, L> {
     /// The time of the task at work.
     now_ns: u64,
     /// Up to when it may go on before something else comes first.
-    turn_ns: u64,
+    until_ns: u64,
     /// Up to when its CPU is its own.
     slice_ends_ns: u64,
     /// When the next request will be complete: asked for at every step, most often in vain.
@@ -121,7 +121,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             ends_ns: u64::MAX,
             reclaimed_ns: 0,
             now_ns: 0,
-            turn_ns: u64::MAX,
+            until_ns: u64::MAX,
             slice_ends_ns: u64::MAX,
             next_done_ns: None,
             most_bytes: u64::MAX,
@@ -146,7 +146,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.waiting.goes_on(task);
         self.slice_ends_ns = slice_ends_ns;
         let arrives_ns = self.awaited_ns().map_or(u64::MAX, |done_ns| done_ns.saturating_sub(1));
-        self.turn_ns = until_ns.min(arrives_ns);
+        self.until_ns = until_ns.min(arrives_ns);
         if !self.pins.is_empty() {
             self.unpin(Why::Waited);
         }
@@ -154,7 +154,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Whether something else comes before what the task at work does next.
     pub fn turn_is_over(&self) -> bool {
-        self.now_ns > self.turn_ns
+        self.now_ns > self.until_ns
     }
 
     /// Whether the time of the task at work is over.
@@ -170,7 +170,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Whether the task at work is more than `ns` ahead of its turn.
     pub fn is_ahead_by(&self, ns: u64) -> bool {
-        self.now_ns > self.turn_ns.saturating_add(ns)
+        self.now_ns > self.until_ns.saturating_add(ns)
     }
 
     /// When something arrives that a task waits for, or may wait for.
@@ -194,7 +194,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         if self.now_ns >= self.slice_ends_ns {
             return false;
         }
-        let next_ns = self.turn_ns.saturating_add(1).max(self.now_ns.saturating_add(SPIN_NS));
+        let next_ns = self.until_ns.saturating_add(1).max(self.now_ns.saturating_add(SPIN_NS));
         self.now_ns = next_ns.min(until_ns).min(self.slice_ends_ns).max(self.now_ns);
         true
     }

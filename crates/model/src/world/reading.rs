@@ -341,7 +341,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     fn submitted(&mut self) {
         self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
         if let Some(done_ns) = self.awaited_ns() {
-            self.turn_ns = self.turn_ns.min(done_ns.saturating_sub(1));
+            self.until_ns = self.until_ns.min(done_ns.saturating_sub(1));
         }
     }
 }
