@@ -110,7 +110,7 @@ impl<C: PageCache> Memory<C> {
 
     /// Goes on with a reclaim, by a batch where it has them. `None`: enough is evicted, or what can
     /// be.
-    pub fn go_on(&mut self, reclaim: &mut Reclaim, log: &mut impl Log) -> Option<Shrunk> {
+    pub fn reclaim_on(&mut self, reclaim: &mut Reclaim, log: &mut impl Log) -> Option<Shrunk> {
         match reclaim {
             Reclaim::Direct(direct) => direct.step(&mut self.cache, &self.mappings, log),
             Reclaim::OfMachine(goal) => {

@@ -106,7 +106,7 @@ impl FaultUnderWay {
     ///
     /// # Errors
     /// When the memory is too small to hold what it needs.
-    pub fn go_on<C: PageCache, L: Log>(
+    pub fn serve<C: PageCache, L: Log>(
         &mut self,
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
@@ -366,8 +366,8 @@ impl ReadUnderWay {
     /// Goes on until it is done, or has to pause.
     ///
     /// # Errors
-    /// As for [`FaultUnderWay::go_on`].
-    pub fn go_on<C: PageCache, L: Log>(
+    /// As for [`FaultUnderWay::serve`].
+    pub fn read_on<C: PageCache, L: Log>(
         &mut self,
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,

@@ -62,7 +62,7 @@ impl<'p> Call<'p> {
     }
 
     /// Goes on until it is done, or the thread has to pause.
-    pub(super) fn go_on<C: PageCache, L: Log>(
+    pub(super) fn call_on<C: PageCache, L: Log>(
         &mut self,
         at: At,
         running: &mut Running<'_, '_, C, L>,

@@ -166,7 +166,7 @@ impl<'p> Cursor<'p> {
                 self.doing = Some(begin(self.at, step, running));
                 continue;
             };
-            if let Some(pause) = doing.go_on(self.at, running)? {
+            if let Some(pause) = doing.carry_on(self.at, running)? {
                 return Ok(Some(pause));
             }
             *doing = Doing::Nothing;
@@ -265,7 +265,7 @@ fn begin<'p, C: PageCache, L: Log>(
 
 impl<'p> Doing<'p> {
     /// Goes on until it is done, or the thread has to pause.
-    fn go_on<C: PageCache, L: Log>(
+    fn carry_on<C: PageCache, L: Log>(
         &mut self,
         at: At,
         running: &mut Running<'p, '_, C, L>,
@@ -275,10 +275,10 @@ impl<'p> Doing<'p> {
                 running.world.settle();
                 None
             }
-            Doing::Touches(touches) => touches.go_on(at, running)?,
-            Doing::Reads(reads) => reads.go_on(at.process, running)?,
-            Doing::Populates(populates) => populates.go_on(at.process, running)?,
-            Doing::Calls(call) => call.go_on(at, running),
+            Doing::Touches(touches) => touches.touch_on(at, running)?,
+            Doing::Reads(reads) => reads.read_on(at.process, running)?,
+            Doing::Populates(populates) => populates.populate_on(at.process, running)?,
+            Doing::Calls(call) => call.call_on(at, running),
             Doing::Barrier { has_come: true, .. } => None,
             Doing::Barrier { barrier, has_come } => {
                 *has_come = true;
@@ -312,13 +312,13 @@ enum Came {
 
 impl Touches<'_> {
     /// Goes on until all pages are touched, or the thread has to pause.
-    fn go_on<C: PageCache, L: Log>(
+    fn touch_on<C: PageCache, L: Log>(
         &mut self,
         at: At,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         if let Some(fault) = &mut self.fault {
-            if let Some(pause) = running.go_on(at.process, self.mapping, fault)? {
+            if let Some(pause) = running.serve_fault(at.process, self.mapping, fault)? {
                 return Ok(Some(pause));
             }
             self.fault = None;
@@ -341,7 +341,9 @@ impl Touches<'_> {
                         }
                         _ => FaultUnderWay::new(number, place, access),
                     };
-                    if let Some(pause) = running.go_on(at.process, self.mapping, &mut fault)? {
+                    if let Some(pause) =
+                        running.serve_fault(at.process, self.mapping, &mut fault)?
+                    {
                         self.fault = Some(fault);
                         return Ok(Some(pause));
                     }
@@ -428,7 +430,7 @@ fn access(access: Access) -> fault::Access {
 
 impl ReadCalls {
     /// Goes on until all blocks are read, or the thread has to pause.
-    fn go_on<C: PageCache, L: Log>(
+    fn read_on<C: PageCache, L: Log>(
         &mut self,
         process: usize,
         running: &mut Running<'_, '_, C, L>,
@@ -447,7 +449,7 @@ impl ReadCalls {
                 continue;
             }
             if let Some(read) = &mut self.read {
-                if let Some(pause) = read.go_on(&mut task, open)? {
+                if let Some(pause) = read.read_on(&mut task, open)? {
                     return Ok(Some(pause));
                 }
                 self.read = None;
@@ -472,7 +474,7 @@ impl ReadCalls {
             }
             let offset = self.offset_bytes + block.offset_bytes;
             let mut read = task.begin_read(offset, block.len_bytes, open);
-            if let Some(pause) = read.go_on(&mut task, open)? {
+            if let Some(pause) = read.read_on(&mut task, open)? {
                 self.read = Some(read);
                 return Ok(Some(pause));
             }

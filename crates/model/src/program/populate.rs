@@ -31,14 +31,14 @@ impl Populates {
     ///
     /// # Errors
     /// When the memory is too small to hold what a page needs.
-    pub fn go_on<C: PageCache, L: Log>(
+    pub fn populate_on<C: PageCache, L: Log>(
         &mut self,
         process: usize,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         loop {
             if let Some((at, fault)) = &mut self.fault {
-                if let Some(pause) = running.go_on(process, self.mapping, fault)? {
+                if let Some(pause) = running.serve_fault(process, self.mapping, fault)? {
                     return Ok(Some(pause));
                 }
                 let (_, open, mut task) = running.through(process, self.mapping);

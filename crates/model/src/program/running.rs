@@ -110,7 +110,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         running
     }
 
-    /// Task `task` goes on with its thread's process: page tables of the others are still paid for.
+    /// A thread of `process` goes on: page tables of the others are still paid for.
     pub(super) fn enter(&mut self, process: usize) {
         if self.spaces.len() > 1 {
             let others = self.spaces.iter().enumerate().filter(|(number, _)| *number != process);
@@ -175,12 +175,12 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         }
     }
 
-    /// Goes on with a fault on a page of mapping `number`, whose VMA advice may have cut anew while
+    /// Serves a fault on a page of mapping `number`, whose VMA advice may have cut anew while
     /// the thread waited.
     ///
     /// # Errors
-    /// As for [`FaultUnderWay::go_on`].
-    pub(super) fn go_on(
+    /// As for [`FaultUnderWay::serve`].
+    pub(super) fn serve_fault(
         &mut self,
         process: usize,
         number: usize,
@@ -188,7 +188,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     ) -> Result<Option<Pause>, Error> {
         let (row, open, mut task) = self.through(process, number);
         fault.find_vma(row);
-        let pause = fault.go_on(&mut task, open)?;
+        let pause = fault.serve(&mut task, open)?;
         if pause.is_some() {
             return Ok(pause);
         }

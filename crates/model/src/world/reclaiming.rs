@@ -34,7 +34,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                 (reclaim, evicted)
             }
         };
-        while let Some(shrunk) = self.memory.go_on(&mut reclaim, &mut self.log) {
+        while let Some(shrunk) = self.memory.reclaim_on(&mut reclaim, &mut self.log) {
             evicted += shrunk.evicted;
             self.tally.evicted_pages += shrunk.evicted.0;
             let took_ns = self.pass_reclaim(&shrunk);
