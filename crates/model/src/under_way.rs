@@ -249,8 +249,9 @@ impl FaultUnderWay {
             Step::Unlock => self.unlock(task),
             _ => {}
         }
-        let asked = Asked { step, is_late, first: self.at.index };
-        let pause = asked.carry_out(|| self.fault.window(), open, task.world, task.process)?;
+        let window = (step == Step::Read).then(|| self.fault.window());
+        let asked = Asked { step, is_late, first: self.at.index, window };
+        let pause = asked.by_world(open, task.world, task.process)?;
         self.has_read |= keeps_page(step, task.world.profile);
         if pause.is_some() {
             self.next = Next::CarryOut(step);
@@ -395,8 +396,9 @@ impl ReadUnderWay {
             let Some(step) = step else {
                 return world.check_held(&process.tables).map(|()| None);
             };
-            let asked = Asked { step, is_late, first: self.read.position() };
-            if let Some(pause) = asked.carry_out(|| self.read.window(), open, world, process)? {
+            let window = (step == Step::Read).then(|| self.read.window());
+            let asked = Asked { step, is_late, first: self.read.position(), window };
+            if let Some(pause) = asked.by_world(open, world, process)? {
                 self.paused = Some(step);
                 return Ok(Some(pause));
             }
@@ -416,30 +418,33 @@ fn keeps_page(step: Step, profile: &Profile) -> bool {
 }
 
 /// What a step asked for.
-struct Asked {
+struct Asked<'w> {
     step: Step,
     /// It has paused, and is asked for again.
     is_late: bool,
     /// The page that the fault or the read is at.
     first: PageIndex,
+    /// The window that is to be read, where the step is [`Step::Read`].
+    window: Option<&'w Window>,
 }
 
-impl Asked {
-    /// Does it, where the window asked for is `window`. Where that has to pause, it is to be asked
-    /// for again.
+impl Asked<'_> {
+    /// Lets the world do it. Where that has to pause, it is to be asked for again.
     #[inline(always)]
-    fn carry_out<'w, C: PageCache, L: Log>(
+    fn by_world<C: PageCache, L: Log>(
         self,
-        window: impl FnOnce() -> &'w Window,
         open: &mut OpenFile,
         world: &mut World<'_, C, L>,
         process: &Process,
     ) -> Result<Option<Pause>, Error> {
-        let Asked { step, is_late, first } = self;
+        let Asked { step, is_late, first, window } = self;
         let tables = &process.tables;
         match step {
             Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
-            Step::Read => return Ok(world.read_window(window(), first, open, tables)),
+            Step::Read => {
+                let window = window.expect("the step asks for one");
+                return Ok(world.read_window(window, first, open, tables));
+            }
             Step::ReadPage(index) => return world.read_page(index, is_late, open, tables),
             Step::Wait(index) => return Ok(world.wait(open, index)),
             Step::Unlock => world.tally.lock_drops += 1,
