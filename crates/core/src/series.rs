@@ -3,28 +3,33 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One switch: a change that a published series makes to one rule.
+/// One switch: a change that a published series makes to one rule, and where that is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Switch {
-    /// A fault-around credits at most one hit, for the faulting address.
+    /// A fault-around credits at most one hit, for the faulting address. Decided in
+    /// [`crate::fault::around`].
     MissFaultAddress,
-    /// The retry of one's own miss credits nothing.
+    /// The retry of one's own miss credits nothing. Decided in [`crate::fault::around`].
     MissNoRetry,
-    /// Readahead begun by a fault stays inside its VMA.
+    /// Readahead begun by a fault stays inside its VMA. Decided in [`crate::readahead::bound`].
     VmaBound,
-    /// Faults in executable mappings do not consult the counter of misses.
+    /// Faults in executable mappings do not consult the counter of misses. Decided in
+    /// [`crate::readahead::sync`].
     ExecBypass,
     /// Mappings advised HUGEPAGE read large folios where a PMD-sized one does not fit the cache.
+    /// Decided in [`crate::readahead::sync`].
     ThpOrder,
-    /// The executable window is bounded as all windows are, not by a size of its own.
+    /// The executable window is bounded as all windows are, not by a size of its own. Decided in
+    /// [`crate::readahead::sync`] and [`crate::readahead::bound::last`].
     ///
     /// Both ways add the same folios. Where the VMA cuts the window, the size that stays in the
     /// readahead state is the cut one without this switch, and the whole one with it: a mark of
     /// another stream that is hit next, by `read(2)` or through another VMA, is then told from
     /// the stream's own by another page (`tests/exec_unify.rs`).
     ExecUnify,
-    /// A fault that dropped its lock for I/O tries again under the lock of its VMA.
+    /// A fault that dropped its lock for I/O tries again under the lock of its VMA. Decided in
+    /// [`crate::fault::lock::of_retry`].
     VmaRetry,
 }
 

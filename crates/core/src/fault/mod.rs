@@ -18,7 +18,8 @@ use crate::units::{PageCount, PageIndex};
 pub use self::step::{Access, Outcome, Step};
 pub use self::view::View;
 
-/// One fault. [`Fault::step`] is called until it returns [`Step::Done`].
+/// One fault. An engine asks for step after step, until [`Step::Done`]: each time for
+/// [`Fault::step_ahead`], and where that has none for [`Fault::step_with`].
 ///
 /// Mirrors `handle_mm_fault` and `filemap_fault` with the retries of the architecture's fault
 /// handler, 6.12 and 6.18. Test: `tests/fault.rs`.
@@ -164,8 +165,8 @@ impl Fault {
         self.state = State::Begin;
     }
 
-    /// Goes on until the caller has to do something. [`Step::Lock`] may be answered by
-    /// [`Fault::refused`]; a step that is followed by the next one was carried out.
+    /// [`Fault::step_ahead`] and [`Fault::step_with`] in one, for tests. [`Step::Lock`] may be
+    /// answered by [`Fault::refused`]; a step that is followed by the next one was carried out.
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         match self.step_ahead(false, &view.limits.rules, view.log) {
             Some(step) => step,
