@@ -103,7 +103,7 @@ fn prepare(boot: &Boot, jobs: &[Job]) -> Result<Vec<Booted>, Error> {
 
 fn take_turn(ready: &mut Booted, job: &Job) -> Result<Vec<Run>, Error> {
     let runs = ready.take_turn(job.seed)?;
-    Ok(runs.into_iter().map(|run| Run::of(job, run)).collect())
+    Ok(runs.into_iter().map(|run| run.as_recorded(job)).collect())
 }
 
 fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {

@@ -19,7 +19,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use filemap_job::{Job, JobSpec, Run};
+use filemap_job::{Job, JobSpec};
 use filemap_kernel::engine::Kernel;
 use filemap_kernel::image::{Image, guest};
 use filemap_kernel::journal::Journal;
@@ -139,7 +139,7 @@ fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
     let mut counts = Vec::new();
     for _ in 0..REPEATS {
         let run = prepared.run().map_err(|error| error.to_string())?;
-        let run = Run::of(&job, run);
+        let run = run.as_recorded(&job);
         let cached_inside = run.cached.inside.ok_or("cached pages are not known")?;
         // Nothing is read from storage where there are holes: what was added has left, or is there.
         let evicted = run.vmstat.as_ref().and_then(|vmstat| vmstat.get("pgsteal_file").copied());

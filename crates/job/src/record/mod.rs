@@ -46,7 +46,7 @@ pub struct Record {
 impl Record {
     /// The record of what came of `job`.
     pub fn of(job: &Job, ran: Ran) -> Self {
-        let runs = ran.runs.into_iter().map(|run| Run::of(job, run)).collect();
+        let runs = ran.runs.into_iter().map(|run| run.as_recorded(job)).collect();
         Record::new(job, ran.engine.name(), ran.environment, runs)
     }
 

@@ -50,12 +50,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run of `program` as a record has it.
-    pub fn of(program: &Job, run: Run) -> Run {
-        if program.of_flags.is_some() {
-            return run.of_one_file(program);
+    /// This run of `job`, as an engine tells it, as a record has it.
+    pub fn as_recorded(self, job: &Job) -> Run {
+        if job.of_flags.is_some() {
+            return self.of_one_file(job);
         }
-        if program.is_counted() { run.by_table(program) } else { run }
+        if job.is_counted() { self.by_table(job) } else { self }
     }
 
     /// The run of a job of one file: what there is one of is the run itself.

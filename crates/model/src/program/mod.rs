@@ -88,11 +88,12 @@ pub fn trace_on<C: PageCache>(
     let with = With { timing, ..With::default() };
     let mut running = begin(program, profile, with, cache, log)?;
     let (run, threads) = finish(&mut running)?;
-    let run = Run::of(program, run);
+    let run = run.as_recorded(program);
     Ok(Traced { run, cache: running.world.memory.cache, phases: threads[0].done.clone() })
 }
 
-/// Runs `program` on a given empty cache, sending its decisions to `log`.
+/// Runs `program` on a given empty cache, sending its decisions to `log`. The run is raw: a record
+/// has that of [`Run::as_recorded`].
 pub(crate) fn run_with<C: PageCache>(
     program: &Job,
     profile: &Profile,

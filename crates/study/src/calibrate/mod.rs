@@ -68,7 +68,7 @@ pub fn calibrate(
         for pair in rows.chunks_mut(ADVICE.len()) {
             samples.file.push(bench.sample()?);
             for row in pair {
-                row.runs.push(Run::of(&row.job, row.prepared.run()?));
+                row.runs.push(row.prepared.run()?.as_recorded(&row.job));
             }
         }
         beside.measure(&mut samples)?;
