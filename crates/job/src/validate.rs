@@ -1,5 +1,7 @@
 //! From a job as written to a job that can be run.
 
+use std::str::FromStr;
+
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
@@ -103,8 +105,7 @@ impl JobSpec {
             }),
         };
         let names = self.with.as_deref().unwrap_or("baseline").replace(',', "+");
-        let series: Result<Series, _> = names.parse();
-        let series = series.map_err(|error| UnknownSeries(shorten(&error.0)));
+        let series = Series::from_str(&names).map_err(|error| UnknownSeries(shorten(&error.0)));
         let series = series.map_err(|error| Error::from(error).of("with"))?;
         let rules = Rules::new(kernel.map_err(|error| error.of("kernel"))?, series);
         match series.switches().find_map(|switch| Some((switch, rules.lacks(switch)?))) {

@@ -15,6 +15,8 @@
 //! added. So `read_ahead_kb=128,512+p1` is `read_ahead_kb=128` and `read_ahead_kb=512+p1`. Blanks
 //! around `,`, `+` and `=` do not count.
 
+use std::str::FromStr;
+
 use filemap_core::series::Series;
 use filemap_job::{Flag, JobSpec, advice};
 
@@ -260,7 +262,8 @@ impl Word {
             if text == GOVERNOR {
                 return Ok(Word::Governor);
             }
-            return match text.parse::<Series>() {
+            // Checked only: a variant keeps its names, which the job that it is applied to reads.
+            return match Series::from_str(text) {
                 Ok(_) => Ok(Word::Series(text.to_string())),
                 Err(error) => {
                     Err(format!("{error}; or {GOVERNOR}, or a setting such as advice=random"))
