@@ -8,17 +8,17 @@ use crate::job::{Job, TableOf};
 
 impl Run {
     /// The same, where the files, mappings and threads of one table of the job file are one.
-    pub(super) fn by_table(self, program: &Job) -> Run {
-        let TableOf { files, mappings, threads, .. } = &program.tables;
+    pub(super) fn by_table(self, job: &Job) -> Run {
+        let TableOf { files, mappings, threads, .. } = &job.tables;
         let steps = threads
             .iter()
-            .zip(&program.threads)
+            .zip(&job.threads)
             .flat_map(|(table, thread)| (0..thread.steps.len()).map(move |step| (*table, step)));
         let steps: Vec<(usize, usize)> = steps.collect();
-        let name = |table: usize| program.spec.thread[table].called(table);
+        let name = |table: usize| job.spec.thread[table].called(table);
         Run {
             files: together(files, self.files, |table, all: &[FileRun]| FileRun {
-                name: program.spec.file[*table].name.clone(),
+                name: job.spec.file[*table].name.clone(),
                 data_pages_read: all.iter().map(|file| file.data_pages_read).sum(),
                 major_faults: all.iter().map(|file| file.major_faults).sum(),
                 evicted_pages: all.iter().map(|file| file.evicted_pages).sum(),
@@ -26,7 +26,7 @@ impl Run {
                 cached_parts: all[0].cached_parts.filter(|_| all.len() == 1),
             }),
             mappings: together(mappings, self.mappings, |table, all: &[MappingRun]| MappingRun {
-                name: program.spec.mapping[*table].name.clone(),
+                name: job.spec.mapping[*table].name.clone(),
                 counters: sum(all.iter().map(|mapping| &mapping.counters)),
             }),
             threads: together(threads, self.threads, |table, all: &[ThreadRun]| ThreadRun {

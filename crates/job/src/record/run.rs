@@ -59,9 +59,9 @@ impl Run {
     }
 
     /// The run of a job of one file: what there is one of is the run itself.
-    fn of_one_file(self, program: &Job) -> Run {
+    fn of_one_file(self, job: &Job) -> Run {
         let mmap_miss = self.phases.last().and_then(|phase| phase.counters.mmap_miss);
-        let phases = program.accesses().zip(self.phases);
+        let phases = job.accesses().zip(self.phases);
         let phases = phases.map(|(accesses, phase)| PhaseRun {
             thread: String::new(),
             does: accesses.name(),

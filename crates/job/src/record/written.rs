@@ -66,10 +66,10 @@ pub struct RunsOnMut<'a> {
 }
 
 impl From<&Job> for Written {
-    fn from(program: &Job) -> Written {
-        match &program.of_flags {
+    fn from(job: &Job) -> Written {
+        match &job.of_flags {
             Some(flags) => Written::Flags(flags.clone()),
-            None => Written::Tables(Box::new(program.spec.clone())),
+            None => Written::Tables(Box::new(job.spec.clone())),
         }
     }
 }

@@ -179,7 +179,7 @@ impl<'p> Call<'p> {
         let from = area.mapping.whole.pgoff + first;
         let mut vmas = area.mapping.vmas(from, from + pages);
         let (vma, ..) = vmas.next()?;
-        let lock = lock::of_dontneed(&running.program.rules);
+        let lock = lock::of_dontneed(&running.job.rules);
         let is_one = lock == Lock::Vma && vmas.next().is_none();
         is_one.then_some(vma.start.0)
     }

@@ -196,7 +196,7 @@ impl<'p> Cursor<'p> {
     /// The step is done. Whether it lets others go on.
     fn ends<C: PageCache, L: Log>(&mut self, running: &mut Running<'p, '_, C, L>) -> bool {
         let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
-        let open = running.program.open_of(&self.of.steps[self.at.step]);
+        let open = running.job.open_of(&self.of.steps[self.at.step]);
         let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
         self.done[self.at.step].add(&tally, ended_ns - self.began_ns, mmap_miss);
         self.ended_ns = Some(ended_ns);
@@ -215,17 +215,17 @@ fn begin<'p, C: PageCache, L: Log>(
     step: &'p ProgramStep,
     running: &mut Running<'p, '_, C, L>,
 ) -> Doing<'p> {
-    let program = running.program;
-    let open = program.open_of(step);
+    let job = running.job;
+    let open = job.open_of(step);
     let mmap_miss_max = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
     running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
     match *step {
         ProgramStep::Touch { mapping, ref accesses, access, think_ns } => Doing::Touches(Touches {
             mapping,
-            pages: program.touches(mapping, accesses),
+            pages: job.touches(mapping, accesses),
             page: 0,
             next: None,
-            beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
+            beyond: job.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
             access,
             thinking: Thinking { each_ns: think_ns, left_ns: 0 },
             fault: None,
@@ -247,11 +247,11 @@ fn begin<'p, C: PageCache, L: Log>(
             Doing::Reads(ReadCalls {
                 open,
                 offset_bytes,
-                blocks: program.reads(len_bytes, accesses),
+                blocks: job.reads(len_bytes, accesses),
                 thinking: Thinking { each_ns: think_ns, left_ns: 0 },
                 next: None,
                 read: None,
-                is_direct: program.opens[open].direct,
+                is_direct: job.opens[open].direct,
                 arrives_ns: None,
             })
         }
@@ -349,7 +349,7 @@ impl Touches<'_> {
                     }
                 }
                 Came::Beyond(page) => {
-                    let step = running.program.step_name(at.thread, at.step);
+                    let step = running.job.step_name(at.thread, at.step);
                     return Err(running.bus(step, self.mapping, page));
                 }
                 Came::Turn => return Ok(Some(Pause::Turn)),

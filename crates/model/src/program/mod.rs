@@ -54,24 +54,24 @@ pub struct Traced<C> {
     pub phases: Vec<Done>,
 }
 
-/// Runs `program` once on a cache of the kind that engines use, sending its decisions to `log`;
+/// Runs `job` once on a cache of the kind that engines use, sending its decisions to `log`;
 /// what it did is told as a record has it.
 ///
 /// # Errors
 /// When the memory is too small to hold what one access needs, or a page after the end of a file
 /// is touched.
-pub fn trace(program: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
-    let cache = ExtentCache::new(program.machine.cache_limit);
-    Ok(trace_on(program, profile, Timing::Device, cache, log)?.run)
+pub fn trace(job: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
+    let cache = ExtentCache::new(job.machine.cache_limit);
+    Ok(trace_on(job, profile, Timing::Device, cache, log)?.run)
 }
 
 /// [`trace`] with [`Timing::Settled`].
 ///
 /// # Errors
 /// As for [`trace`].
-pub fn trace_settled(program: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
-    let cache = ExtentCache::new(program.machine.cache_limit);
-    Ok(trace_on(program, profile, Timing::Settled, cache, log)?.run)
+pub fn trace_settled(job: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
+    let cache = ExtentCache::new(job.machine.cache_limit);
+    Ok(trace_on(job, profile, Timing::Settled, cache, log)?.run)
 }
 
 /// [`trace`] with this timing on a given empty cache.
@@ -79,29 +79,29 @@ pub fn trace_settled(program: &Job, profile: &Profile, log: &mut impl Log) -> Re
 /// # Errors
 /// As for [`trace`].
 pub fn trace_on<C: PageCache>(
-    program: &Job,
+    job: &Job,
     profile: &Profile,
     timing: Timing,
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
     let with = With { timing, ..With::default() };
-    let mut running = begin(program, profile, with, cache, log)?;
+    let mut running = begin(job, profile, with, cache, log)?;
     let (run, threads) = finish(&mut running)?;
-    let run = run.as_recorded(program);
+    let run = run.as_recorded(job);
     Ok(Traced { run, cache: running.world.memory.cache, phases: threads[0].done.clone() })
 }
 
-/// Runs `program` on a given empty cache, sending its decisions to `log`. The run is raw: a record
+/// Runs `job` on a given empty cache, sending its decisions to `log`. The run is raw: a record
 /// has that of [`Run::as_recorded`].
 pub(crate) fn run_with<C: PageCache>(
-    program: &Job,
+    job: &Job,
     profile: &Profile,
     with: With,
     cache: C,
     log: &mut impl Log,
 ) -> Result<Run, Error> {
-    Ok(finish(&mut begin(program, profile, with, cache, log)?)?.0)
+    Ok(finish(&mut begin(job, profile, with, cache, log)?)?.0)
 }
 
 /// Runs a program to its end: what came of it, and the threads as they are then.
@@ -114,20 +114,20 @@ fn finish<'p, C: PageCache, L: Log>(
 
 /// A program before its first step.
 fn begin<'p, 'a, C: PageCache, L: Log>(
-    program: &'p Job,
+    job: &'p Job,
     profile: &'a Profile,
     With { timing, flushes, most_bytes }: With,
     cache: C,
     log: &'a mut L,
 ) -> Result<Running<'p, 'a, C, L>, Error> {
-    if program.wants_huge_pages() && !profile.huge_pages {
+    if job.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
-    if timing == Timing::Settled && program.threads.len() > 1 {
-        return Err(Error::SettledThreads { threads: program.threads.len() });
+    if timing == Timing::Settled && job.threads.len() > 1 {
+        return Err(Error::SettledThreads { threads: job.threads.len() });
     }
-    let mut running = Running::new(program, profile, (timing, flushes), cache, log);
-    running.world.bound(most_bytes, program.steps().map(ProgramStep::accesses));
+    let mut running = Running::new(job, profile, (timing, flushes), cache, log);
+    running.world.bound(most_bytes, job.steps().map(ProgramStep::accesses));
     Ok(running)
 }
 

@@ -61,9 +61,9 @@ struct Barrier {
 }
 
 impl Barriers {
-    pub(super) fn new(program: &Job) -> Barriers {
+    pub(super) fn new(job: &Job) -> Barriers {
         let barrier = |threads| Barrier { threads, waiting: Vec::new() };
-        Barriers(program.barriers.iter().map(|of| barrier(of.threads)).collect())
+        Barriers(job.barriers.iter().map(|of| barrier(of.threads)).collect())
     }
 
     /// `thread` comes to a barrier. Returns the threads that waited for it, if it is the last; it

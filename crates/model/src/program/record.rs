@@ -19,20 +19,20 @@ pub fn of<C: PageCache, L: Log>(
     running: &mut Running<'_, '_, C, L>,
     threads_done: &[Cursor<'_>],
 ) -> Run {
-    let program = running.program;
+    let job = running.job;
     let timed = running.world.timing == Timing::Device;
     let mut in_all = Sum::default();
-    let mut by_file = vec![Sum::default(); program.files.len()];
-    let mut by_mapping = vec![Sum::default(); program.mappings.len()];
-    let mut threads = Vec::with_capacity(program.threads.len());
-    let mut phases = Vec::with_capacity(program.steps().count());
-    for (thread, done) in program.threads.iter().zip(threads_done) {
+    let mut by_file = vec![Sum::default(); job.files.len()];
+    let mut by_mapping = vec![Sum::default(); job.mappings.len()];
+    let mut threads = Vec::with_capacity(job.threads.len());
+    let mut phases = Vec::with_capacity(job.steps().count());
+    for (thread, done) in job.threads.iter().zip(threads_done) {
         let rounds = (thread.rounds != Rounds::Times(1)).then_some(done.rounds);
         let mut by_thread = Sum { rounds, ..Sum::default() };
         for (step, done) in thread.steps.iter().zip(&done.done) {
-            let sum = Sum::of(program, step, thread.process, done);
+            let sum = Sum::of(job, step, thread.process, done);
             by_thread.add(&sum);
-            if let Some(file) = program.file_of(step) {
+            if let Some(file) = job.file_of(step) {
                 by_file[file].add(&sum);
             }
             if let Some(mapping) = step.touched() {
@@ -40,10 +40,10 @@ pub fn of<C: PageCache, L: Log>(
             }
             phases.push(PhaseRun {
                 thread: thread.name.clone(),
-                does: program.shown(step),
+                does: job.shown(step),
                 elapsed_ns: timed.then_some(done.elapsed_ns),
                 counters: Counters {
-                    mmap_miss: program.open_of(step).map(|_| done.mmap_miss.into()),
+                    mmap_miss: job.open_of(step).map(|_| done.mmap_miss.into()),
                     ..sum.counters()
                 },
             });
@@ -55,8 +55,8 @@ pub fn of<C: PageCache, L: Log>(
             counters: by_thread.counters(),
         });
     }
-    let mapped = program.mapped_parts();
-    let files = program.files.iter().zip(&by_file).enumerate().map(|(number, (named, sum))| {
+    let mapped = job.mapped_parts();
+    let files = job.files.iter().zip(&by_file).enumerate().map(|(number, (named, sum))| {
         let file = running.world.memory.cache.file(FileId::new(number as u32));
         let parts = census::cached(&mapped[number], &file);
         let cached = parts.pages().expect("the model counts all");
@@ -72,7 +72,7 @@ pub fn of<C: PageCache, L: Log>(
         }
     });
     let files: Vec<FileRun> = files.collect();
-    let mappings = program
+    let mappings = job
         .mappings
         .iter()
         .zip(&by_mapping)
@@ -80,7 +80,7 @@ pub fn of<C: PageCache, L: Log>(
     let spent = running.spent.as_ref();
     let elapsed_ns = threads.iter().filter_map(|thread| thread.elapsed_ns).max();
     Run {
-        seed: program.seed,
+        seed: job.seed,
         elapsed_ns,
         counters: in_all.counters(),
         cached: FileRun::cached_of(&files),
@@ -111,13 +111,13 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(program: &Job, step: &ProgramStep, process: usize, done: &Done) -> Sum {
+    fn of(job: &Job, step: &ProgramStep, process: usize, done: &Done) -> Sum {
         // Holes are filled without the device.
-        let is_read = program.file_of(step).is_some_and(|file| !program.files[file].file.sparse);
-        let read = done.tally.pages_read * program.page_size() + done.tally.direct_bytes;
+        let is_read = job.file_of(step).is_some_and(|file| !job.files[file].file.sparse);
+        let read = done.tally.pages_read * job.page_size() + done.tally.direct_bytes;
         let bytes_read = if is_read { read } else { 0 };
-        let has_locks = program.waits_for_locks(process);
-        let has_others = program.threads.len() > 1;
+        let has_locks = job.waits_for_locks(process);
+        let has_others = job.threads.len() > 1;
         let calls = step.calls();
         Sum { tally: done.tally, bytes_read, rounds: None, has_locks, has_others, calls }
     }

@@ -32,7 +32,7 @@ use crate::world::{DISK, HOLES, Timing, World};
 
 /// A program under way.
 pub(super) struct Running<'p, 'a, C, L> {
-    pub(super) program: &'p Job,
+    pub(super) job: &'p Job,
     pub(super) world: World<'a, C, L>,
     pub(super) spaces: Vec<Space>,
     pub(super) opens: Vec<OpenFile>,
@@ -66,45 +66,45 @@ pub(super) struct Space {
 
 impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     pub(super) fn new(
-        program: &'p Job,
+        job: &'p Job,
         profile: &'a Profile,
         (timing, flushes): (Timing, Flushes),
         cache: C,
         log: &'a mut L,
     ) -> Running<'p, 'a, C, L> {
-        let (files, threads) = (program.files.len(), program.threads.len());
-        let device = |sparse| Device::new(setup::device(sparse, profile), program.page_size());
-        let mut memory = Memory::new(&program.machine, program.rules, files, cache, flushes);
+        let (files, threads) = (job.files.len(), job.threads.len());
+        let device = |sparse| Device::new(setup::device(sparse, profile), job.page_size());
+        let mut memory = Memory::new(&job.machine, job.rules, files, cache, flushes);
         if threads > 1 {
-            memory = memory.owing(&program.machine);
+            memory = memory.owing(&job.machine);
         }
-        memory.hold(program.anonymous);
+        memory.hold(job.anonymous);
         let devices = vec![device(false), device(true)];
-        let opens = program.opens.iter().enumerate().map(|(number, open)| {
-            let file = &program.files[open.file].file;
-            let pages = program.file_pages(open.file);
+        let opens = job.opens.iter().enumerate().map(|(number, open)| {
+            let file = &job.files[open.file].file;
+            let pages = job.file_pages(open.file);
             let device = if file.sparse { HOLES } else { DISK };
-            let limits = setup::limits(program.rules, &program.machine, pages, profile);
+            let limits = setup::limits(job.rules, &job.machine, pages, profile);
             let of_file = FileId::new(open.file as u32);
             let open = OpenFile::new(of_file, file.size_bytes, device, limits);
             OpenFile { number: number as u32, ..open }
         });
-        let limit = program.machine.cache_limit;
-        let governor = Governor::new(profile, program.page_size(), limit);
+        let limit = job.machine.cache_limit;
+        let governor = Governor::new(profile, job.page_size(), limit);
         let mut running = Running {
-            program,
+            job,
             opens: opens.collect(),
             world: World::new(profile, timing, memory, devices, Journal::new(log)),
-            spaces: (0..program.processes.len())
-                .map(|process| Space::new(process, program, profile))
+            spaces: (0..job.processes.len())
+                .map(|process| Space::new(process, job, profile))
                 .collect(),
             governors: vec![governor; files],
-            starts: starts(program),
-            order: Order::new(&program.threads),
-            barriers: Barriers::new(program),
+            starts: starts(job),
+            order: Order::new(&job.threads),
+            barriers: Barriers::new(job),
             spent: (threads > 1).then(|| Spent::new(threads)),
         };
-        for (process, number) in mapped_at_start(program) {
+        for (process, number) in mapped_at_start(job) {
             running.map(process, number);
         }
         running
@@ -128,14 +128,14 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 
     pub(super) fn map(&mut self, process: usize, number: usize) {
-        let of = &self.program.mappings[number];
-        let mut mappings = setup::mappings(of, self.starts[number], &self.program.rules);
+        let of = &self.job.mappings[number];
+        let mut mappings = setup::mappings(of, self.starts[number], &self.job.rules);
         for mapping in &mut mappings {
             mapping.no_reuse = self.opens[of.open].no_reuse;
             mapping.process = process as u32;
         }
-        let page_size = self.program.page_size();
-        let is_governed = self.program.machine.governor && of.ungoverned(page_size).is_none();
+        let page_size = self.job.page_size();
+        let is_governed = self.job.machine.governor && of.ungoverned(page_size).is_none();
         let space = &mut self.spaces[process];
         space.governed[number] = is_governed.then(|| Governed::advise(&mut mappings[0]));
         let file = self.opens[of.open].file;
@@ -153,7 +153,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     ) -> (&mut Row, &mut OpenFile, Task<'_, 'a, C, L>) {
         let Space { process, mapped, .. } = &mut self.spaces[process];
         let row = mapped[number].as_mut().expect("validated: it is mapped");
-        let open = &mut self.opens[self.program.mappings[number].open];
+        let open = &mut self.opens[self.job.mappings[number].open];
         (row, open, Task { world: &mut self.world, process })
     }
 
@@ -192,13 +192,13 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         if pause.is_some() {
             return Ok(pause);
         }
-        let Running { program, world, spaces, opens, governors, .. } = self;
+        let Running { job, world, spaces, opens, governors, .. } = self;
         let Space { process, mapped, governed } = &mut spaces[process];
         if let (Some(seen), Some(governed), Some(row)) =
             (fault.seen(), &mut governed[number], &mut mapped[number])
         {
-            let open = &mut opens[program.mappings[number].open];
-            let governor = &mut governors[program.opens[open.number as usize].file];
+            let open = &mut opens[job.mappings[number].open];
+            let governor = &mut governors[job.opens[open.number as usize].file];
             governor.fault(seen, governed, row.only(), open, &mut Task { world, process });
         }
         Ok(None)
@@ -207,15 +207,14 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     /// A process forks a child that ends at once: entries of private copies let no write through
     /// until the next one finds that nobody else has them.
     pub(super) fn forks(&mut self, process: usize) {
-        let Running { program, world, spaces, opens, .. } = self;
+        let Running { job, world, spaces, opens, .. } = self;
         for (number, row) in spaces[process].mapped.iter_mut().enumerate() {
-            let Some(row) = row.as_mut().filter(|_| program.mappings[number].mapping.private)
-            else {
+            let Some(row) = row.as_mut().filter(|_| job.mappings[number].mapping.private) else {
                 continue;
             };
             let area = row.only();
             let whole = area.mapping.whole;
-            let file = opens[program.mappings[number].open].file;
+            let file = opens[job.mappings[number].open].file;
             let file = world.memory.cache.mapped(file, area.layer);
             for word in file.words_with_entries(whole.pgoff, whole.end()) {
                 let mask = word_mask(word, whole.pgoff, whole.end());
@@ -228,7 +227,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let Space { process, mapped, governed } = &mut self.spaces[process];
         let mut row = mapped[number].take().expect("validated: it is mapped");
         governed[number] = None;
-        let open = &self.opens[self.program.mappings[number].open];
+        let open = &self.opens[self.job.mappings[number].open];
         Task { world: &mut self.world, process }.unmap(row.only(), open);
     }
 
@@ -264,9 +263,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     ) {
         let (open, mut task) = self.on_open(process, number);
         task.fadvise(advice, offset, len, open);
-        let Running { program, world, spaces, opens, .. } = self;
+        let Running { job, world, spaces, opens, .. } = self;
         for Space { process, mapped, .. } in spaces {
-            let rows = program.mappings.iter().zip(mapped);
+            let rows = job.mappings.iter().zip(mapped);
             let of_open = rows.filter(|(of, _)| of.open == number);
             let rows = of_open.filter_map(|(_, row)| row.as_mut());
             for area in rows.flat_map(Row::areas_mut) {
@@ -277,18 +276,18 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 
     /// Why the program stopped, in its own words: those of its job file, where it has one.
     pub(super) fn told(&self, Stopped { error, thread, step }: Stopped) -> Error {
-        let machine = &self.program.machine;
-        let has_file = self.program.of_flags.is_none();
+        let machine = &self.job.machine;
+        let has_file = self.job.of_flags.is_none();
         let limit = machine.cache_limit.zip(machine.limit_key()).filter(|_| has_file);
         match (error, limit) {
             (Error::OutOfMemory { index }, Some((limit, key))) => {
-                let file = self.program.file_of(&self.program.threads[thread].steps[step]);
+                let file = self.job.file_of(&self.job.threads[thread].steps[step]);
                 let file = file.expect("who takes memory is at a file");
                 Error::ProgramOutOfMemory {
-                    step: self.program.step_name(thread, step),
+                    step: self.job.step_name(thread, step),
                     index,
-                    file: self.program.files[file].name.clone(),
-                    limit: format_size(limit.bytes(self.program.page_size())),
+                    file: self.job.files[file].name.clone(),
+                    limit: format_size(limit.bytes(self.job.page_size())),
                     key,
                 }
             }
@@ -297,41 +296,41 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 
     pub(super) fn bus(&self, step: String, mapping: usize, page: u64) -> Error {
-        let of = &self.program.mappings[mapping];
-        let file = &self.program.files[self.program.opens[of.open].file];
+        let of = &self.job.mappings[mapping];
+        let file = &self.job.files[self.job.opens[of.open].file];
         Error::Bus { step, page, mapping: of.name.clone(), file: file.name.clone() }
     }
 }
 
 impl Space {
-    fn new(process: usize, program: &Job, profile: &Profile) -> Space {
-        let tlb = Tlb::new(profile.itlb, program.page_size());
-        let locks = program.waits_for_locks(process).then(Locks::default);
+    fn new(process: usize, job: &Job, profile: &Profile) -> Space {
+        let tlb = Tlb::new(profile.itlb, job.page_size());
+        let locks = job.waits_for_locks(process).then(Locks::default);
         Space {
             process: Process { locks, ..Process::new(tlb) },
-            mapped: vec![None; program.mappings.len()],
-            governed: vec![None; program.mappings.len()],
+            mapped: vec![None; job.mappings.len()],
+            governed: vec![None; job.mappings.len()],
         }
     }
 }
 
 /// Each process with each mapping that it has from the start and that its threads use.
-fn mapped_at_start(program: &Job) -> Vec<(usize, usize)> {
-    let used = program.threads.iter().flat_map(|thread| {
+fn mapped_at_start(job: &Job) -> Vec<(usize, usize)> {
+    let used = job.threads.iter().flat_map(|thread| {
         let mappings = thread.steps.iter().filter_map(ProgramStep::mapping);
         mappings.map(|mapping| (thread.process, mapping))
     });
     let mut used: BTreeSet<(usize, usize)> = used.collect();
     // What no thread uses is mapped where the program begins.
-    used.extend((0..program.mappings.len()).map(|mapping| (0, mapping)));
-    used.into_iter().filter(|(_, mapping)| program.mappings[*mapping].at_start).collect()
+    used.extend((0..job.mappings.len()).map(|mapping| (0, mapping)));
+    used.into_iter().filter(|(_, mapping)| job.mappings[*mapping].at_start).collect()
 }
 
 /// Where the mappings begin: one behind the other, each in page-table pages of its own.
-fn starts(program: &Job) -> Vec<Vpn> {
-    let entries = program.machine.arch.pte_entries;
+fn starts(job: &Job) -> Vec<Vpn> {
+    let entries = job.machine.arch.pte_entries;
     let mut next = 0;
-    let starts = program.mappings.iter().map(|of| {
+    let starts = job.mappings.iter().map(|of| {
         let start = next + of.mapping.shift.0;
         next = (start + of.span().0).next_multiple_of(entries);
         Vpn(start)

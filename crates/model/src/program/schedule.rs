@@ -21,13 +21,12 @@ use crate::waiting::{Pause, Woken};
 pub fn run<'p, C: PageCache, L: Log>(
     running: &mut Running<'p, '_, C, L>,
 ) -> Result<Vec<Cursor<'p>>, Stopped> {
-    let program = running.program;
-    let threads = program.threads.iter().enumerate();
-    let threads = threads.map(|(number, thread)| {
-        Cursor::new(number, thread, thread.begins_ns(number, program.seed))
-    });
+    let job = running.job;
+    let threads = job.threads.iter().enumerate();
+    let threads = threads
+        .map(|(number, thread)| Cursor::new(number, thread, thread.begins_ns(number, job.seed)));
     let mut cursors: Vec<_> = threads.collect();
-    let cpus = program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
+    let cpus = job.cpus.map_or(cursors.len(), |cpus| cpus as usize);
     let mut schedule = Schedule::new(cursors.len(), cpus, running.world.profile);
     let mut left = cursors.len();
     let waits_for_cpu = (Cause::RunQueue, Some(Wait::Cpu));
