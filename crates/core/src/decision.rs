@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
 /// Why a readahead window was asked for.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// A fault in a mapping advised HUGEPAGE.
@@ -77,9 +76,8 @@ impl Cause {
 }
 
 /// A lock that a fault holds.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lock {
     /// The VMA's own lock, shared.

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// How a program says that it reads. MADV_RANDOM and MADV_SEQUENTIAL exclude each other.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize)]
 pub enum ReadHint {
     /// MADV_NORMAL.
     #[default]
@@ -17,9 +16,8 @@ pub enum ReadHint {
 }
 
 /// What a program says about huge pages. MADV_HUGEPAGE and MADV_NOHUGEPAGE exclude each other.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize)]
 pub enum HugeHint {
     /// Nothing. No advice leads back to this.
     #[default]
@@ -31,9 +29,8 @@ pub enum HugeHint {
 }
 
 /// The advice that a VMA carries: a set of flags.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize)]
 pub struct Advice {
     /// How it is read.
     pub read: ReadHint,

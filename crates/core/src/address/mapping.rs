@@ -9,9 +9,8 @@ use crate::units::{PageCount, PageIndex};
 use crate::word::{WORD_PAGES, word_mask};
 
 /// What `mprotect` makes of every second piece of a split mapping.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub enum SplitProt {
     /// Writable: still not executable.
     Write,

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// What a part of a mapping may be used for, besides reading.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize)]
 pub enum Protection {
     /// What it was mapped for.
     #[default]

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::program::MappedParts;
 
 /// Pages of the files in the page cache at the end of a run.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cached {
     /// Those that are mapped.
     pub inside: Option<u64>,

@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A kind of file whose programs have settings of their own for what is read ahead.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Contents {
     /// An LMDB environment.

@@ -22,9 +22,7 @@ pub enum Sight {
 
 /// What moved the counter, over the whole log. Of a log that shows it in places only, the
 /// changes are 0 and the misses and retries stand.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Moves {
     /// Misses that looked at the counter.
     pub misses: u64,

@@ -19,9 +19,7 @@ pub struct Map {
 }
 
 /// Pages of one cell of a [`Map`].
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// In the cell.
     pub pages: u64,

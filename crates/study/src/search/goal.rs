@@ -128,9 +128,7 @@ impl TryFrom<String> for Goal {
 }
 
 /// What a run of a job costs.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cost {
     /// Bytes of the file that enter the page cache.
     pub bytes_read: u64,
