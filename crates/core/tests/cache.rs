@@ -12,25 +12,12 @@ use crate::support::transcript::transcript;
 
 #[test]
 fn masks_of_a_range() {
-    let cases = [
-        (0, 0, 64, u64::MAX),
-        (0, 0, 1, 1),
-        (0, 63, 64, 1 << 63),
-        (0, 4, 8, 0xF0),
-        (0, 4, 4, 0),
-        (0, 8, 4, 0),
-        (0, 60, 70, 0xF << 60),
-        (1, 60, 70, 0x3F),
-        (1, 0, 200, u64::MAX),
-        (1, 64, 65, 1),
-        (1, 0, 64, 0),
-        (1, 128, 200, 0),
-        (2, 0, 129, 1),
-    ];
-    for (word, from, end, mask) in cases {
-        let found = word_mask(word, PageIndex(from), PageIndex(end));
-        assert_eq!(found, mask, "{from}..{end} in word {word}");
-    }
+    let mask = |word, from, end| word_mask(word, PageIndex(from), PageIndex(end));
+    assert_eq!([mask(0, 0, 64), mask(0, 0, 1), mask(0, 63, 64)], [u64::MAX, 1, 1 << 63]);
+    assert_eq!([mask(0, 4, 8), mask(0, 4, 4), mask(0, 8, 4)], [0xF0, 0, 0]);
+    assert_eq!([mask(0, 60, 70), mask(1, 60, 70)], [0xF << 60, 0x3F]);
+    assert_eq!([mask(1, 0, 200), mask(1, 64, 65), mask(1, 0, 64)], [u64::MAX, 1, 0]);
+    assert_eq!([mask(1, 128, 200), mask(2, 0, 129)], [0, 1]);
 }
 
 #[test]
@@ -44,19 +31,10 @@ fn a_range_by_word() {
 
 #[test]
 fn words_of_a_range() {
-    let cases = [
-        (0, 64, 0..1),
-        (0, 65, 0..2),
-        (63, 64, 0..1),
-        (63, 65, 0..2),
-        (64, 65, 1..2),
-        (10, 200, 0..4),
-        (5, 5, 0..0),
-        (70, 5, 0..0),
-    ];
-    for (from, end, expected) in cases {
-        assert_eq!(words(PageIndex(from), PageIndex(end)), expected, "{from}..{end}");
-    }
+    let words = |from, end| words(PageIndex(from), PageIndex(end));
+    assert_eq!([words(0, 64), words(0, 65)], [0..1, 0..2]);
+    assert_eq!([words(63, 64), words(63, 65), words(64, 65)], [0..1, 0..2, 1..2]);
+    assert_eq!([words(10, 200), words(5, 5), words(70, 5)], [0..4, 0..0, 0..0]);
 }
 
 #[test]

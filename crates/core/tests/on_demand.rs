@@ -10,83 +10,58 @@ use crate::support::engine::{Engine, Io};
 use crate::support::machine::{KERNELS, limits, on, stream, xfs};
 use crate::support::map;
 
+/// What `size` makes of so many pages, where a window has at most `max`.
+#[track_caller]
+fn check_sizes(size: fn(PageCount, PageCount) -> PageCount, max: u64, cases: &[(u64, u64)]) {
+    for &(pages, expected) in cases {
+        let found = size(PageCount(pages), PageCount(max));
+        assert_eq!(found, PageCount(expected), "{pages} pages of at most {max}");
+    }
+}
+
 #[test]
 fn the_first_window_of_a_stream() {
-    let cases = [
-        // Up to max/32: four times the request, rounded up to a power of two.
-        (1, 32, 4),
-        (64, 2048, 256),
-        (33, 2048, 256),
-        (1, 2048, 4),
-        // Up to max/4: twice.
-        (2, 32, 4),
-        (3, 32, 8),
-        (4, 32, 8),
-        (5, 32, 16),
-        (8, 32, 16),
-        (65, 2048, 256),
-        (512, 2048, 1024),
-        (1, 31, 2),
-        (1, 4, 2),
-        // Above: max.
-        (9, 32, 32),
-        (33, 32, 32),
-        (64, 32, 32),
-        (513, 2048, 2048),
-        (1, 3, 3),
-        (1, 1, 1),
-    ];
-    for (req, max, size) in cases {
-        let found = initial_size(PageCount(req), PageCount(max));
-        assert_eq!(found, PageCount(size), "{req} pages of at most {max}");
-    }
+    // Up to max/32: four times the request, rounded up to a power of two.
+    check_sizes(initial_size, 32, &[(1, 4)]);
+    check_sizes(initial_size, 2048, &[(64, 256), (33, 256), (1, 4)]);
+    // Up to max/4: twice.
+    check_sizes(initial_size, 32, &[(2, 4), (3, 8), (4, 8), (5, 16), (8, 16)]);
+    check_sizes(initial_size, 2048, &[(65, 256), (512, 1024)]);
+    check_sizes(initial_size, 31, &[(1, 2)]);
+    check_sizes(initial_size, 4, &[(1, 2)]);
+    // Above: max.
+    check_sizes(initial_size, 32, &[(9, 32), (33, 32), (64, 32)]);
+    check_sizes(initial_size, 2048, &[(513, 2048)]);
+    check_sizes(initial_size, 3, &[(1, 3)]);
+    check_sizes(initial_size, 1, &[(1, 1)]);
 }
 
 #[test]
 fn the_next_window_of_a_stream() {
-    let cases = [
-        // Below max/16: four times. Up to max/2: twice. Above: max.
-        (1, 32, 4),
-        (2, 32, 4),
-        (16, 32, 32),
-        (17, 32, 32),
-        (31, 32, 32),
-        (32, 32, 32),
-        (33, 32, 32),
-        (127, 2048, 508),
-        (128, 2048, 256),
-        (1023, 2048, 2046),
-        (1024, 2048, 2048),
-        (1025, 2048, 2048),
-        (1, 1, 1),
-        (1, 2, 2),
-    ];
-    for (size, max, next) in cases {
-        let found = next_size(PageCount(size), PageCount(max));
-        assert_eq!(found, PageCount(next), "behind {size} pages of at most {max}");
-    }
+    // Below max/16: four times. Up to max/2: twice. Above: max.
+    check_sizes(next_size, 32, &[(1, 4), (2, 4), (16, 32), (17, 32), (31, 32), (32, 32), (33, 32)]);
+    check_sizes(next_size, 2048, &[(127, 508), (128, 256), (1023, 2046)]);
+    check_sizes(next_size, 2048, &[(1024, 2048), (1025, 2048)]);
+    check_sizes(next_size, 1, &[(1, 1)]);
+    check_sizes(next_size, 2, &[(1, 2)]);
 }
 
 #[test]
 fn a_large_request_may_use_the_optimal_io_size() {
-    let cases = [
+    // The optimal size of the device, and for each request the largest window.
+    let cases: [(u64, &[(u64, u64)]); 3] = [
         // Requests of up to the readahead size keep to it.
-        (32, 64, 1, 32),
-        (32, 64, 32, 32),
-        (32, 64, 33, 33),
-        (32, 64, 64, 64),
-        (32, 64, 65, 64),
-        (32, 64, 1000, 64),
+        (64, &[(1, 32), (32, 32), (33, 33), (64, 64), (65, 64), (1000, 64)]),
         // A device that prefers no more than the readahead size changes nothing.
-        (32, 32, 33, 32),
-        (32, 16, 33, 32),
-        (32, 16, 20, 32),
+        (32, &[(33, 32)]),
+        (16, &[(33, 32), (20, 32)]),
     ];
-    for (ra_pages, io_pages, req, max) in cases {
-        let (ra_pages, io_pages) = (PageCount(ra_pages), PageCount(io_pages));
-        let machine = limits(Kernel::V6_18, PageCount(64));
-        let limits = Limits { ra_pages, io_pages, ..machine };
-        assert_eq!(limits.max_window(PageCount(req)), PageCount(max), "{limits:?} {req}");
+    for (io_pages, windows) in cases {
+        let (ra_pages, io_pages) = (PageCount(32), PageCount(io_pages));
+        let limits = Limits { ra_pages, io_pages, ..limits(Kernel::V6_18, PageCount(64)) };
+        for &(req, max) in windows {
+            assert_eq!(limits.max_window(PageCount(req)), PageCount(max), "{limits:?} {req}");
+        }
     }
 }
 
