@@ -14,6 +14,23 @@ use Kernel::{V6_12, V6_18};
 #[derive(Clone, Copy)]
 struct Asked(u64, u64, u64, u8);
 
+impl Asked {
+    /// The window, which may be read up to page `last`.
+    fn up_to(self, last: u64) -> Window {
+        let Asked(start, size, async_size, order) = self;
+        Window {
+            cause: Cause::ReadAround,
+            index: PageIndex(start),
+            start: PageIndex(start),
+            size: PageCount(size),
+            async_size: PageCount(async_size),
+            order: Order(order),
+            base_pages: false,
+            last: PageIndex(last),
+        }
+    }
+}
+
 /// Lays the window out in a file that looks like `before`, and like `after` behind it.
 #[track_caller]
 fn check(limits: Limits, asked: Asked, before: &str, after: &str) -> Engine {
@@ -31,16 +48,8 @@ fn bounded(
 ) -> Engine {
     let mut engine = Engine::new(limits, Io::Waited, before);
     engine.ra = stream(start, size, async_size, order);
-    engine.read_window(Window {
-        cause: Cause::ReadAround,
-        index: PageIndex(start),
-        start: PageIndex(start),
-        size: PageCount(size),
-        async_size: PageCount(async_size),
-        order: Order(order),
-        base_pages,
-        last: PageIndex(last),
-    });
+    let asked = Asked(start, size, async_size, order).up_to(last);
+    engine.read_window(Window { base_pages, ..asked });
     let kernel = limits.rules.kernel.name();
     let case = format!("{kernel} {start}+{size}-{async_size}@{order} in {before}");
     map::assert_cache(&case, &engine.cache, after);
@@ -281,16 +290,7 @@ fn the_order_that_the_stream_goes_on_with() {
         let Asked(start, size, async_size, asked_order) = asked;
         engine.ra = stream(start, size, async_size, asked_order);
         let old = engine.ra;
-        engine.read_window(Window {
-            cause: Cause::AsyncFault,
-            index: PageIndex(start),
-            start: PageIndex(start),
-            size: PageCount(size),
-            async_size: PageCount(async_size),
-            order: Order(asked_order),
-            base_pages: false,
-            last: PageIndex(31),
-        });
+        engine.read_window(Window { cause: Cause::AsyncFault, ..asked.up_to(31) });
         let case = format!("{} {size}@{asked_order}", limits.rules.kernel.name());
         assert_eq!(engine.ra.order, Order(order), "{case}");
         engine.ra.order = old.order;
@@ -316,16 +316,7 @@ fn what_the_log_says_of_the_rest() {
     ];
     for (limits, before, words) in cases {
         let mut engine = Engine::new(limits, Io::Waited, before);
-        engine.read_window(Window {
-            cause: Cause::ReadAround,
-            index: PageIndex(0),
-            start: PageIndex(0),
-            size: PageCount(16),
-            async_size: PageCount(4),
-            order: Order(2),
-            base_pages: false,
-            last: map::pages(before).0.checked_sub(1).map(PageIndex).unwrap(),
-        });
+        engine.read_window(Asked(0, 16, 4, 2).up_to(map::pages(before).0 - 1));
         assert_eq!(engine.course(), words, "{} in {before}", limits.rules.kernel.name());
     }
 }

@@ -57,25 +57,34 @@ fn check(
 #[test]
 fn the_mark_of_the_stream_moves_it_on() {
     // Read-around of 32 left pages 24 to 39, the mark at 36.
-    let around = stream(24, 16, 4, 0);
-    let before = "24. 12# M3# 24.";
-    let grown = [around, stream(40, 16, 16, 2)];
-    check(ext4(V6_18), 36, grown, before, "24. 16# <-->(--)(--)(--) 8.");
-    // 6.12: base pages on ext4; with large folios the order grows with the layout, not in `ra`.
-    let flat = [around, stream(40, 16, 16, 0)];
-    check(ext4(V6_12), 36, flat, before, "24. 16# m15~ 8.");
-    check(large(V6_12), 36, flat, before, "24. 16# <-->(--)(--)(--) 8.");
+    let cases = [
+        (ext4(V6_18), (16, 2), "24. 16# <-->(--)(--)(--) 8."),
+        // 6.12: base pages on ext4; with large folios the order grows with the layout, not in `ra`.
+        (ext4(V6_12), (16, 0), "24. 16# m15~ 8."),
+        (large(V6_12), (16, 0), "24. 16# <-->(--)(--)(--) 8."),
+    ];
+    check_around(24, "24. 12# M3# 24.", &cases);
+}
+
+/// A hit on the mark of the 16 pages that read-around left from `start` on: for each machine the
+/// size and the order of the next window, and the file behind it.
+#[track_caller]
+fn check_around(start: u64, before: &str, cases: &[(Limits, (u64, u8), &str)]) {
+    let around = stream(start, 16, 4, 0);
+    for &(limits, (size, order), after) in cases {
+        let next = stream(start + 16, size, size, order);
+        check(limits, start + 12, [around, next], before, after);
+    }
 }
 
 #[test]
 fn the_end_of_the_window_is_trimmed_to_its_order_since_6_18() {
-    let around = stream(23, 16, 4, 0);
-    let before = "23. 12# M3# 25.";
-    let trimmed = [around, stream(39, 13, 13, 2)];
-    check(ext4(V6_18), 35, trimmed, before, "23. 16# m (--)(--)(--) 12.");
-    let whole = [around, stream(39, 16, 16, 0)];
-    check(large(V6_12), 35, whole, before, "23. 16# m (--)(--)(--) () ~ 9.");
-    check(ext4(V6_12), 35, whole, before, "23. 16# m15~ 9.");
+    let cases = [
+        (ext4(V6_18), (13, 2), "23. 16# m (--)(--)(--) 12."),
+        (large(V6_12), (16, 0), "23. 16# m (--)(--)(--) () ~ 9."),
+        (ext4(V6_12), (16, 0), "23. 16# m15~ 9."),
+    ];
+    check_around(23, "23. 12# M3# 25.", &cases);
 }
 
 #[test]
@@ -116,10 +125,16 @@ fn a_stream_grows_in_size_and_order() {
         (32, "## [][--][6-][14-][14-] {14-}", stream(48, 16, 16, 4)),
         (48, "## [][--][6-][14-][14-][14-]", stream(64, 16, 16, 4)),
     ];
+    check_course(&mut engine, &course);
+}
+
+/// Hits one mark after the other: the cache and the readahead state behind each.
+#[track_caller]
+fn check_course(engine: &mut Engine, course: &[(u64, &str, ReadaheadState)]) {
     for (index, after, ra) in course {
-        hit(&mut engine, index);
+        hit(engine, *index);
         map::assert_cache(&format!("the mark at {index}"), &engine.cache, after);
-        assert_eq!(engine.ra, ra, "the mark at {index}");
+        assert_eq!(engine.ra, *ra, "the mark at {index}");
     }
 }
 
@@ -132,11 +147,7 @@ fn on_6_12_the_order_grows_from_the_marked_folio() {
         // From order 1, which the layout of 8 pages at 6 begins with.
         (2, "## [][] {} [--] [] 50.", stream(6, 8, 8, 0)),
     ];
-    for (index, after, ra) in course {
-        hit(&mut engine, index);
-        map::assert_cache(&format!("the mark at {index}"), &engine.cache, after);
-        assert_eq!(engine.ra, ra, "the mark at {index}");
-    }
+    check_course(&mut engine, &course);
 }
 
 #[test]
@@ -224,23 +235,16 @@ fn a_read_asks_for_what_it_still_needs() {
 
 #[test]
 fn a_window_around_cached_pages_and_the_end_of_the_file() {
-    let around = stream(24, 16, 4, 0);
     // A cached page inside the first folio: base pages from there on.
-    check(
-        ext4(V6_18),
-        36,
-        [around, stream(40, 16, 16, 2)],
-        "24. 12# M3# .. # 21.",
-        "24. 16# m~ # 13~ 8.",
-    );
-    let states = [around, stream(40, 16, 16, 2)];
-    check(ext4(V6_18), 36, states, "24. 12# M3# 5.", "24. 16# <--> ~");
+    let around_page = [(ext4(V6_18), (16, 2), "24. 16# m~ # 13~ 8.")];
+    check_around(24, "24. 12# M3# .. # 21.", &around_page);
+    let cut = [(ext4(V6_18), (16, 2), "24. 16# <--> ~"), (ext4(V6_12), (16, 0), "24. 16# 5~")];
+    check_around(24, "24. 12# M3# 5.", &cut);
     // Behind the end of the file the stream moves on, and nothing is read.
+    check_around(24, "24. 12# M3#", &[(ext4(V6_12), (16, 0), "24. 16#")]);
+    let states = [stream(24, 16, 4, 0), stream(40, 16, 16, 2)];
     let engine = &mut check(ext4(V6_18), 36, states, "24. 12# M3#", "24. 16#");
     assert_eq!(engine.course(), "async:40+16-16@2");
-    let states = [around, stream(40, 16, 16, 0)];
-    check(ext4(V6_12), 36, states, "24. 12# M3# 5.", "24. 16# 5~");
-    check(ext4(V6_12), 36, states, "24. 12# M3#", "24. 16#");
 }
 
 #[test]

@@ -177,14 +177,10 @@ fn a_read_waits_for_each_window() {
 fn without_readahead_pages_are_read_one_by_one() {
     for kernel in KERNELS {
         let off = Limits { ra_pages: PageCount(0), ..file(kernel) };
-        let mut engine = Engine::new(off, Io::Immediate, "64.");
-        engine.read(8, 2);
-        assert_eq!(engine.course(), "single:8+1-0 base:8+1-0 single:9+1-0 base:9+1-0");
-        map::assert_cache("two pages", &engine.cache, "8. ## 54.");
+        let course = "single:8+1-0 base:8+1-0 single:9+1-0 base:9+1-0";
+        check(off, "64.", &[(8, 2, course, "8. ## 54.")]);
         // A mark stays where it is.
-        let mut engine = Engine::new(off, Io::Immediate, "8. M# 54.");
-        engine.read(8, 2);
-        map::assert_cache("the mark", &engine.cache, "8. M# 54.");
+        check(off, "8. M# 54.", &[(8, 2, "", "8. M# 54.")]);
     }
 }
 
@@ -213,30 +209,22 @@ fn a_mark_inside_a_large_request_is_hit_once() {
 
 #[test]
 fn a_mark_with_nothing_absent_behind_it() {
-    let mut engine = Engine::new(file(V6_18), Io::Immediate, "8# M 31# 24.");
-    engine.read(8, 1);
-    assert_eq!(engine.course(), "nothing-absent");
-    map::assert_cache("no mark", &engine.cache, "40# 24.");
+    check(file(V6_18), "8# M 31# 24.", &[(8, 1, "nothing-absent", "40# 24.")]);
 }
 
 #[test]
 fn what_a_read_needs_behind_a_mark_of_another_stream() {
     // 4 pages to the gap, and 2 more asked for: twice 6 pages.
-    let mut engine = Engine::new(file(V6_12), Io::Immediate, "36. M3# 24.");
-    engine.read(36, 2);
-    assert_eq!(engine.course(), "async-read:40+12-12 base:40+12-12");
-    map::assert_cache("the gap", &engine.cache, "36. 4# M11# 12.");
+    let course = "async-read:40+12-12 base:40+12-12";
+    check(file(V6_12), "36. M3# 24.", &[(36, 2, course, "36. 4# M11# 12.")]);
 }
 
 #[test]
 fn a_mark_in_a_large_folio_counts_from_its_first_page() {
-    // The read begins at 38, the request counts from 36: 4 + 4 pages to the gap at 40.
-    let mut engine = Engine::new(xfs(V6_12, PageCount(64)), Io::Immediate, "36. {--} 24.");
-    engine.read(38, 2);
-    let course = engine.course();
-    // From 37, one page inside the folio, the gap at 40 is found as 41.
-    assert_eq!(course, "async-read:41+16-16@2");
-    map::assert_cache("the gap", &engine.cache, "36. [--] . M [] [--] [6-] # 7.");
+    // The read begins at 38, the request counts from 36: 4 + 4 pages to the gap at 40. From 37, one
+    // page inside the folio, that is found as 41.
+    let read = (38, 2, "async-read:41+16-16@2", "36. [--] . M [] [--] [6-] # 7.");
+    check(xfs(V6_12, PageCount(64)), "36. {--} 24.", &[read]);
 }
 
 #[test]

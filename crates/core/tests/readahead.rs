@@ -22,6 +22,21 @@ fn entered(engine: &Engine) -> Vec<Decision> {
     engine.log.iter().filter(is_entered).copied().collect()
 }
 
+/// What a fault on page `index` of a mapping with this advice enters.
+fn entered_by_fault(before: &str, advice: Advice, index: u64) -> Vec<Decision> {
+    let mut engine = engine(before);
+    engine.vma = advised(advice, engine.vma);
+    engine.fault(index, Access::Read);
+    entered(&engine)
+}
+
+/// What a read of 3 pages from page `index` enters.
+fn entered_by_read(before: &str, index: u64) -> Vec<Decision> {
+    let mut engine = engine(before);
+    engine.read(index, 3);
+    entered(&engine)
+}
+
 /// The old state, with the request that found it.
 fn expected(cause: Cause, index: u64, req: u64, mmap_miss: u16) -> Decision {
     let found = Found {
@@ -38,33 +53,23 @@ fn expected(cause: Cause, index: u64, req: u64, mmap_miss: u16) -> Decision {
 
 #[test]
 fn a_mark_enters_with_the_state_before_its_window() {
+    let before = "20. 12# M3# 28.";
     // The hit has been taken from the counter; fault-around took 3 for the neighbours before.
-    let mut of_fault = engine("20. 12# M3# 28.");
-    of_fault.fault(32, Access::Read);
-    assert_eq!(entered(&of_fault), [expected(Cause::AsyncFault, 32, 16, 1)]);
-    let mut of_read = engine("20. 12# M3# 28.");
-    of_read.read(32, 3);
-    assert_eq!(entered(&of_read), [expected(Cause::AsyncRead, 32, 3, 5)]);
+    let of_fault = entered_by_fault(before, Advice::NORMAL, 32);
+    assert_eq!(of_fault, [expected(Cause::AsyncFault, 32, 16, 1)]);
+    assert_eq!(entered_by_read(before, 32), [expected(Cause::AsyncRead, 32, 3, 5)]);
 }
 
 #[test]
 fn a_miss_of_a_stream_enters_with_the_state_before_its_window() {
-    let mut sequential = engine("64.");
-    sequential.vma = advised(Advice::SEQUENTIAL, sequential.vma);
-    sequential.fault(40, Access::Read);
-    assert_eq!(entered(&sequential), [expected(Cause::SequentialFault, 40, 16, 5)]);
-    let mut read = engine("64.");
-    read.read(40, 3);
-    assert_eq!(entered(&read), [expected(Cause::ReadStream, 40, 3, 5)]);
+    let sequential = entered_by_fault("64.", Advice::SEQUENTIAL, 40);
+    assert_eq!(sequential, [expected(Cause::SequentialFault, 40, 16, 5)]);
+    assert_eq!(entered_by_read("64.", 40), [expected(Cause::ReadStream, 40, 3, 5)]);
 }
 
 #[test]
 fn read_around_and_single_pages_do_not_enter() {
-    let mut around = engine("64.");
-    around.fault(40, Access::Read);
-    assert_eq!(entered(&around), []);
-    let mut random = engine("64.");
-    random.vma = advised(Advice::RANDOM, random.vma);
-    random.fault(40, Access::Read);
-    assert_eq!(entered(&random), []);
+    for advice in [Advice::NORMAL, Advice::RANDOM] {
+        assert_eq!(entered_by_fault("64.", advice, 40), []);
+    }
 }

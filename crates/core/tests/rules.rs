@@ -9,27 +9,18 @@ fn kernels_differ_in_these_fields() {
     let old = Rules::new(Kernel::V6_12, Series::BASELINE);
     let new = Rules::new(Kernel::V6_18, Series::BASELINE);
     assert_eq!((old.kernel, new.kernel), (Kernel::V6_12, Kernel::V6_18));
-    let flags = [
-        ("maps_whole_folio", old.maps_whole_folio, new.maps_whole_folio, [false, true]),
-        (
-            "around_spares_file_end",
-            old.around_spares_file_end,
-            new.around_spares_file_end,
-            [true, true],
-        ),
-        ("executable_readahead", old.executable_readahead, new.executable_readahead, [false, true]),
-        ("locked_hit_counts", old.locked_hit_counts, new.locked_hit_counts, [true, false]),
-        ("trims_async_end", old.trims_async_end, new.trims_async_end, [false, true]),
-        (
-            "fallback_reads_remainder",
-            old.fallback_reads_remainder,
-            new.fallback_reads_remainder,
-            [false, true],
-        ),
-        ("ext4_large_folios", old.ext4_large_folios, new.ext4_large_folios, [false, true]),
+    type Flag = fn(Rules) -> bool;
+    let flags: [(&str, Flag, [bool; 2]); 7] = [
+        ("maps_whole_folio", |rules| rules.maps_whole_folio, [false, true]),
+        ("around_spares_file_end", |rules| rules.around_spares_file_end, [true, true]),
+        ("executable_readahead", |rules| rules.executable_readahead, [false, true]),
+        ("locked_hit_counts", |rules| rules.locked_hit_counts, [true, false]),
+        ("trims_async_end", |rules| rules.trims_async_end, [false, true]),
+        ("fallback_reads_remainder", |rules| rules.fallback_reads_remainder, [false, true]),
+        ("ext4_large_folios", |rules| rules.ext4_large_folios, [false, true]),
     ];
-    for (field, on_6_12, on_6_18, expected) in flags {
-        assert_eq!([on_6_12, on_6_18], expected, "{field}");
+    for (field, of, expected) in flags {
+        assert_eq!([old, new].map(of), expected, "{field}");
     }
     assert_eq!(old.order_growth, OrderGrowth::EveryWindow);
     assert_eq!(new.order_growth, OrderGrowth::AsyncWindow);

@@ -165,15 +165,15 @@ impl Read {
         last.map(|last| Batch { last })
     }
 
+    /// Asks readahead for what is still to be read from `index` on.
+    fn request(&self, cause: Cause, index: PageIndex, limits: &Limits) -> Request {
+        Request { cause, index, pages: self.asked_end - index, last: limits.last_page() }
+    }
+
     fn miss<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Step {
         self.state = State::Missed;
         let ReadView { limits, ra, cache, log } = view;
-        let request = Request {
-            cause: Cause::ReadStream,
-            index: self.next,
-            pages: self.asked_end - self.next,
-            last: limits.last_page(),
-        };
+        let request = self.request(Cause::ReadStream, self.next, limits);
         log.record(ra.entered(&request));
         self.window = Some(on_demand::on_miss(request, limits, ra, *cache));
         Step::Read
@@ -188,12 +188,7 @@ impl Read {
             return None;
         }
         let ReadView { limits, ra, cache, log } = view;
-        let request = Request {
-            cause: Cause::AsyncRead,
-            index: folio.head,
-            pages: self.asked_end - folio.head,
-            last: limits.last_page(),
-        };
+        let request = self.request(Cause::AsyncRead, folio.head, limits);
         log.record(ra.entered(&request));
         let window = marked::next_window(request, folio, limits, ra, *cache);
         if window.is_none() {

@@ -2,7 +2,7 @@
 
 use super::search::first_absent;
 use super::window_size::next_size;
-use super::{Limits, ReadaheadState, Request, Window, bound, miss, stream};
+use super::{Limits, ReadaheadState, Request, Window, miss, stream};
 use crate::address::vma::Vma;
 use crate::cache::{FileCache, Folio};
 use crate::decision::{Cause, Decision, Log};
@@ -31,12 +31,7 @@ pub fn on_fault_hit(
     if !folio.marked {
         return None;
     }
-    let request = Request {
-        cause: Cause::AsyncFault,
-        index,
-        pages: limits.ra_pages,
-        last: bound::last(vma, limits),
-    };
+    let request = Request::of_fault(Cause::AsyncFault, index, vma, limits);
     log.record(ra.entered(&request));
     let window = next_window(request, folio, limits, ra, cache);
     if window.is_none() {

@@ -1,6 +1,7 @@
 //! The readahead state of an open file, and what asks for windows and gets them.
 
-use super::Limits;
+use super::{Limits, bound};
+use crate::address::vma::Vma;
 use crate::decision::{Cause, Decision, Found};
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -94,6 +95,13 @@ pub struct Request {
     pub pages: PageCount,
     /// The last page that may be read.
     pub last: PageIndex,
+}
+
+impl Request {
+    /// What a fault on page `index` asks for: as much as readahead reads at once.
+    pub(super) fn of_fault(cause: Cause, index: PageIndex, vma: &Vma, limits: &Limits) -> Request {
+        Request { cause, index, pages: limits.ra_pages, last: bound::last(vma, limits) }
+    }
 }
 
 /// A window to be read.

@@ -15,18 +15,17 @@ pub fn on_miss(
     ra: &mut ReadaheadState,
     cache: &impl FileCache,
 ) -> Window {
-    let Request { index, pages: req, .. } = request;
-    let max = limits.max_window(req);
-    if index == PageIndex(0) {
-        begin(index, req, max, ra);
-    } else if is_due(index, Order(0), ra) {
-        go_on(max, ra);
-    } else if req > max || ra.follows_read(index, limits) {
-        begin(index, req, max, ra);
-    } else if let Some(size) = size_by_context(index, req, max, cache) {
-        (ra.start, ra.size, ra.async_size) = (index, size, PageCount(1));
-    } else {
-        return single(request);
+    let max = limits.max_window(request.pages);
+    if !moves_on(&request, Order(0), max, ra) {
+        let Request { index, pages: req, .. } = request;
+        if req > max || ra.follows_read(index, limits) {
+            begin(index, req, max, ra);
+        } else {
+            let Some(size) = size_by_context(index, req, max, cache) else {
+                return single(request);
+            };
+            (ra.start, ra.size, ra.async_size) = (index, size, PageCount(1));
+        }
     }
     window(request, Order(0), max, ra)
 }
@@ -44,13 +43,9 @@ pub fn on_mark(
     ra: &mut ReadaheadState,
     cache: &impl FileCache,
 ) -> Window {
-    let Request { index, pages: req, .. } = request;
-    let max = limits.max_window(req);
-    if index == PageIndex(0) {
-        begin(index, req, max, ra);
-    } else if is_due(index, order, ra) {
-        go_on(max, ra);
-    } else {
+    let max = limits.max_window(request.pages);
+    if !moves_on(&request, order, max, ra) {
+        let Request { index, pages: req, .. } = request;
         let start = search::first_absent(index + PageCount(1), max, cache).unwrap_or(index + max);
         ra.start = start;
         ra.size = next_size(start - index + req, max);
@@ -59,16 +54,21 @@ pub fn on_mark(
     window(request, order, max, ra)
 }
 
-/// Whether the stream expects a request at `index`: where its mark is due in folios of `order`, or
-/// behind its last window.
-fn is_due(index: PageIndex, order: Order, ra: &ReadaheadState) -> bool {
-    index == ra.due_mark(order) || index == ra.start + ra.size
-}
-
-fn go_on(max: PageCount, ra: &mut ReadaheadState) {
-    ra.start += ra.size;
-    ra.size = ra.size.max(next_size(ra.size, max));
-    ra.async_size = ra.size;
+/// Begins a stream where the request is for the start of the file, or moves on the one that expects
+/// it: where its mark is due in folios of `order`, or behind its last window. `false`: neither.
+fn moves_on(request: &Request, order: Order, max: PageCount, ra: &mut ReadaheadState) -> bool {
+    let index = request.index;
+    if index == PageIndex(0) {
+        begin(index, request.pages, max, ra);
+        return true;
+    }
+    let is_due = index == ra.due_mark(order) || index == ra.start + ra.size;
+    if is_due {
+        ra.start += ra.size;
+        ra.size = ra.size.max(next_size(ra.size, max));
+        ra.async_size = ra.size;
+    }
+    is_due
 }
 
 fn begin(index: PageIndex, req: PageCount, max: PageCount, ra: &mut ReadaheadState) {

@@ -34,12 +34,7 @@ pub fn on_miss(
         return None;
     }
     if vma.advice.is_sequential() {
-        let request = Request {
-            cause: Cause::SequentialFault,
-            index,
-            pages: limits.ra_pages,
-            last: bound::last(vma, limits),
-        };
+        let request = Request::of_fault(Cause::SequentialFault, index, vma, limits);
         log.record(ra.entered(&request));
         return Some(on_demand::on_miss(request, limits, ra, cache));
     }

@@ -111,7 +111,8 @@ pub struct Rules {
 const EXT4_MAX_FOLIO_BYTES: u64 = 2048 * 4096;
 
 impl Rules {
-    /// The rules of `kernel` with the switches of `series`.
+    /// The rules of `kernel` with the switches of `series`: all of the oldest kernel, and of each
+    /// later one those that are not as in the kernel before it.
     pub const fn new(kernel: Kernel, series: Series) -> Self {
         match kernel {
             Kernel::V6_1 => Rules {
@@ -145,78 +146,30 @@ impl Rules {
             },
             Kernel::V6_6 => Rules {
                 kernel,
-                series,
                 vma_lock: VmaLock::FaultAround,
-                populating_begins_anew: true,
-                misses_move_streams: true,
                 two_page_folios: true,
-                workingset_hits_count: true,
-                read_batch_folios: 15,
                 read_notes_each_folio: false,
-                nohugepage_keeps_pmd_off: false,
                 random_accesses_count: false,
-                entries_are_uses: true,
-                reclaim_flushes_statistics: true,
-                maps_whole_folio: false,
                 around_spares_file_end: true,
-                executable_readahead: false,
-                locked_hit_counts: true,
-                trims_async_end: false,
-                order_growth: OrderGrowth::EveryWindow,
-                large_folio_min_window: PageCount(4),
-                fallback_reads_remainder: false,
-                ext4_large_folios: false,
-                huge_page_counts: false,
-                dontneed_frees_tables: false,
-                dontneed_locks_vma: false,
                 advised_folios: AdvisedFolios::SplitByFirstPage,
-                split_reverses: false,
+                ..Rules::new(Kernel::V6_1, series)
             },
             Kernel::V6_12 => Rules {
                 kernel,
-                series,
                 vma_lock: VmaLock::WholeFault,
                 populating_begins_anew: false,
                 misses_move_streams: false,
-                two_page_folios: true,
                 workingset_hits_count: false,
                 read_batch_folios: 31,
-                read_notes_each_folio: false,
                 nohugepage_keeps_pmd_off: true,
-                random_accesses_count: false,
                 entries_are_uses: false,
                 reclaim_flushes_statistics: false,
-                maps_whole_folio: false,
-                around_spares_file_end: true,
-                executable_readahead: false,
-                locked_hit_counts: true,
-                trims_async_end: false,
-                order_growth: OrderGrowth::EveryWindow,
-                large_folio_min_window: PageCount(4),
-                fallback_reads_remainder: false,
-                ext4_large_folios: false,
-                huge_page_counts: false,
-                dontneed_frees_tables: false,
-                dontneed_locks_vma: false,
                 advised_folios: AdvisedFolios::KeepByEntries,
-                split_reverses: false,
+                ..Rules::new(Kernel::V6_6, series)
             },
             Kernel::V6_18 | Kernel::Mm2026_05 => Rules {
                 kernel,
-                series,
-                vma_lock: VmaLock::WholeFault,
-                populating_begins_anew: false,
-                misses_move_streams: false,
-                two_page_folios: true,
-                workingset_hits_count: false,
-                read_batch_folios: 31,
-                read_notes_each_folio: false,
-                nohugepage_keeps_pmd_off: true,
-                random_accesses_count: false,
-                entries_are_uses: false,
-                reclaim_flushes_statistics: false,
                 maps_whole_folio: true,
-                around_spares_file_end: true,
                 executable_readahead: true,
                 locked_hit_counts: false,
                 trims_async_end: true,
@@ -229,6 +182,7 @@ impl Rules {
                 dontneed_locks_vma: true,
                 advised_folios: AdvisedFolios::KeepByProcesses,
                 split_reverses: true,
+                ..Rules::new(Kernel::V6_12, series)
             },
         }
     }
