@@ -1,6 +1,6 @@
 //! MADV_COLD and MADV_PAGEOUT in programs.
 
-use crate::support::both_caches::{agreed, valid};
+use crate::support::both_caches::{agreed_on_random, valid};
 use filemap_job::program::Job;
 use filemap_job::random::Rng;
 use filemap_model::{Profile, trace};
@@ -119,13 +119,10 @@ fn random(seed: u64) -> String {
 #[test]
 fn caches_agree_on_what_is_given_up() {
     let mut paged_out = 0;
-    for seed in 0..600 {
-        let text = random(seed);
-        let program = valid(&text);
-        let run = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}"));
-        let Ok(run) = run.1 else { continue };
+    agreed_on_random(0..600, random, |_, run| {
+        let Ok(run) = run else { return };
         let of_advice = run.phases.iter().filter(|phase| phase.does.contains("pageout"));
         paged_out += of_advice.map(|phase| phase.counters.evicted_pages.unwrap_or(0)).sum::<u64>();
-    }
+    });
     assert!(paged_out > 3_000, "{paged_out} pages are paged out");
 }

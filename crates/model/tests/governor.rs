@@ -250,21 +250,15 @@ open = 'data'
 /// is read alone, and the scan still reads ahead.
 #[test]
 fn threads_share_what_is_known_of_a_mapping() {
-    let threads = "
-[[thread]]
-name = 'scan'
-[[thread.phase]]
-mapping = 'data'
-workload = 'sequential'
-accesses = 131072
-[[thread]]
-name = 'lookups'
-[[thread.phase]]
-mapping = 'data'
-workload = 'random'
-accesses = 5000
-";
-    let run = program(&format!("governor = true{TABLES}{threads}"));
+    let thread = |name: &str, workload: &str, accesses: u64| {
+        format!(
+            "[[thread]]\nname = '{name}'\n[[thread.phase]]\nmapping = 'data'\n\
+             workload = '{workload}'\naccesses = {accesses}\n"
+        )
+    };
+    let scan = thread("scan", "sequential", 131_072);
+    let lookups = thread("lookups", "random", 5000);
+    let run = program(&format!("governor = true{TABLES}{scan}{lookups}"));
     let counters = (run.counters.data_pages_read, run.counters.major_faults);
     assert_eq!(counters, (Some(236_109), Some(4169)), "data/measured/governor-model.toml has it");
     let faults = |name: &str| {

@@ -1,6 +1,6 @@
 //! Threads of a program that wait for each other's locks, and processes that share a mapping.
 
-use crate::support::both_caches::{agreed, valid};
+use crate::support::both_caches::{agreed_on_random, valid};
 use crate::support::program::random_writers;
 use filemap_job::waits::Cause;
 use filemap_job::{Counters, Run};
@@ -30,17 +30,15 @@ fn waited_ns(run: &Run, lock: Cause) -> u64 {
 #[test]
 fn random_threads_that_wait_for_locks_come_to_their_ends() {
     let (mut ran, mut waited, mut refused, mut processes) = (0, 0, 0, 0);
-    for seed in 1..=160 {
-        let spec = random_writers(seed);
-        let text = toml::to_string(&spec).unwrap();
-        let program = valid(&text);
-        if let Ok(run) = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}")).1 {
+    let random = |seed| toml::to_string(&random_writers(seed)).unwrap();
+    agreed_on_random(1..=160, random, |program, run| {
+        if let Ok(run) = run {
             ran += 1;
             waited += u32::from(LOCKS.iter().any(|lock| waited_ns(&run, *lock) > 0));
             refused += run.counters.vma_lock_refused.unwrap_or(0);
             processes += u32::from(program.processes.len() > 1);
         }
-    }
+    });
     let counts = (ran, waited, refused, processes);
     assert!(ran > 120 && waited > 80 && refused > 40 && processes > 25, "{counts:?}");
 }

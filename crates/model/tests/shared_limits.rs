@@ -2,7 +2,8 @@
 //! `data/measured-6.12-programs.json`.
 
 use crate::support::emulated::in_time;
-use crate::support::recorded_programs::{Counts, Recorded};
+use crate::support::recorded::Recorded;
+use crate::support::recorded_programs::{Counts, Recording};
 use filemap_job::Engine;
 use filemap_job::program::Job;
 use filemap_model::Model;
@@ -64,11 +65,11 @@ fn shown(name: &str, model: &Counts, kernel: &Counts) -> String {
 
 #[test]
 fn files_under_one_limit_are_those_of_linux_6_12() {
-    let recorded: Recorded = serde_json::from_str(TEXT).expect("these keys and no more");
+    let recorded: Recorded<Recording> = serde_json::from_str(TEXT).expect("these keys and no more");
     assert!(recorded.kernel.starts_with("6.12."), "{}", recorded.kernel);
-    assert!(recorded.programs.len() >= PROGRAMS, "{} programs", recorded.programs.len());
+    assert!(recorded.runs.len() >= PROGRAMS, "{} programs", recorded.runs.len());
     let mut found = Vec::new();
-    for recording in &recorded.programs {
+    for recording in &recorded.runs {
         assert!(recording.repeats.len() >= REPEATS, "{}", recording.name);
         let program = recording.program("6.12", None);
         for kernel in &recording.repeats {

@@ -1,6 +1,6 @@
 //! Parts of a mapping that are taken away: what is left are VMAs of their own.
 
-use crate::support::both_caches::{agreed, valid};
+use crate::support::both_caches::{agreed_on_random, valid};
 use filemap_job::program::Job;
 use filemap_job::random::Rng;
 use filemap_model::{Profile, trace};
@@ -87,12 +87,9 @@ fn random(seed: u64) -> String {
 #[test]
 fn caches_agree_on_parts_that_are_gone() {
     let mut parts = 0;
-    for seed in 0..400 {
-        let text = random(seed);
-        let program = valid(&text);
-        parts +=
-            program.steps().filter(|step| program.shown(step).starts_with("unmap m of")).count();
-        let _ = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}"));
-    }
+    agreed_on_random(0..400, random, |program, _| {
+        let shown = program.steps().map(|step| program.shown(step));
+        parts += shown.filter(|step| step.starts_with("unmap m of")).count();
+    });
     assert!(parts > 400, "{parts} parts are taken away");
 }

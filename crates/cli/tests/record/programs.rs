@@ -6,7 +6,8 @@ use filemap_job::Filesystem;
 use filemap_job::program::{Job, ProgramSpec};
 use filemap_kernel::image::{self, Image};
 
-use crate::recorded_programs::{Counts, Recorded, Recording};
+use crate::recorded::Recorded;
+use crate::recorded_programs::{Counts, Recording};
 use crate::{REPEATS, booted, kernel_of_guest, release, set_read_ahead};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.12-programs.json");
@@ -15,8 +16,9 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.1
 pub fn fill_in() {
     // As it is now, not as it was when this was compiled.
     let text = fs::read_to_string(DATA).expect("a file of programs");
-    let mut recorded: Recorded = serde_json::from_str(&text).expect("these keys and no more");
-    while let Some(missing) = recorded.programs.iter_mut().find(|run| run.repeats.is_empty()) {
+    let mut recorded: Recorded<Recording> =
+        serde_json::from_str(&text).expect("these keys and no more");
+    while let Some(missing) = recorded.runs.iter_mut().find(|run| run.repeats.is_empty()) {
         missing.repeats = measured(missing);
         println!("{}: {:?}", missing.name, missing.repeats);
         let text = serde_json::to_string_pretty(&recorded).expect("it is an object");

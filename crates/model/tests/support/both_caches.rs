@@ -32,6 +32,25 @@ pub fn agreed(program: &Job, profile: &Profile, case: &str) -> Found {
     fast
 }
 
+/// Runs the program that `random` makes of each seed. `each` gets the program and what it did, which
+/// is the same on every store.
+///
+/// # Panics
+///
+/// As for [`agreed`].
+pub fn agreed_on_random(
+    seeds: impl IntoIterator<Item = u64>,
+    random: impl Fn(u64) -> String,
+    mut each: impl FnMut(&Job, Result<Run, Error>),
+) {
+    for seed in seeds {
+        let text = random(seed);
+        let program = valid(&text);
+        let (_, run) = agreed(&program, &Profile::DEFAULT, &format!("seed {seed}\n{text}"));
+        each(&program, run);
+    }
+}
+
 fn run_on(program: &Job, profile: &Profile, cache: impl PageCache) -> Found {
     let mut digest = Digest::default();
     let run = trace_on(program, profile, Timing::Device, cache, &mut digest);

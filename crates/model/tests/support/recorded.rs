@@ -9,7 +9,7 @@ pub const TEXT: &str = include_str!("../../../../data/measured-6.12-limits.json"
 /// What was recorded, and on what.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recorded {
+pub struct Recorded<R> {
     /// For whoever reads the file.
     pub what: String,
     /// The kernel's release.
@@ -20,7 +20,8 @@ pub struct Recorded {
     pub command: String,
     /// The machine that the kernel ran on.
     pub machine: String,
-    pub runs: Vec<Recording>,
+    /// What was run, and what came of it.
+    pub runs: Vec<R>,
 }
 
 /// One job, and what came of it each time that it was run.
@@ -83,9 +84,9 @@ pub enum Pages {
     Steps(Vec<[u64; 3]>),
 }
 
-impl Recorded {
+impl Recorded<Recording> {
     /// What the file holds.
-    pub fn load() -> Recorded {
+    pub fn load() -> Self {
         serde_json::from_str(TEXT)
             .expect("data/measured-6.12-limits.json has these keys and no more")
     }

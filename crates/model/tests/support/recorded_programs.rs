@@ -5,23 +5,6 @@ use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::{FileRun, Run};
 use serde::{Deserialize, Serialize};
 
-/// What was recorded, and on what.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recorded {
-    /// For whoever reads the file.
-    pub what: String,
-    /// The kernel's release.
-    pub kernel: String,
-    /// Day of the runs.
-    pub date: String,
-    /// The command that made them.
-    pub command: String,
-    /// The machine that the kernel ran on.
-    pub machine: String,
-    pub programs: Vec<Recording>,
-}
-
 /// One program, and what came of it each time that it was run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
