@@ -110,7 +110,6 @@ fn what_is_predicted_is_what_run_says() {
         (Some("read_ahead_kb=2048"), "--read-ahead-kb 2048"),
         (Some("fault_around=512k"), "--fault-around 512k"),
         (Some("filemap govern"), "--governor"),
-        (Some("mmap-miss (patched kernel)"), "--with mmap-miss"),
     ] {
         let run = json(&format!("run {path} {flags} --json -"));
         let tried = report["tried"].as_array().unwrap();

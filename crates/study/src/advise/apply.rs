@@ -1,11 +1,10 @@
 //! A program with a change made to it.
 
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
-use filemap_core::series::Series;
 use filemap_core::units::PageCount;
 use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
-use super::{Ask, Change, Target};
+use super::{Ask, Change};
 
 /// `program` with `changes`.
 pub fn with(program: &Job, changes: &[Change]) -> Job {
@@ -17,15 +16,13 @@ pub fn with(program: &Job, changes: &[Change]) -> Job {
 fn apply(program: &mut Job, change: &Change) {
     let page_size = program.page_size();
     match change {
-        Change::Madvise(on, hint) => read_as(program, on, *hint),
-        Change::Part(on, hint, part) => {
-            read_as(program, on, ReadHint::Normal);
+        Change::Madvise(on, hint) => {
             for number in &on.numbers {
-                let advice = Madvise::Flag(AdviceFlag::Read(*hint));
-                if let Some(part) = clipped(program, *number, *part) {
-                    ask(program, *number, part, advice);
-                }
+                program.mappings[*number].mapping.advice.read = *hint;
             }
+            remove_steps(program, |step| {
+                is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
+            });
         }
         Change::Ask(on, what, parts) => {
             let advice = match what {
@@ -47,27 +44,7 @@ fn apply(program: &mut Job, change: &Change) {
         Change::ReadAhead(kb) => program.machine.read_ahead = PageCount(kb * 1024 / page_size),
         Change::FaultAround(bytes) => program.machine.fault_around = PageCount(bytes / page_size),
         Change::Governor => program.machine.governor = true,
-        Change::Series(name) => {
-            let series: Series = name.parse().expect("it is a series");
-            program.rules.series = program.rules.series.union(series);
-        }
     }
-}
-
-/// Has mappings read as `hint` says, whatever the program itself advises.
-fn read_as(program: &mut Job, on: &Target, hint: ReadHint) {
-    for number in &on.numbers {
-        program.mappings[*number].mapping.advice.read = hint;
-    }
-    remove_steps(program, |step| {
-        is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
-    });
-}
-
-/// What a mapping has of the `pages` from its page `first` on, if it has any.
-fn clipped(program: &Job, number: usize, (first, pages): (u64, u64)) -> Option<(u64, u64)> {
-    let has = program.mappings[number].mapping.pages.0.checked_sub(first)?;
-    (has > 0).then_some((first, pages.min(has)))
 }
 
 /// The mapping that `step` advises how it is read.
@@ -181,17 +158,6 @@ mod tests {
             changed.iter().filter(asks).count()
         };
         assert_eq!((asked("m"), asked("n")), (1, 2), "{changed:?}");
-    }
-
-    #[test]
-    fn a_part_is_advised_and_the_rest_is_as_by_itself() {
-        let part = Change::Part(target(&[0]), ReadHint::Random, (200, 100));
-        let changed = with(&program(), &[part]);
-        assert_eq!(changed.mappings[0].mapping.advice.read, ReadHint::Normal);
-        let advised: Vec<String> =
-            steps(&changed).into_iter().filter(|step| step.starts_with("madvise")).collect();
-        // The mapping has 256 pages.
-        assert_eq!(advised, ["madvise m: random of 224k from 800k"]);
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl<E: Engines> Bench<'_, E> {
 /// Pairs of the changes that help most, the best of each kind.
 fn pairs(advice: &Advice) -> Vec<Vec<Change>> {
     let now = advice.now.figures();
-    let helps = |of: &&Tried| of.for_users && of.outcome.figures().helps(now);
+    let helps = |of: &&Tried| of.outcome.figures().helps(now);
     let mut helping: Vec<&Tried> = advice.tried.iter().filter(helps).collect();
     helping.sort_by_key(|of| of.outcome.elapsed_ns);
     let mut best: Vec<&Change> = Vec::new();

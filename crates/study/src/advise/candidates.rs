@@ -22,9 +22,6 @@ const READ_AHEAD_KB: [u64; 6] = [0, 64, 128, 512, 2048, 8192];
 /// Fault-around sizes that are tried beside one page, in bytes.
 const FAULT_AROUND: [u64; 2] = [64 << 10, 512 << 10];
 
-/// Patch series that are tried.
-const SERIES: [&str; 2] = ["mmap-miss", "vma-bound"];
-
 const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequential];
 
 /// Everything that is tried for `program`, which comes to `now`.
@@ -38,7 +35,6 @@ pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
             changes.extend(others.map(|hint| Change::Madvise(on.clone(), hint)));
             changes.extend(asked(used, on));
         }
-        changes.extend(mappings.first().and_then(|on| part(program, used, on)));
         if mappings.is_empty() {
             changes.extend(file_advice(program, file));
         }
@@ -57,9 +53,6 @@ pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
     if !program.machine.governor && program.mappings.iter().any(is_governed) {
         changes.push(Change::Governor);
     }
-    let series = program.rules.series;
-    let is_new = |name: &&str| name.parse().is_ok_and(|own| series.union(own) != series);
-    changes.extend(SERIES.into_iter().filter(is_new).map(Change::Series));
     changes
 }
 
@@ -105,19 +98,6 @@ fn asked(used: &Used, on: &Target) -> Vec<Change> {
     asks.map(|ask| Change::Ask(on.clone(), ask, parts.clone())).into()
 }
 
-/// MADV_RANDOM for the part of a file that is touched in no order, where another part is touched in
-/// order. All its mappings begin at one place, so that the part is the same for each.
-fn part(program: &Job, used: &Used, on: &Target) -> Option<Change> {
-    let boundary = used.orders[on.file].boundary()?;
-    let start = program.mappings[*on.numbers.first()?].mapping.offset;
-    let is_one = |number: &usize| program.mappings[*number].mapping.offset == start;
-    let longest =
-        on.numbers.iter().map(|number| program.mappings[*number].mapping.pages.0).max()?;
-    let page = boundary.page.checked_sub(start.0).filter(|page| (1..longest).contains(page))?;
-    let part = if boundary.is_random_before { (0, page) } else { (page, longest - page) };
-    on.numbers.iter().all(is_one).then(|| Change::Part(on.clone(), ReadHint::Random, part))
-}
-
 /// Advice for the opens of a file that is only read.
 fn file_advice(program: &Job, file: usize) -> Vec<Change> {
     let is_read = |number: &usize| {
@@ -150,7 +130,7 @@ mod tests {
         all(&program, &used_pages::of(&program), &outcome(9, 1)).iter().map(Change::label).collect()
     }
 
-    const ELSEWHERE: [&str; 10] = [
+    const ELSEWHERE: [&str; 8] = [
         "read_ahead_kb=0",
         "read_ahead_kb=64",
         "read_ahead_kb=512",
@@ -159,8 +139,6 @@ mod tests {
         "fault_around=4k",
         "fault_around=512k",
         "filemap govern",
-        "mmap-miss (patched kernel)",
-        "vma-bound (patched kernel)",
     ];
 
     #[test]

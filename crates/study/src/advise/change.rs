@@ -2,7 +2,6 @@
 
 use filemap_core::address::vma::ReadHint;
 use filemap_job::format_size;
-use filemap_report::units::number;
 
 /// Mappings of a file, or opens of one that is not mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +37,6 @@ impl Ask {
 pub enum Change {
     /// `madvise(2)` of how mappings are read, in place of the program's own advice.
     Madvise(Target, ReadHint),
-    /// `madvise(2)` of how a part of mappings is read, its first page and how many, and MADV_NORMAL
-    /// for the rest of them, in place of the program's own advice.
-    Part(Target, ReadHint, (u64, u64)),
     /// What is used of mappings is asked for before they are first touched: for each mapping its
     /// first page and how many.
     Ask(Target, Ask, Vec<(u64, u64)>),
@@ -52,8 +48,6 @@ pub enum Change {
     FaultAround(u64),
     /// `filemap govern`.
     Governor,
-    /// A patched kernel with this series.
-    Series(&'static str),
 }
 
 impl Change {
@@ -61,15 +55,11 @@ impl Change {
     pub fn label(&self) -> String {
         match self {
             Change::Madvise(on, hint) => format!("MADV_{} on {}", hint_name(*hint), on.name),
-            Change::Part(on, hint, (first, pages)) => {
-                format!("MADV_{} on {}, {pages} pages from {first}", hint_name(*hint), on.name)
-            }
             Change::Ask(on, ask, _) => format!("MADV_{} on {}", ask.name(), on.name),
             Change::Fadvise(on, hint) => format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name),
             Change::ReadAhead(kb) => format!("read_ahead_kb={kb}"),
             Change::FaultAround(bytes) => format!("fault_around={}", format_size(*bytes)),
             Change::Governor => "filemap govern".to_string(),
-            Change::Series(name) => format!("{name} (patched kernel)"),
         }
     }
 
@@ -79,13 +69,6 @@ impl Change {
             Change::Madvise(on, hint) => {
                 format!("madvise(MADV_{}) on {}", hint_name(*hint), on.name)
             }
-            Change::Part(on, hint, (first, pages)) => format!(
-                "madvise(MADV_{}) on {} pages of {} from page {}, MADV_NORMAL on the rest",
-                hint_name(*hint),
-                number(*pages as f64),
-                on.name,
-                number(*first as f64)
-            ),
             Change::Ask(on, ask, _) => format!(
                 "madvise(MADV_{}) of what is used, once it is mapped, on {}",
                 ask.name(),
@@ -95,36 +78,27 @@ impl Change {
         }
     }
 
-    /// Whether a user can do it on the kernel that is there.
-    pub fn is_for_users(&self) -> bool {
-        !matches!(self, Change::Series(_))
-    }
-
     /// How far it reaches: what is as good otherwise is done with the least of it. Advice is about
     /// one mapping, a governed program about its own mappings, and sizes about every program.
     pub fn reach(&self) -> u32 {
         match self {
             Change::Madvise(..) | Change::Fadvise(..) => 0,
-            Change::Part(..) | Change::Ask(..) => 1,
+            Change::Ask(..) => 1,
             Change::Governor => 2,
             Change::ReadAhead(_) => 3,
             Change::FaultAround(_) => 4,
-            Change::Series(_) => 5,
         }
     }
 
     /// Whether every program on the machine, or on the device, gets it.
     pub fn is_for_all(&self) -> bool {
-        matches!(self, Change::ReadAhead(_) | Change::FaultAround(_) | Change::Series(_))
+        matches!(self, Change::ReadAhead(_) | Change::FaultAround(_))
     }
 
     /// The file that it is about; of every file where there is none.
     pub fn file(&self) -> Option<usize> {
         match self {
-            Change::Madvise(on, _)
-            | Change::Part(on, ..)
-            | Change::Ask(on, ..)
-            | Change::Fadvise(on, _) => Some(on.file),
+            Change::Madvise(on, _) | Change::Ask(on, ..) | Change::Fadvise(on, _) => Some(on.file),
             _ => None,
         }
     }
@@ -138,8 +112,8 @@ impl Change {
         }
         match (self, other) {
             (
-                Change::Madvise(one, _) | Change::Part(one, ..) | Change::Fadvise(one, _),
-                Change::Madvise(two, _) | Change::Part(two, ..) | Change::Fadvise(two, _),
+                Change::Madvise(one, _) | Change::Fadvise(one, _),
+                Change::Madvise(two, _) | Change::Fadvise(two, _),
             )
             | (Change::Ask(one, ..), Change::Ask(two, ..)) => {
                 one.numbers.iter().all(|number| !two.numbers.contains(number))
@@ -174,8 +148,5 @@ mod tests {
         assert!(random(0).goes_with(&Change::ReadAhead(128)));
         assert!(!Change::ReadAhead(64).goes_with(&Change::ReadAhead(128)));
         assert!(!random(0).goes_with(&Change::Governor));
-        let part = |file| Change::Part(on(file), ReadHint::Random, (0, 9));
-        assert!(!part(0).goes_with(&random(0)) && part(0).goes_with(&random(1)));
-        assert_eq!(part(0).label(), "MADV_RANDOM on f0, 9 pages from 0");
     }
 }

@@ -66,8 +66,6 @@ pub struct FileAdvice {
 pub struct Tried {
     /// One, or two that were tried together.
     pub changes: Vec<String>,
-    /// Whether it can be done on the kernel that is there.
-    pub for_users: bool,
     /// `best`, `tied`, `helps`, `no change`, `slower` or `reads more`: of the whole program.
     pub verdict: String,
     pub outcome: Outcome,
@@ -94,7 +92,6 @@ impl Tried {
     pub(super) fn new(does: Vec<Change>, outcome: Outcome) -> Self {
         Tried {
             changes: does.iter().map(Change::label).collect(),
-            for_users: does.iter().all(Change::is_for_users),
             verdict: String::new(),
             outcome,
             does,
@@ -125,21 +122,17 @@ impl Advice {
         self.tried.get(self.answer.best?)
     }
 
-    /// What a user can do, with its position.
-    fn open(&self) -> impl Iterator<Item = (usize, &Tried)> {
-        self.tried.iter().enumerate().filter(|(_, tried)| tried.for_users)
-    }
-
     /// The answer for the whole program among what is `wanted`, by positions in `tried`.
     pub fn answer_among(&self, wanted: impl Fn(usize) -> bool) -> Answer {
-        let open = self.open().filter(|(at, _)| wanted(*at));
-        let candidates = open.map(|(at, tried)| tried.candidate(at, tried.outcome.figures()));
+        let wanted = self.tried.iter().enumerate().filter(|(at, _)| wanted(*at));
+        let candidates = wanted.map(|(at, tried)| tried.candidate(at, tried.outcome.figures()));
         Answer::among(self.now.figures(), candidates)
     }
 
     /// The answer for one file: among changes of this file alone and of everything.
     pub(super) fn answer_of(&self, file: usize) -> Answer {
-        let own = self.open().filter(|(_, tried)| tried.does.len() == 1 && tried.is_about(file));
+        let is_own = |tried: &Tried| tried.does.len() == 1 && tried.is_about(file);
+        let own = self.tried.iter().enumerate().filter(|(_, tried)| is_own(tried));
         let candidates = own.map(|(at, tried)| tried.candidate(at, tried.outcome.of_file(file)));
         Answer::among(self.now.of_file(file), candidates)
     }

@@ -76,21 +76,7 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
     let mut rules = Vec::new();
     for change in changes {
         match change {
-            Change::Madvise(on, hint) => {
-                rules.extend(read_as(program, on, advice(*hint), None)?);
-            }
-            Change::Part(on, hint, (first, pages)) => {
-                // A first rule, so that none of the program's own advice is left.
-                let from =
-                    on.numbers.first().map_or(0, |of| program.mappings[*of].mapping.offset.0);
-                let part = Extent {
-                    offset_bytes: (from + first) * program.page_size(),
-                    length_bytes: pages * program.page_size(),
-                };
-                let whole = read_as(program, on, Advice::Normal, None)?;
-                let parts = read_as(program, on, advice(*hint), Some(part))?;
-                rules.extend(whole.into_iter().zip(parts).flat_map(|(whole, part)| [whole, part]));
-            }
+            Change::Madvise(on, hint) => rules.extend(read_as(program, on, advice(*hint))?),
             // Page by page, where the program has advised MADV_RANDOM before.
             Change::Ask(on, Ask::PopulateRead, _) if is_advised(program, on) => {
                 return Err("the program advises these mappings itself, and it is not known what \
@@ -106,10 +92,7 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
             }
             Change::Fadvise(..) => return Err(OF_FILES.to_string()),
             // Whoever runs the program does these otherwise.
-            Change::ReadAhead(_)
-            | Change::FaultAround(_)
-            | Change::Governor
-            | Change::Series(_) => {}
+            Change::ReadAhead(_) | Change::FaultAround(_) | Change::Governor => {}
         }
     }
     Ok(rules)
@@ -126,16 +109,11 @@ fn advice(hint: ReadHint) -> Advice {
     }
 }
 
-/// A rule by which each mapping of `on` is read as `advice` says, in one part or as a whole.
-fn read_as(
-    program: &Job,
-    on: &Target,
-    advice: Advice,
-    part: Option<Extent>,
-) -> Result<Vec<Rule>, String> {
+/// A rule by which each mapping of `on` is read as `advice` says.
+fn read_as(program: &Job, on: &Target, advice: Advice) -> Result<Vec<Rule>, String> {
     let path = path(program, on)?;
     let is_over_own = is_advised(program, on);
-    let rule = |mapping| Rule { advice, mapping, part, path: path.clone(), is_over_own };
+    let rule = |mapping| Rule { advice, mapping, part: None, path: path.clone(), is_over_own };
     Ok(mappings(program, on)?.into_iter().map(rule).collect())
 }
 
@@ -272,9 +250,6 @@ mod tests {
 
     #[test]
     fn parts_are_parts_of_the_file() {
-        let part = Change::Part(target(&[0]), ReadHint::Random, (16, 100));
-        let expected = "Normal * * /data/a\nRandom * 65536+409600 /data/a\n";
-        assert_eq!(text(&program(""), part).unwrap(), expected);
         let needed = Change::Ask(target(&[0, 1]), Ask::WillNeed, vec![(1, 2), (3, 4)]);
         let expected = "WillNeed 0+1048576 4096+8192 /data/a\n\
                         WillNeed 524288+524288 536576+16384 /data/a\n";

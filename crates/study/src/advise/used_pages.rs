@@ -4,8 +4,6 @@ use std::collections::HashMap;
 
 use filemap_job::program::{Job, ProgramStep};
 
-use super::order::Order;
-
 /// Pages of one word of bits.
 const WORD: u64 = u64::BITS as u64;
 
@@ -49,29 +47,22 @@ pub struct Used {
     pub files: Vec<u64>,
     /// Of each mapping; nothing of one that is not touched.
     pub mappings: Vec<UsedPart>,
-    /// In which order the pages of each file are touched through mappings.
-    pub orders: Vec<Order>,
 }
 
 /// What `program` uses.
 pub fn of(program: &Job) -> Used {
     let mut files: Vec<Pages> = program.files.iter().map(|_| Pages::default()).collect();
     let mut mappings: Vec<Pages> = program.mappings.iter().map(|_| Pages::default()).collect();
-    let order = |file: usize| Order::new(program.file_pages(file).0);
-    let mut orders: Vec<Order> = (0..program.files.len()).map(order).collect();
     let size = program.page_size();
     for step in program.steps() {
         match step {
             ProgramStep::Touch { mapping, accesses, .. } => {
                 let of = &program.mappings[*mapping];
-                let number = program.opens[of.open].file;
-                let (file, order) = (&mut files[number], &mut orders[number]);
+                let file = &mut files[program.opens[of.open].file];
                 let in_file = of.in_file();
                 for page in program.touches(*mapping, accesses) {
                     mappings[*mapping].add(page);
-                    let page = in_file(page).0;
-                    file.add(page);
-                    order.touch(page);
+                    file.add(in_file(page).0);
                 }
             }
             ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. }
@@ -94,7 +85,6 @@ pub fn of(program: &Job) -> Used {
     Used {
         files: files.iter().map(Pages::count).collect(),
         mappings: mappings.iter().map(part).collect(),
-        orders,
     }
 }
 

@@ -12,7 +12,6 @@ pub type Written = (&'static str, String);
 pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
     match change {
         Change::Madvise(_, hint) => madvise(*hint, contents),
-        Change::Part(_, hint, part) => of_part(hint_name(*hint), rust(*hint), *part, contents),
         Change::Ask(_, ask, parts) => asked(*ask, parts, contents),
         Change::Fadvise(_, hint) => {
             let name = hint_name(*hint);
@@ -37,7 +36,7 @@ pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
                  machine gets it"
             ),
         )],
-        Change::Governor | Change::Series(_) => Vec::new(),
+        Change::Governor => Vec::new(),
     }
 }
 

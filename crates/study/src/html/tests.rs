@@ -123,7 +123,7 @@ fn advised() -> Value {
             "elapsed_ns_at_half_latency": ns / 2, "elapsed_ns_at_double_latency": ns * 2 })
     };
     let tried = |change: &str, verdict: &str, pages, ns| {
-        json!({ "changes": [change], "for_users": true, "verdict": verdict,
+        json!({ "changes": [change], "verdict": verdict,
             "outcome": outcome(pages, ns) })
     };
     json!({

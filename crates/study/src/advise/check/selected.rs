@@ -43,7 +43,6 @@ fn how(program: &Job, changes: &[Change], applies: bool) -> Result<How, String> 
                 "it is a setting of the device, which every program on it would get; set it as \
                  root and check again, and what runs as it is has it"
             }
-            Change::Series(_) => "it needs a patched kernel",
             Change::FaultAround(_) if !applies => {
                 "it is a setting of the whole machine, which is changed with --apply only"
             }
@@ -51,9 +50,7 @@ fn how(program: &Job, changes: &[Change], applies: bool) -> Result<How, String> 
                 size = Some(*bytes);
                 continue;
             }
-            Change::Madvise(..) | Change::Part(..) | Change::Ask(..) | Change::Fadvise(..) => {
-                continue;
-            }
+            Change::Madvise(..) | Change::Ask(..) | Change::Fadvise(..) => continue,
         };
         return Err(refused.to_string());
     }
@@ -71,7 +68,7 @@ impl Selected {
         let left_out = named.filter_map(|at| Some((at, hows[at].as_ref().err()?.clone())));
         let answer = advice.answer_among(|at| hows[at].is_ok());
         let mut order = answer.named(MOST_TIES);
-        let is_rest = |at: &usize| trials[*at].for_users && !order.contains(at);
+        let is_rest = |at: &usize| !order.contains(at);
         let mut rest: Vec<usize> = (0..trials.len()).filter(is_rest).collect();
         let now = advice.now.figures();
         let helps = |trial: &Tried| trial.outcome.figures().helps(now);
@@ -123,13 +120,12 @@ mod tests {
                 (hint(ReadHint::Random), outcome(10, 40)),
                 (Change::FaultAround(4096), outcome(900, 90)),
                 (Change::Governor, outcome(12, 60)),
-                (Change::Series("mmap-miss"), outcome(5, 5)),
                 (hint(ReadHint::Sequential), outcome(2000, 200)),
             ]
         };
         // The best answer is named as not run; the best of the others is the one that is checked.
-        assert_eq!(selected(trials(), false), (Some(1), vec![1, 3, 5], vec![0]));
-        assert_eq!(selected(trials(), true), (Some(1), vec![1, 3, 2, 5], vec![0]));
+        assert_eq!(selected(trials(), false), (Some(1), vec![1, 3, 4], vec![0]));
+        assert_eq!(selected(trials(), true), (Some(1), vec![1, 3, 2, 4], vec![0]));
     }
 
     #[test]
