@@ -5,7 +5,7 @@ use std::fs;
 use filemap_job::shell_word;
 use filemap_study::engine::Engines;
 use filemap_study::input;
-use filemap_study::search::{Begun, Keeper, Searching, State};
+use filemap_study::search::{Found, Keeper, Searching, State};
 
 use crate::error::Error;
 use crate::interrupt::Asked;
@@ -43,9 +43,9 @@ impl Kept {
     ///
     /// # Errors
     /// A file of something else, or of another search.
-    pub fn read(&self, search: &Searching<'_, impl Engines + Sync>) -> Result<Begun, Error> {
+    pub fn read(&self, search: &Searching<'_, impl Engines + Sync>) -> Result<Found, Error> {
         let is_there = |path: &&String| fs::metadata(path).is_ok_and(|data| data.len() > 0);
-        let Some(path) = self.state.as_ref().filter(is_there) else { return Ok(Begun::default()) };
+        let Some(path) = self.state.as_ref().filter(is_there) else { return Ok(Found::default()) };
         let refused =
             |problem: String| Error::Usage(format!("--state {}: {problem}", shell_word(path)));
         let text = input::read("state of a search", path, MAX_BYTES)?;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::goal::Goal;
 use super::record::{Case, Group};
 use crate::error::Error;
@@ -18,19 +20,8 @@ pub(super) enum Fate {
     Found(String, Box<Case>),
 }
 
-/// What a round has found of one of its jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// It was not tried.
-    Nothing,
-    /// It does not show what is looked for.
-    Same,
-    /// It was tried. What it shows is not written, so a search that goes on tries it again.
-    Tried,
-}
-
 /// What a search has found so far, by mechanism.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Found {
     /// Jobs that were drawn.
     pub drawn: u64,

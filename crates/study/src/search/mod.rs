@@ -3,18 +3,17 @@
 mod draw;
 mod found;
 mod goal;
-mod ledger;
 mod mechanism;
 mod record;
 mod searching;
 mod state;
 
 pub use draw::Space;
+pub use found::Found;
 pub use goal::{Goal, Metric};
-pub use ledger::Keeper;
 pub use record::Search;
-pub use searching::{Begun, Searching, variants_flag};
-pub use state::State;
+pub use searching::{Searching, variants_flag};
+pub use state::{Keeper, State};
 
 /// Jobs of a round: they are tried beside each other, before what was found is varied.
 const ROUND: u64 = 256;

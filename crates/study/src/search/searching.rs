@@ -3,7 +3,12 @@
 //! Jobs have numbers, and which job a number is depends on the seed and on what the rounds before
 //! have found. The jobs of a round are tried on all processors, and what is found in it is looked
 //! at in the order of the numbers. So the same seed finds the same, however many processors there
-//! are, and a search that goes on from the end of a round finds what one without a break does.
+//! are. What whole rounds have found is kept, and a search that goes on from there finds what one
+//! without a break does. It runs the jobs that are kept again, and refuses a file whose jobs show
+//! something else.
+//!
+//! A first SIGINT ends the drawing of jobs and a second one their being made smaller; a third one
+//! ends the command.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,11 +19,10 @@ use filemap_job::{Job, JobSpec, Record, shell_word};
 use filemap_model::{Digest, Model, Profile, trace};
 
 use super::draw::Space;
-use super::found::{Fate, Found, Known};
+use super::found::{Fate, Found};
 use super::goal::Goal;
-use super::ledger::{Keeper, Ledger};
 use super::record::{CASES, Case, Group, Search};
-use super::state::State;
+use super::state::{Keeper, State};
 use super::{ROUND, mechanism};
 use crate::engine::Engines;
 use crate::error::Error;
@@ -33,6 +37,10 @@ use crate::variants::Variant;
 /// Most tries to make the smallest job of a mechanism smaller, and its worst ones simpler, which
 /// are longer jobs.
 const MOST_TRIES: [usize; 3] = [600, 150, 150];
+
+/// How a search can be kept.
+const WITH_STATE: &str =
+    "with --state FILE a search that is given again goes on where it was stopped";
 
 /// A search.
 pub struct Searching<'a, E> {
@@ -59,63 +67,60 @@ pub struct Searching<'a, E> {
     pub name: String,
 }
 
-/// What whole rounds have found, and what is known of the jobs of the one behind them.
-pub type Begun = (Found, Vec<Known>);
-
 impl<E: Engines + Sync> Searching<'_, E> {
-    /// Looks for jobs, going on from what whole rounds have `found`, and what is `known` of the one
-    /// behind them, until all are tried, time is up or there was asked for what there is. What is
-    /// found is kept every few seconds, and at the end.
+    /// Looks for jobs, going on from what whole rounds have `found`, until all are tried, time is up
+    /// or there was asked for what there is. What each whole round has found is kept.
     ///
     /// # Errors
     /// When no job of the space can be run or both variants are the same, those of the model, and
     /// when the state cannot be written.
-    pub fn run(&self, (mut found, mut known): Begun) -> Result<Found, Error> {
+    pub fn run(&self, mut found: Found) -> Result<Found, Error> {
         let begun = Instant::now();
         let progress = self.engines.progress(self.jobs);
         progress.begin_at(found.drawn);
-        let ledger = Ledger::new(&self.name, self.keeper);
-        ledger.tell_kept(&found, &known);
+        self.tell_kept(&found);
         let goes_on =
             || self.keeper.times() == 0 && self.limit.is_none_or(|limit| begun.elapsed() < limit);
         let mut reason = None;
         while self.jobs.is_none_or(|jobs| found.drawn < jobs)
             && (goes_on() || found.drawn == 0 && self.keeper.times() == 0)
         {
-            let end = self.jobs.unwrap_or(u64::MAX).min(found.drawn + ROUND);
-            let specs: Vec<_> = (found.drawn..end).map(|job| self.spec(job, &found)).collect();
-            let round = ledger.round(&found, specs.len(), std::mem::take(&mut known));
+            let before = found.drawn;
+            let end = self.jobs.unwrap_or(u64::MAX).min(before + ROUND);
+            let specs: Vec<_> = (before..end).map(|job| self.spec(job, &found)).collect();
             // In order, whichever thread takes the next: what is left is behind what is done.
             let next = AtomicUsize::new(0);
             let fates = parallel::map(vec![(); specs.len()], |()| {
                 let at = next.fetch_add(1, Ordering::Relaxed);
-                let is_first = found.drawn == 0 && at == 0;
-                let fate = match round.known(at) {
-                    Known::Same => Some(Fate::Same),
-                    // What has not begun is left for a search that goes on.
-                    Known::Nothing if !is_first && !goes_on() => None,
-                    Known::Tried if self.keeper.times() > 0 => None,
-                    Known::Nothing | Known::Tried => Some(self.tried(specs[at].clone())?),
-                };
-                fate.iter().try_for_each(|fate| round.enter(at, fate))?;
+                let is_tried = before == 0 && at == 0 || goes_on();
+                let fate = is_tried.then(|| self.tried(specs[at].clone())).transpose()?;
                 progress.advance();
                 Ok::<_, Error>((at, fate))
             })?;
-            let of_round = round.into_known();
-            let whole = found.clone();
             found.add_all(in_order(fates), self.goal, &mut reason);
             if found.drawn == end && found.drawn == found.left_out + found.alike {
                 return Err(reason.unwrap_or_else(|| self.no_difference()));
             }
-            if found.drawn - whole.drawn < ROUND {
-                ledger.save(&whole, &of_round)?;
-                return Ok(found);
+            if found.drawn - before < ROUND {
+                break;
             }
-        }
-        if found.drawn > 0 {
-            ledger.save(&found, &known)?;
+            if self.keeper.path().is_some() {
+                self.keeper.write(&State::of(&self.name, found.clone()).text())?;
+            }
+            self.tell_kept(&found);
         }
         Ok(found)
+    }
+
+    /// Leaves word of what whole rounds have `found`, for a signal that ends the command.
+    fn tell_kept(&self, found: &Found) {
+        self.keeper.leave_word(match (self.keeper.path(), found.drawn) {
+            (None, _) => format!("nothing is kept of this search; {WITH_STATE}"),
+            (Some(path), 0) => format!("nothing is kept of this search yet in '{path}'"),
+            (Some(path), jobs) => {
+                format!("{jobs} jobs are kept in '{path}'; the same command goes on from there")
+            }
+        });
     }
 
     fn no_difference(&self) -> Error {
@@ -171,24 +176,19 @@ impl<E: Engines + Sync> Searching<'_, E> {
         })
     }
 
-    /// What `state` has kept, as the jobs show it now; `None` where one shows something else than
-    /// its mechanism.
+    /// What `state` has kept; `None` where a job shows something else now.
     ///
     /// # Errors
     /// Those of the model.
-    pub fn resumed(&self, state: State) -> Result<Option<Begun>, Error> {
-        let Some((mut found, known)) = state.begun() else { return Ok(None) };
-        let are_so =
-            parallel::map(cases(found.mechanisms.values_mut()), |(mechanism, _, case)| {
-                Ok::<_, Error>(match self.tried(case.job.clone())? {
-                    Fate::Found(now, again) if now == mechanism => {
-                        *case = *again;
-                        true
-                    }
-                    _ => false,
-                })
-            })?;
-        Ok(are_so.into_iter().all(|is_so| is_so).then_some((found, known)))
+    pub fn resumed(&self, mut state: State) -> Result<Option<Found>, Error> {
+        let kept = cases(state.found.mechanisms.values_mut());
+        let are_so = parallel::map(kept, |(mechanism, _, case)| {
+            Ok::<_, Error>(match self.tried(case.job.clone())? {
+                Fate::Found(now, again) => now == mechanism && *again == *case,
+                _ => false,
+            })
+        })?;
+        Ok((state.is_whole() && are_so.into_iter().all(|is_so| is_so)).then_some(state.found))
     }
 
     /// The record of what was `found`. Where it was interrupted, it says how it goes on, and with
@@ -200,11 +200,14 @@ impl<E: Engines + Sync> Searching<'_, E> {
         let before = self.keeper.times();
         let mut notes = Vec::new();
         if before > 0 {
-            let how = match self.keeper.path() {
-                Some(_) => "The same command goes on from there",
-                None => "With --state FILE the same command goes on where the search was stopped",
-            };
-            notes.push(format!("Interrupted after {} jobs. {how}.", found.drawn));
+            notes.push(match self.keeper.path() {
+                Some(_) => format!(
+                    "Interrupted after {} jobs. The same command goes on from job {}.",
+                    found.drawn,
+                    found.drawn / ROUND * ROUND
+                ),
+                None => format!("Interrupted after {} jobs; {WITH_STATE}.", found.drawn),
+            });
         }
         let (left_out, alike, tried) = (found.left_out, found.alike, found.tried());
         let groups = self.groups(found, &|| self.keeper.times() > before)?;
