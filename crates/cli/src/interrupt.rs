@@ -172,7 +172,7 @@ fn end(signal: i32) -> ! {
     if let Some(word) = last_word().take() {
         say(word);
     }
-    filemap_study::govern::abandon();
+    filemap_govern::abandon();
     output::abandon();
     std::process::exit(SIGNALLED + signal)
 }

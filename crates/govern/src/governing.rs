@@ -67,6 +67,17 @@ pub enum Error {
     /// A thread or a file of the governor's own cannot be made.
     #[error("the governor cannot be started: {0}")]
     Start(#[from] io::Error),
+    /// There is no place for what a run leaves.
+    #[error("there is no directory for what a run leaves; set XDG_RUNTIME_DIR to one of your own")]
+    NoPlace,
+    /// Nothing can be made in that place.
+    #[error("no directory can be made in '{}': {cause}; set XDG_RUNTIME_DIR to another", .place.display())]
+    NoDirectory {
+        /// The place.
+        place: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
 }
 
 /// What is governed.

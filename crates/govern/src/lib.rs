@@ -10,6 +10,7 @@
 
 mod advisor;
 mod asked;
+mod collecting;
 mod costs;
 mod file;
 mod governing;
@@ -26,6 +27,7 @@ pub mod run_directory;
 mod settings;
 mod statistics;
 
+pub use collecting::{Collecting, abandon, sweep};
 pub use filemap_policy::Costs;
 pub use governing::{Error, Governing, Outcome, Target};
 pub use journal::{Journal, start_ticks};

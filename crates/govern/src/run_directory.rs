@@ -7,16 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use crate::start_ticks;
-
 /// Its name in `XDG_RUNTIME_DIR`.
 const NAME: &str = "filemap-govern";
 
 /// Where shared memory has names, and this directory too where there is no `XDG_RUNTIME_DIR`.
 const SHARED_MEMORY: &str = "/dev/shm";
-
-/// How the names of directories begin in which a command collects what a run of a program leaves.
-const COLLECTING: &str = "collecting-";
 
 /// The directory of this user, made if it is not there; `None` where there is no place for it, or
 /// where what has its name is not this user's alone.
@@ -60,53 +55,11 @@ fn is_own(path: &Path) -> bool {
     })
 }
 
-/// Removes from `directory` what commands have left that are gone.
-pub fn sweep(directory: &Path) {
-    let Ok(entries) = fs::read_dir(directory) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let owner =
-            name.to_str().and_then(|name| name.strip_prefix(COLLECTING)).and_then(|owner| {
-                let (pid, ticks) = owner.split_once('-')?;
-                Some((pid.parse().ok()?, ticks.parse().ok()?))
-            });
-        if owner.is_some_and(|(pid, ticks)| start_ticks(pid) != Some(ticks)) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// The name of the directory in which the process `pid`, started at `ticks`, collects something.
-pub fn collecting(pid: u32, ticks: u64) -> String {
-    format!("{COLLECTING}{pid}-{ticks}")
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-
-    #[test]
-    fn what_the_dead_leave_is_swept() {
-        let scratch = tempfile::tempdir().unwrap();
-        let at = |name: String| scratch.path().join(name);
-        let own = std::process::id();
-        let ticks = start_ticks(own).unwrap();
-        fs::write(at("note".to_string()), "").unwrap();
-        // No process has the last number.
-        for (pid, ticks) in [(own, ticks), (own, ticks + 1), (u32::MAX, 1)] {
-            let directory = at(collecting(pid, ticks));
-            fs::create_dir(&directory).unwrap();
-            fs::write(directory.join("given"), "").unwrap();
-        }
-        sweep(scratch.path());
-        let left = fs::read_dir(scratch.path()).unwrap();
-        let mut left: Vec<_> =
-            left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        left.sort();
-        assert_eq!(left, [collecting(own, ticks), "note".to_string()]);
-    }
 
     #[test]
     fn a_directory_of_others_is_not_used() {

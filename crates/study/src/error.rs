@@ -41,7 +41,8 @@ pub enum Error {
     /// What a page was to be made of is an object of another kind or version.
     #[error(
         "there is no page of this record{}; give what --json of run, compare, explain, advise, \
-         published, conform or folio-ops wrote", of_schema(*schema, *known)
+         published, conform, search, folio-ops, govern, calibrate or doctor wrote",
+        of_schema(*schema, *known)
     )]
     NoPage {
         /// The version of its layout, where it says one.

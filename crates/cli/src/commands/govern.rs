@@ -112,7 +112,7 @@ fn begin_for(args: &GovernArgs, program: &Program) -> Result<Governing, String> 
 /// Begins to govern `target`.
 fn begin(target: &Target, args: &GovernArgs) -> Result<Governing, filemap_govern::Error> {
     let directory = run_directory::run_directory();
-    directory.iter().for_each(|directory| run_directory::sweep(directory));
+    directory.iter().for_each(|directory| filemap_govern::sweep(directory));
     if directory.is_none() && !args.observe {
         say("there is no directory of this user's own in which to note what is advised: if \
              filemap is killed, --release cannot restore it; set XDG_RUNTIME_DIR to one");

@@ -312,3 +312,18 @@ fn a_page_is_an_output_like_others() {
     let output = from_stdin.stdin(fs::File::open(&record).unwrap()).output().unwrap();
     assert!(output.stdout.starts_with(b"<!DOCTYPE html>"), "{}", stderr(&output));
 }
+
+/// Commands without `--html` write records that pages are made of too.
+#[test]
+fn other_records_have_pages() {
+    let scratch = Scratch::new("pages_others");
+    for (args, heading) in [
+        ("doctor --json -", "What this machine allows"),
+        ("search --variants baseline,p2 --differ --jobs 9 --json -", "Jobs that tell p2"),
+        ("govern --compare --runs 1 --json - -- true", "Plain and governed: true"),
+    ] {
+        let record = scratch.file("record.json", stdout(args));
+        let page = stdout(&format!("report {record} --html -"));
+        assert!(page.starts_with("<!DOCTYPE html>") && page.contains(heading), "{args}: {page}");
+    }
+}

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
 use filemap_attach::program::Program;
+use filemap_job::record::SCHEMA;
 
-use super::collecting::Collecting;
-use super::compare::{Comparison, File, Runs};
+use super::compare::{Comparison, File};
 use super::measured::{Measured, Variant};
-use super::trial::{self, Governed};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::footer::Footer;
+use crate::trial::{self, Governed, Ran};
 
 /// How often a program is run in each way where nothing is said.
 const RUNS: u64 = 5;
@@ -40,35 +40,34 @@ pub fn compare(
     footer: Footer,
     check: impl FnOnce(&[String]) -> Result<(), Error>,
 ) -> Result<Comparison, Error> {
-    let collecting = Collecting::begin()?;
-    let governed = Governed::of(asked.program, asked.flags, collecting.directory())?;
+    let trial =
+        Trial { program: asked.program, governed: Governed::of(asked.program, asked.flags)? };
     let pairs = asked.runs.unwrap_or(RUNS);
     let progress = engines.progress(Some(2 * pairs + 1));
-    let trial = Trial { program: asked.program, governed };
     // Which files it maps is known when it has mapped them.
     let first = trial.run(Variant::Governed, 0)?;
     let told = trial.governed.told();
     check(&told.paths)?;
     let (files, notes) = governed_files(&told.paths);
     progress.advance();
-    let mut runs = Runs {
+    let mut compared = Comparison {
+        schema: SCHEMA,
+        footer,
         program: asked.words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        files: files
-            .iter()
-            .map(|(path, bytes)| File { path: path.display().to_string(), bytes: *bytes })
-            .collect(),
         ungoverned: told.ungoverned,
         notes,
         first: Some(first),
-        all: Vec::new(),
+        ..Comparison::default()
     };
     for variant in in_turn().take(2 * pairs as usize) {
         let paths = files.iter().map(|(path, _)| path.as_path());
-        let cached_bytes = trial::drop_all(paths, &mut runs.notes)?;
-        runs.all.push(trial.run(variant, cached_bytes)?);
+        let cached_bytes = trial::drop_all(paths, &mut compared.notes)?;
+        compared.runs.push(trial.run(variant, cached_bytes)?);
         progress.advance();
     }
-    Ok(runs.compared(footer))
+    let file = |(path, bytes): (PathBuf, u64)| File { path: path.display().to_string(), bytes };
+    compared.files = files.into_iter().map(file).collect();
+    Ok(compared.concluded())
 }
 
 /// The two ways of pairs of runs, in order. They take turns in going first, so that what the run
@@ -91,20 +90,8 @@ impl Trial<'_> {
             Variant::Governed => self.governed.run()?,
             Variant::Plain => trial::run(self.program)?,
         };
-        let (exit_code, signal) = metered.end();
-        let [stdout, stderr] = metered.digests();
-        Ok(Measured {
-            variant,
-            exit_code,
-            signal,
-            bytes_read: metered.bytes_read,
-            major_faults: metered.major_faults,
-            elapsed_ns: metered.elapsed_ns,
-            cpu_ns: metered.cpu_ns,
-            cached_bytes,
-            stdout,
-            stderr,
-        })
+        let (bytes_read, ran) = (metered.bytes_read, Ran::of(&metered, cached_bytes));
+        Ok(Measured { variant, bytes_read, ran })
     }
 }
 

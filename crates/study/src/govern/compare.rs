@@ -1,6 +1,5 @@
 //! A program that was run plain and governed in turn.
 
-use filemap_job::record::SCHEMA;
 use filemap_report::units::bytes;
 use filemap_report::{Part, Report};
 use schemars::JsonSchema;
@@ -10,35 +9,37 @@ use super::endings::{self, Ending, endings};
 use super::measure::{Cell, Measure};
 use super::measured::{Measured, Variant};
 use super::shown::shown;
-use super::tables::{medians, rows, spreads};
+use super::tables::{compared, judged, rows};
 use crate::footer::Footer;
 use crate::json::to_json;
+use crate::trial::{OUTCOMES, Outcome, Ran, agree, differ};
 
 /// A program that was run plain and governed in turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GovernCompare")]
+#[allow(missing_docs, reason = "their names say it")]
 pub struct Comparison {
-    schema: u32,
+    pub schema: u32,
     #[serde(flatten)]
-    footer: Footer,
+    pub footer: Footer,
     /// The program and its arguments.
-    program: Vec<String>,
+    pub program: Vec<String>,
     /// Files of which mappings were governed.
-    files: Vec<File>,
+    pub files: Vec<File>,
     /// Why no file was governed, where that is known: the end of a sentence.
-    ungoverned: Option<String>,
+    pub ungoverned: Option<String>,
     /// What else a reader should know, in sentences.
-    notes: Vec<String>,
+    pub notes: Vec<String>,
     /// What the governed runs did otherwise than the plain ones. There should be nothing.
     pub differences: Vec<String>,
     /// How often the runs of each kind ended how.
-    endings: Vec<Ending>,
-    cells: Vec<Cell>,
+    pub(super) endings: Vec<Ending>,
+    pub(super) cells: Vec<Cell>,
     /// The runs in the order in which they were made.
-    runs: Vec<Measured>,
+    pub runs: Vec<Measured>,
     /// A governed run before all others, which told the files, where there was one.
     #[serde(default)]
-    first: Option<Measured>,
+    pub first: Option<Measured>,
 }
 
 /// A governed file.
@@ -48,82 +49,49 @@ pub struct File {
     pub bytes: u64,
 }
 
-/// What was run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Runs {
-    pub program: Vec<String>,
-    pub files: Vec<File>,
-    pub ungoverned: Option<String>,
-    pub notes: Vec<String>,
-    pub first: Option<Measured>,
-    /// The runs in the order in which they were made.
-    pub all: Vec<Measured>,
-}
-
-impl Runs {
-    /// What they show.
+impl Comparison {
+    /// With what its runs show.
     ///
     /// # Panics
     /// Without a run of each kind.
-    pub fn compared(self, footer: Footer) -> Comparison {
+    pub fn concluded(mut self) -> Self {
         let cell = |measure| Cell::of(measure, self.of(Variant::Plain), self.of(Variant::Governed));
-        Comparison {
-            schema: SCHEMA,
-            footer,
-            differences: self.differences(),
-            endings: endings(&self.all),
-            cells: Measure::ALL.into_iter().map(cell).collect(),
-            program: self.program,
-            files: self.files,
-            ungoverned: self.ungoverned,
-            notes: self.notes,
-            runs: self.all,
-            first: self.first,
-        }
+        self.cells = Measure::ALL.into_iter().map(cell).collect();
+        self.endings = endings(&self.runs);
+        self.differences = self.differences();
+        self
     }
 
-    fn of(&self, variant: Variant) -> impl Iterator<Item = &Measured> {
-        self.all.iter().filter(move |run| run.variant == variant)
+    fn of(&self, variant: Variant) -> impl Iterator<Item = &Measured> + Clone {
+        self.runs.iter().filter(move |run| run.variant == variant)
+    }
+
+    fn ran(&self, variant: Variant) -> impl Iterator<Item = &Ran> + Clone {
+        self.of(variant).map(|run| &run.ran)
     }
 
     /// What governed runs did otherwise than the plain ones. What they print is compared only where
     /// the plain ones agree among themselves.
     fn differences(&self) -> Vec<String> {
-        let mut differences = Vec::new();
-        let endings = endings(&self.all);
-        if endings::differ(&endings) {
-            differences.push(format!(
+        let exit = endings::differ(&self.endings).then(|| {
+            format!(
                 "the exit code of governed runs differs from that of plain runs: {}",
-                endings::in_words(&endings)
-            ));
-        }
-        for (name, value) in OUTPUTS {
-            let [plain, governed] = outputs(&self.all, value);
-            if plain.len() == 1 && governed.iter().any(|own| !plain.contains(own)) {
-                differences
-                    .push(format!("{name} of governed runs differs from that of plain runs"));
-            }
-        }
-        differences
+                endings::in_words(&self.endings)
+            )
+        });
+        let differs = |outcome: &&Outcome| {
+            differ(self.ran(Variant::Governed), self.ran(Variant::Plain), **outcome)
+        };
+        let printed = OUTCOMES[1..].iter().filter(differs);
+        let printed = printed
+            .map(|(name, _)| format!("{name} of governed runs differs from that of plain runs"));
+        exit.into_iter().chain(printed).collect()
     }
-}
 
-/// The distinct outputs of the plain ones of `runs` and of the governed ones.
-fn outputs(runs: &[Measured], value: Output) -> [Vec<&str>; 2] {
-    [Variant::Plain, Variant::Governed].map(|variant| {
-        let own = runs.iter().filter(|run| run.variant == variant);
-        let mut all: Vec<_> = own.map(value).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    })
-}
-
-impl Comparison {
     /// What cannot be compared, since plain runs differ among themselves.
     fn unsteady(&self) -> impl Iterator<Item = String> {
-        let is_unsteady = |(_, value): &(_, Output)| outputs(&self.runs, *value)[0].len() > 1;
-        OUTPUTS.into_iter().filter(is_unsteady).map(|(name, _)| {
+        let is_unsteady = |outcome: &&Outcome| !agree(self.ran(Variant::Plain), **outcome);
+        OUTCOMES[1..].iter().filter(is_unsteady).map(|(name, _)| {
             format!("{name} differs among the plain runs already, and is not compared.")
         })
     }
@@ -139,9 +107,9 @@ impl Comparison {
         parts.extend(failure.filter(|_| !endings::differ(&self.endings)).map(Part::Paragraph));
         parts.extend([
             Part::Facts(self.facts()),
-            Part::Table(medians(&self.cells)),
+            Part::Comparison(compared(&self.cells)),
+            Part::Table(judged(&self.cells)),
             Part::Paragraph(TESTED.to_string()),
-            Part::Table(spreads(&self.cells)),
         ]);
         if let Some(reason) = &self.ungoverned {
             parts.push(Part::Paragraph(format!(
@@ -158,9 +126,8 @@ impl Comparison {
     fn facts(&self) -> Vec<(String, String)> {
         let total: u64 = self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
         let total = bytes(total as f64);
-        let count = |variant| self.runs.iter().filter(|run| run.variant == variant).count();
-        let [plain, governed] = [Variant::Plain, Variant::Governed].map(count);
-        let cached = self.runs.iter().map(|run| run.cached_bytes).max().unwrap_or(0);
+        let [plain, governed] = [Variant::Plain, Variant::Governed].map(|of| self.of(of).count());
+        let cached = self.runs.iter().map(|run| run.ran.cached_bytes).max().unwrap_or(0);
         let mut facts = vec![("Runs", format!("{plain} plain and {governed} governed, in turn"))];
         facts.push(match self.files.as_slice() {
             [] => ("Files", "none that was governed".to_string()),
@@ -180,13 +147,6 @@ impl Comparison {
     }
 }
 
-/// What a run printed, as text that is the same where that is.
-type Output = fn(&Measured) -> &str;
-
-/// What a program prints.
-const OUTPUTS: [(&str, Output); 2] =
-    [("what stdout has", |run| &run.stdout), ("what stderr has", |run| &run.stderr)];
-
 /// How differences are told from chance.
 const TESTED: &str = "Medians. p is how often chance alone sets runs apart as much (unpaired \
                       permutation test on ranks). The figures are those of the program and of \
@@ -200,39 +160,35 @@ mod tests {
     use filemap_report::{Format, TEXT_COLUMNS};
 
     fn run(variant: Variant, read: u64) -> Measured {
-        Measured {
-            variant,
+        let ran = Ran {
             exit_code: Some(0),
-            signal: None,
-            bytes_read: read << 20,
             major_faults: 12_345,
             elapsed_ns: read * 1_000_003,
             cpu_ns: 5_000_000,
-            cached_bytes: 0,
             stdout: "a".to_string(),
-            stderr: String::new(),
-        }
+            ..Ran::default()
+        };
+        Measured { variant, bytes_read: read << 20, ran }
     }
 
-    fn runs() -> Runs {
+    fn runs() -> Comparison {
         let pair = |at: u64| [run(Variant::Plain, 1000 + at), run(Variant::Governed, 20 + at)];
-        Runs {
+        Comparison {
+            footer: Footer {
+                scope: "one program".to_string(),
+                command: "filemap govern --compare -- rg x".to_string(),
+                environment: Map::new(),
+            },
             program: vec!["rg".to_string(), "x".to_string()],
             files: vec![File { path: "/data/a".to_string(), bytes: 1 << 30 }],
-            ungoverned: None,
-            notes: Vec::new(),
-            first: None,
-            all: (0..5).flat_map(pair).collect(),
+            runs: (0..5).flat_map(pair).collect(),
+            ..Comparison::default()
         }
     }
 
     /// The report on what is read of what was written.
-    fn report(runs: &Runs) -> Report {
-        let json = to_json(&runs.clone().compared(Footer {
-            scope: "one program".to_string(),
-            command: "filemap govern --compare -- rg x".to_string(),
-            environment: Map::new(),
-        }));
+    fn report(runs: &Comparison) -> Report {
+        let json = to_json(&runs.clone().concluded());
         serde_json::from_str::<Comparison>(&json).unwrap().report()
     }
 
@@ -240,8 +196,18 @@ mod tests {
     fn what_differs_is_told_from_chance() {
         let report = report(&runs());
         let text = report.render(Format::Table);
-        assert!(text.contains("1002 MiB") && text.contains("45.55  0.008  less"), "{text}");
-        assert!(text.contains("12 345") && text.contains("1.000  no difference shown"), "{text}");
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        for line in [
+            "read 1002 MiB 22 MiB -97.8 %",
+            "major faults 12 345 12 345 =",
+            "read less 0.008 1000 to 1004 MiB 20 to 24 MiB",
+            "major faults no difference 1.000 12 345 to 12 345 12 345 to 12 345",
+        ] {
+            assert!(lines.iter().any(|own| own == line), "{line}: {text}");
+        }
         assert!(text.lines().all(|line| line.chars().count() <= TEXT_COLUMNS), "{text}");
         let json: Value = serde_json::from_str(&report.json).unwrap();
         assert_eq!(json["cells"][0]["plain"]["median"], 1002 << 20);
@@ -254,12 +220,12 @@ mod tests {
     #[test]
     fn other_outputs_fail_unless_they_are_never_the_same() {
         let mut runs = runs();
-        runs.all[3].stdout = "b".to_string();
-        runs.all[3].exit_code = Some(1);
-        assert_eq!(runs.differences().len(), 2);
+        runs.runs[3].ran.stdout = "b".to_string();
+        runs.runs[3].ran.exit_code = Some(1);
+        assert_eq!(runs.clone().concluded().differences.len(), 2);
         assert!(report(&runs).render(Format::Table).contains("Check failed: the exit code"));
-        runs.all[0].stdout = "c".to_string();
-        assert_eq!(runs.differences().len(), 1);
+        runs.runs[0].ran.stdout = "c".to_string();
+        assert_eq!(runs.clone().concluded().differences.len(), 1);
         let text = report(&runs).render(Format::Table);
         assert!(text.contains("what stdout has differs among the plain runs already"), "{text}");
     }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::measured::{Measured, Variant};
+use crate::trial::{Ran, ended};
 
 /// Runs of one kind that ended alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -20,8 +21,8 @@ pub struct Ending {
 
 impl Ending {
     fn of(run: &Measured) -> Ending {
-        let Measured { variant, exit_code, signal, .. } = *run;
-        Ending { variant, exit_code, signal, runs: 1 }
+        let Ran { exit_code, signal, .. } = run.ran;
+        Ending { variant: run.variant, exit_code, signal, runs: 1 }
     }
 
     /// Whether `other` ended in the same way, however it was run.
@@ -35,10 +36,7 @@ impl Ending {
 
     /// How they ended, as the end of a sentence.
     fn how(&self) -> String {
-        match (self.exit_code, self.signal) {
-            (_, Some(signal)) => format!("by signal {signal}"),
-            (code, None) => format!("with exit code {}", code.unwrap_or_default()),
-        }
+        ended(self.exit_code, self.signal)
     }
 }
 

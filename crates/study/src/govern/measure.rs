@@ -50,9 +50,9 @@ impl Measure {
     fn value(self, run: &Measured) -> u64 {
         match self {
             Measure::BytesRead => run.bytes_read,
-            Measure::MajorFaults => run.major_faults,
-            Measure::ElapsedNs => run.elapsed_ns,
-            Measure::CpuNs => run.cpu_ns,
+            Measure::MajorFaults => run.ran.major_faults,
+            Measure::ElapsedNs => run.ran.elapsed_ns,
+            Measure::CpuNs => run.ran.cpu_ns,
         }
     }
 }
@@ -111,11 +111,13 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::Ran;
 
     #[test]
     fn few_runs_are_not_tested() {
         let runs = |times: &[u64]| -> Vec<Measured> {
-            times.iter().map(|&elapsed_ns| Measured { elapsed_ns, ..Measured::default() }).collect()
+            let ran = |&elapsed_ns: &u64| Ran { elapsed_ns, ..Ran::default() };
+            times.iter().map(|time| Measured { ran: ran(time), ..Measured::default() }).collect()
         };
         let of = |plain: &[u64], governed: &[u64]| {
             Cell::of(Measure::ElapsedNs, runs(plain).iter(), runs(governed).iter())

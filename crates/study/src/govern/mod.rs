@@ -1,7 +1,6 @@
 //! Programs that are run governed: what was done for them, and what it changes.
 
 mod asked;
-mod collecting;
 mod compare;
 mod endings;
 mod measure;
@@ -11,10 +10,8 @@ mod run;
 mod shown;
 mod tables;
 mod told;
-pub mod trial;
 
 pub use asked::{Asked, compare};
-pub use collecting::{Collecting, abandon};
 pub use compare::Comparison;
 pub use measured::{Measured, Variant};
 pub use process::{Mapping, Observer, Process, State, Totals};

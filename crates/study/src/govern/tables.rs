@@ -1,75 +1,80 @@
-//! Tables of what plain and governed runs cost.
+//! What plain and governed runs cost, side by side.
 
 use filemap_job::Spread;
-use filemap_report::{Column, Table, Unit, Value, csv, table};
+use filemap_report::units::{bytes_range, time_range};
+use filemap_report::{
+    Column, Comparison, Figure, Sample, Table, Unit, Value, csv, figures, folded, raw, table, words,
+};
 
 use super::measure::Cell;
 
-/// What the medians show.
-const MEDIANS: [Column<Cell>; 6] = [
-    Column::of("", "", Unit::Text, |cell| cell.measure.name().into()),
-    Column::of("", "plain", Unit::Count, |cell| shown(cell, cell.plain.median)),
-    Column::of("", "governed", Unit::Count, |cell| shown(cell, cell.governed.median)),
-    Column::of("", "plain /\ngoverned", Unit::Ratio, |cell| cell.ratio.into()),
-    Column::of("", "p", Unit::Count, |cell| format!("{:.3}", cell.p_value).into()),
-    Column::of("", "governed is", Unit::Text, |cell| cell.verdict.as_str().into()),
+/// Most columns of a verdict: the table is to fit into those of text.
+const VERDICT_COLUMNS: usize = 13;
+
+/// What the runs show, and how far they lie apart.
+const JUDGED: [Column<Cell>; 5] = [
+    words("", |cell| cell.measure.name().into()),
+    words("governed is", |cell| folded(&cell.verdict, VERDICT_COLUMNS).into()),
+    figures("p", |cell| format!("{:.3}", cell.p_value).into()),
+    figures("plain,\nleast to most", |cell| range(cell, cell.plain)),
+    figures("governed,\nleast to most", |cell| range(cell, cell.governed)),
 ];
 
 /// A cell, and one of its two kinds of runs.
 type Row<'a> = (&'a Cell, &'static str, Spread);
 
-/// How far runs lie apart.
-const fn spread_columns<'a>() -> [Column<Row<'a>>; 5] {
-    [
-        Column::of("", "", Unit::Text, |(cell, variant, _)| {
-            if *variant == PLAIN { cell.measure.name().into() } else { "".into() }
-        }),
-        Column::of("", "run", Unit::Text, |(_, variant, _)| (*variant).into()),
-        Column::of("", "MAD", Unit::Count, |(cell, _, of)| shown(cell, of.mad)),
-        Column::of("", "least", Unit::Count, |(cell, _, of)| shown(cell, of.min as f64)),
-        Column::of("", "most", Unit::Count, |(cell, _, of)| shown(cell, of.max as f64)),
-    ]
-}
-
 /// What CSV has.
 const fn columns<'a>() -> [Column<Row<'a>>; 8] {
     [
-        Column::of("measure", "", Unit::Text, |(cell, ..)| cell.measure.key().into()),
-        Column::of("variant", "", Unit::Text, |(_, variant, _)| (*variant).into()),
-        Column::of("median", "", Unit::Count, |(_, _, of)| of.median.into()),
-        Column::of("mad", "", Unit::Count, |(_, _, of)| of.mad.into()),
-        Column::of("min", "", Unit::Count, |(_, _, of)| of.min.into()),
-        Column::of("max", "", Unit::Count, |(_, _, of)| of.max.into()),
-        Column::of("p_value", "", Unit::Count, |(cell, ..)| cell.p_value.into()),
-        Column::of("verdict", "", Unit::Text, |(cell, ..)| cell.verdict.as_str().into()),
+        raw("measure", |(cell, ..)| cell.measure.key().into()),
+        raw("variant", |(_, variant, _)| (*variant).into()),
+        raw("median", |(_, _, of)| of.median.into()),
+        raw("mad", |(_, _, of)| of.mad.into()),
+        raw("min", |(_, _, of)| of.min.into()),
+        raw("max", |(_, _, of)| of.max.into()),
+        raw("p_value", |(cell, ..)| cell.p_value.into()),
+        raw("verdict", |(cell, ..)| cell.verdict.as_str().into()),
     ]
 }
 
-const PLAIN: &str = "plain";
+const NAMES: [&str; 2] = ["plain", "governed"];
 
-fn shown(cell: &Cell, value: f64) -> Value {
-    cell.measure.unit().text(value).into()
+fn range(cell: &Cell, Spread { min, max, .. }: Spread) -> Value {
+    let (min, max) = (min as f64, max as f64);
+    Value::from(match cell.measure.unit() {
+        Unit::Bytes => bytes_range(min, max),
+        Unit::Nanoseconds => time_range(min, max),
+        unit => format!("{} to {}", unit.text(min), unit.text(max)),
+    })
 }
 
-fn by_variant(cells: &[Cell]) -> Vec<Row<'_>> {
-    let mut rows = Vec::new();
-    for cell in cells {
-        rows.extend([(cell, PLAIN, cell.plain), (cell, "governed", cell.governed)]);
-    }
-    rows
+/// The medians of `cells`.
+pub fn compared(cells: &[Cell]) -> Comparison {
+    let sample = |Spread { median, min, max, .. }: Spread| {
+        Some(Sample { median, min: min as f64, max: max as f64, mark: "" })
+    };
+    let figure = |(at, cell): (usize, &Cell)| Figure {
+        name: cell.measure.name().to_string(),
+        unit: cell.measure.unit(),
+        rank: Some(at),
+        samples: [cell.plain, cell.governed].map(sample).to_vec(),
+    };
+    let variant =
+        |name: &str| filemap_report::Variant { name: name.to_string(), ..Default::default() };
+    let variants = NAMES.map(variant).to_vec();
+    Comparison { variants, figures: cells.iter().enumerate().map(figure).collect() }
 }
 
-/// The medians of `cells`, and what they show.
-pub fn medians(cells: &[Cell]) -> Table {
-    table("", &MEDIANS, cells)
-}
-
-/// How far the runs of `cells` lie apart.
-pub fn spreads(cells: &[Cell]) -> Table {
-    table("Spread over the runs", &spread_columns(), &by_variant(cells))
+/// What the runs of `cells` show.
+pub fn judged(cells: &[Cell]) -> Table {
+    table("", &JUDGED, cells)
 }
 
 /// One row for each measure and variant.
 pub fn rows(cells: &[Cell]) -> Table {
-    csv(&columns(), &by_variant(cells))
+    let mut rows: Vec<Row> = Vec::new();
+    for cell in cells {
+        rows.extend([(cell, NAMES[0], cell.plain), (cell, NAMES[1], cell.governed)]);
+    }
+    csv(&columns(), &rows)
 }

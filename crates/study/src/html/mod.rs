@@ -8,27 +8,36 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::advise::Advice;
+use crate::calibrate::Calibration;
 use crate::compare::Comparison;
 use crate::conform::Conformance;
+use crate::doctor::Doctor;
 use crate::error::Error;
 use crate::explain::Explained;
 use crate::folio_ops;
 use crate::footer::Footer;
+use crate::govern;
 use crate::published::Published;
 use crate::run::RunRecord;
+use crate::search::Search;
 use filemap_report::Report;
 
 /// Makes the report on a record of one kind.
 type Reported = fn(&str) -> Result<Report, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Reported); 8] = [
+const KINDS: [(&str, Reported); 13] = [
+    ("groups", |json| Ok(read::<Search>(json)?.report())),
     ("tried", |json| Ok(read::<Advice>(json)?.report())),
     ("causes", |json| Ok(read::<Explained>(json)?.report())),
     ("through", |json| Ok(read::<Explained>(json)?.report())),
     ("patterns", |json| Ok(read::<Conformance>(json)?.report())),
     ("sources", |json| Ok(read::<Published>(json)?.report())),
     ("benchmark", |json| Ok(folio_ops::report(&read(json)?, false, read::<Footer>(json)?.command))),
+    ("endings", |json| Ok(read::<govern::Comparison>(json)?.report())),
+    ("lost_records", |json| Ok(read::<govern::Run>(json)?.report())),
+    ("costs", |json| Ok(read::<Calibration>(json)?.report())),
+    ("checks", |json| Ok(read::<Doctor>(json)?.report())),
     ("regressions", |json| Ok(read::<Comparison>(json)?.check()?.report(false))),
     ("runs", |json| Ok(read::<RunRecord>(json)?.check()?.report(false))),
 ];

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::goal::{Cost, Goal};
 use crate::footer::Footer;
 use filemap_report::units::number;
-use filemap_report::{Column, Head, Part, Report, Table, Unit, csv};
+use filemap_report::{Column, Head, Part, Report, Table, csv, raw};
 
 /// Mechanisms that a report shows; JSON and CSV have all.
 const MOST_SHOWN: usize = 10;
@@ -89,26 +89,16 @@ type Row<'a> = (&'a Group, &'a Case);
 /// What is told of each case.
 const fn columns<'a>() -> [Column<Row<'a>>; 10] {
     [
-        Column::of("mechanism", "mechanism", Unit::Text, |row| row.0.mechanism.as_str().into()),
-        Column::of("jobs", "jobs", Unit::Count, |row| row.0.jobs.into()),
-        Column::of("case", "case", Unit::Text, |row| row.1.case.as_str().into()),
-        Column::of("accesses", "accesses", Unit::Count, |row| row.1.accesses.into()),
-        Column::of("bytes_first", "bytes_first", Unit::Bytes, |row| row.1.first.bytes_read.into()),
-        Column::of("bytes_second", "bytes_second", Unit::Bytes, |row| {
-            row.1.second.bytes_read.into()
-        }),
-        Column::of("majors_first", "majors_first", Unit::Count, |row| {
-            row.1.first.major_faults.into()
-        }),
-        Column::of("majors_second", "majors_second", Unit::Count, |row| {
-            row.1.second.major_faults.into()
-        }),
-        Column::of("elapsed_ns_first", "elapsed_ns_first", Unit::Nanoseconds, |row| {
-            row.1.first.elapsed_ns.into()
-        }),
-        Column::of("elapsed_ns_second", "elapsed_ns_second", Unit::Nanoseconds, |row| {
-            row.1.second.elapsed_ns.into()
-        }),
+        raw("mechanism", |row| row.0.mechanism.as_str().into()),
+        raw("jobs", |row| row.0.jobs.into()),
+        raw("case", |row| row.1.case.as_str().into()),
+        raw("accesses", |row| row.1.accesses.into()),
+        raw("bytes_first", |row| row.1.first.bytes_read.into()),
+        raw("bytes_second", |row| row.1.second.bytes_read.into()),
+        raw("majors_first", |row| row.1.first.major_faults.into()),
+        raw("majors_second", |row| row.1.second.major_faults.into()),
+        raw("elapsed_ns_first", |row| row.1.first.elapsed_ns.into()),
+        raw("elapsed_ns_second", |row| row.1.second.elapsed_ns.into()),
     ]
 }
 

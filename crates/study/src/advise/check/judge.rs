@@ -22,7 +22,7 @@ fn tested(own: &[CheckRun], other: &[CheckRun], value: fn(&CheckRun) -> u64, lea
 }
 
 fn times_beside(own: &[CheckRun], other: &[CheckRun]) -> Beside {
-    tested(own, other, |run| run.elapsed_ns, SHORT_NS)
+    tested(own, other, |run| run.ran.elapsed_ns, SHORT_NS)
 }
 
 /// How what `own` reads is beside what `other` reads, and how the times are.
@@ -51,10 +51,10 @@ pub(super) fn in_words(found: [Beside; 2]) -> String {
 /// ended one, or they read next to nothing of what was predicted, as a program does that does not
 /// find its input.
 pub(super) fn other_work(now: &Outcome, plain: &CheckVariant) -> Option<String> {
-    if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
+    if let Some(signal) = plain.runs.iter().find_map(|run| run.ran.signal) {
         return Some(format!("Not checked: signal {signal} ended the program as it is."));
     }
-    let code = plain.runs.iter().find_map(|run| run.exit_code.filter(|code| *code != 0));
+    let code = plain.runs.iter().find_map(|run| run.ran.exit_code.filter(|code| *code != 0));
     let (predicted, read) = (now.data_pages_read as f64, plain.pages_read.median);
     let is_next_to_nothing = match code {
         Some(_) => read < predicted * LEAST_SHARE,

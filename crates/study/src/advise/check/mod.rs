@@ -17,29 +17,17 @@ pub use self::running::{RUNS, shown};
 pub(super) use self::shown::parts;
 pub use self::writes::may_write;
 use super::Advice;
+use crate::trial::{OUTCOMES, Outcome, Ran, differ};
 use crate::verdict::{p_value, samples};
 
 /// One run of a program, and of all that it started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckRun {
-    /// Its exit code; null where a signal ended it.
-    pub exit_code: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
     /// Pages that were read from disks.
     pub pages_read: u64,
-    /// Faults that waited for a disk.
-    pub major_faults: u64,
-    /// From its start to its end.
-    pub elapsed_ns: u64,
-    /// User and system time.
-    pub cpu_ns: u64,
-    /// Bytes of the recorded files that were in the page cache before.
-    pub cached_bytes: u64,
-    /// What tells one output on stdout from another: a digest of it.
-    pub stdout: String,
-    /// The same of stderr, without the lines that filemap itself writes there.
-    pub stderr: String,
+    /// What else it came to.
+    #[serde(flatten)]
+    pub ran: Ran,
 }
 
 /// The runs with one answer, or as it is.
@@ -73,7 +61,9 @@ pub struct LeftOut {
 }
 
 /// What the check says of the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "CheckVerdict")]
 pub enum Verdict {
@@ -86,11 +76,12 @@ pub enum Verdict {
     /// The program reads more or takes longer with it than as it is.
     Refuted,
     /// There were too few runs.
+    #[default]
     NotTested,
 }
 
 /// What was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Check {
     /// How often each was run.
@@ -110,20 +101,11 @@ pub struct Check {
     pub notes: Vec<String>,
 }
 
-/// Runs that were made, and what could not be run.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Measured {
-    /// How often each was run.
-    pub runs: u64,
-    /// The answer among what can be run; `None` is to leave the program as it is.
-    pub answer: Option<usize>,
-    /// The program as it is, and then with trials by their positions: each with its runs, of which
-    /// there is one at least.
-    pub variants: Vec<(Option<usize>, Vec<CheckRun>)>,
-    /// Trials by their positions, each with the end of a sentence that says why it was not run.
-    pub left_out: Vec<(usize, String)>,
-    /// In sentences.
-    pub notes: Vec<String>,
+impl LeftOut {
+    /// The trial of `advice` at this position, which was not run for this `reason`.
+    fn of(advice: &Advice, (tried, reason): (usize, String)) -> Self {
+        LeftOut { tried, changes: advice.tried[tried].changes.clone(), reason }
+    }
 }
 
 /// A figure of each of `runs`.
@@ -131,68 +113,49 @@ fn all(runs: &[CheckRun], value: fn(&CheckRun) -> u64) -> Vec<f64> {
     samples(runs.iter().map(value))
 }
 
+fn times(runs: &[CheckRun]) -> Vec<f64> {
+    all(runs, |run| run.ran.elapsed_ns)
+}
+
 fn spread(runs: &[CheckRun], value: fn(&CheckRun) -> u64) -> Spread {
     Spread::of(runs.iter().map(value)).expect("each variant has a run")
 }
 
 impl Check {
-    /// What `measured` says of the answer of `advice`.
-    ///
-    /// # Panics
-    /// Without runs of the program as it is, or of a variant.
-    fn of(advice: &Advice, measured: Measured) -> Check {
-        let labels =
-            |at: Option<usize>| at.map_or(Vec::new(), |at| advice.tried[at].changes.clone());
-        let plain = &measured.variants[0].1;
-        let variant = |(tried, runs): &(Option<usize>, Vec<CheckRun>)| CheckVariant {
-            tried: *tried,
-            changes: labels(*tried),
-            pages_read: spread(runs, |run| run.pages_read),
-            major_faults: spread(runs, |run| run.major_faults),
-            elapsed_ns: spread(runs, |run| run.elapsed_ns),
-            p_value: tried.map(|_| {
-                p_value(&all(runs, |run| run.elapsed_ns), &all(plain, |run| run.elapsed_ns))
-            }),
-            beside: tried.map(|_| judge::in_words(judge::beside(runs, plain))),
-            runs: runs.clone(),
+    /// With what `variants` say of the answer of `advice`: the program as it is, and then trials by
+    /// their positions, each with its runs, of which there is one at least.
+    fn concluded(mut self, advice: &Advice, variants: Vec<(Option<usize>, Vec<CheckRun>)>) -> Self {
+        let plain = variants[0].1.clone();
+        let variant = |(tried, runs): (Option<usize>, Vec<CheckRun>)| CheckVariant {
+            tried,
+            changes: tried.map_or(Vec::new(), |at| advice.tried[at].changes.clone()),
+            pages_read: spread(&runs, |run| run.pages_read),
+            major_faults: spread(&runs, |run| run.ran.major_faults),
+            elapsed_ns: spread(&runs, |run| run.ran.elapsed_ns),
+            p_value: tried.map(|_| p_value(&times(&runs), &times(&plain))),
+            beside: tried.map(|_| judge::in_words(judge::beside(&runs, &plain))),
+            runs,
         };
-        let left_out = |(at, reason): (usize, String)| LeftOut {
-            tried: at,
-            changes: labels(Some(at)),
-            reason,
-        };
-        let mut check = Check {
-            runs: measured.runs,
-            verdict: Verdict::NotTested,
-            text: String::new(),
-            answer: measured.answer,
-            variants: measured.variants.iter().map(variant).collect(),
-            left_out: measured.left_out.into_iter().map(left_out).collect(),
-            differences: Vec::new(),
-            notes: measured.notes,
-        };
-        check.differences = check.differences();
-        (check.verdict, check.text) = judge::judged(&advice.now, &check);
-        check
+        self.variants = variants.into_iter().map(variant).collect();
+        self.differences = self.differences();
+        (self.verdict, self.text) = judge::judged(&advice.now, &self);
+        self
     }
 
     /// What runs with an answer did otherwise than those of the program as it is, in sentences
     /// without a full stop. There should be nothing: advice cannot change what a program computes.
     /// What differs among the runs as it is already is not compared.
     fn differences(&self) -> Vec<String> {
-        let mut differences = Vec::new();
-        let Some((plain, others)) = self.variants.split_first() else { return differences };
-        for (name, value) in OUTCOMES {
-            let first = value(&plain.runs[0]);
-            if plain.runs.iter().any(|run| value(run) != first) {
-                continue;
-            }
-            let differs = |of: &&CheckVariant| of.runs.iter().any(|run| value(run) != first);
-            differences.extend(others.iter().filter(differs).map(|of| {
-                format!("{name} with {} differs from that of the program as it is", of.label())
-            }));
-        }
-        differences
+        let Some((plain, others)) = self.variants.split_first() else { return Vec::new() };
+        let of_outcome = |outcome: &Outcome| {
+            let differs = |of: &&CheckVariant| differ(of.ran(), plain.ran(), *outcome);
+            let said = |of: &CheckVariant| {
+                let (name, label) = (outcome.0, of.label());
+                format!("{name} with {label} differs from that of the program as it is")
+            };
+            others.iter().filter(differs).map(said).collect::<Vec<_>>()
+        };
+        OUTCOMES.iter().flat_map(of_outcome).collect()
     }
 
     /// Whether it says that the answer of `advice` is wrong, or that the program did something else
@@ -204,18 +167,12 @@ impl Check {
     }
 }
 
-/// What a run came to, as text that is the same where that is.
-type Value = fn(&CheckRun) -> String;
-
-/// What is compared between runs.
-const OUTCOMES: [(&str, Value); 3] = [
-    ("the end", |run| format!("{:?} {:?}", run.exit_code, run.signal)),
-    ("what stdout has", |run| run.stdout.clone()),
-    ("what stderr has", |run| run.stderr.clone()),
-];
-
 impl CheckVariant {
     fn label(&self) -> String {
         self.tried.map_or("as it is".to_string(), |_| self.changes.join(" + "))
+    }
+
+    fn ran(&self) -> impl Iterator<Item = &Ran> + Clone {
+        self.runs.iter().map(|run| &run.ran)
     }
 }

@@ -14,12 +14,12 @@ use filemap_kernel::page_size;
 
 use super::advising::{Advising, Given};
 use super::selected::{How, Selected};
-use super::{Check, CheckRun, Measured};
+use super::{Check, CheckRun, LeftOut};
 use crate::advise::rules::{OF_FILES, Rule};
 use crate::advise::{Advice, Change};
 use crate::engine::Engines;
 use crate::error::Error;
-use crate::govern::{Collecting, trial};
+use crate::trial::{self, Ran};
 use filemap_report::units::{number, time};
 
 /// How often each is run, if nobody says.
@@ -45,8 +45,7 @@ impl Check {
         engines: &impl Engines,
     ) -> Result<Check, Error> {
         let files = files(advice, program)?;
-        let Selected { answer, trials, left_out } = Selected::of(advice, program, applies);
-        let collecting = Collecting::begin()?;
+        let Selected { answer, trials, mut left_out } = Selected::of(advice, program, applies);
         let mut notes = Vec::new();
         let mut all = advice.tried.iter().flat_map(|tried| &tried.does);
         if all.any(|change| matches!(change, Change::Fadvise(..))) {
@@ -59,7 +58,7 @@ impl Check {
             shown(&again.words),
             runs * (trials.len() as u64 + 1) + 1
         ));
-        let mut running = Running { engines, again, files, collecting, notes };
+        let mut running = Running { engines, again, files, notes };
         let variant =
             |(trial, how)| Variant { trial: Some(trial), how: Some(how), ..Variant::default() };
         let mut variants = vec![Variant::default()];
@@ -75,9 +74,18 @@ impl Check {
                 progress.advance();
             }
         }
-        let mut measured = Measured { runs, answer, left_out, ..Measured::default() };
-        running.end(&mut measured, variants);
-        Ok(Check::of(advice, measured))
+        let mut notes = running.notes;
+        notes.extend(dropped(&variants));
+        let mut measured = Vec::new();
+        for variant in variants {
+            match (variant.trial, variant.not_given()) {
+                (Some(trial), Some(reason)) => left_out.push((trial, reason)),
+                (trial, _) => measured.push((trial, variant.runs)),
+            }
+        }
+        let left_out = left_out.into_iter().map(|of| LeftOut::of(advice, of)).collect();
+        let check = Check { runs, answer, left_out, notes, ..Check::default() };
+        Ok(check.concluded(advice, measured))
     }
 }
 
@@ -126,17 +134,13 @@ struct Running<'a, E> {
     engines: &'a E,
     again: &'a Program,
     files: Vec<(PathBuf, Stamp)>,
-    collecting: Collecting,
     notes: Vec<String>,
 }
 
 impl<E: Engines> Running<'_, E> {
     fn run(&mut self, variant: &mut Variant) -> Result<(), Error> {
-        self.collecting.clear();
         let governed = match variant.how {
-            Some(How::Governed) => {
-                Some(trial::Governed::of(self.again, &[], self.collecting.directory())?)
-            }
+            Some(How::Governed) => Some(trial::Governed::of(self.again, &[])?),
             _ => None,
         };
         let _size = match variant.how {
@@ -165,18 +169,9 @@ impl<E: Engines> Running<'_, E> {
             (None, None) => Given::default(),
         };
         let metered = metered?;
-        let (exit_code, signal) = metered.end();
-        let [stdout, stderr] = metered.digests();
         variant.runs.push(CheckRun {
-            exit_code,
-            signal,
             pages_read: (metered.bytes_read / page_size()).saturating_sub(given.dropped_pages),
-            major_faults: metered.major_faults,
-            elapsed_ns: metered.elapsed_ns,
-            cpu_ns: metered.cpu_ns,
-            cached_bytes,
-            stdout,
-            stderr,
+            ran: Ran::of(&metered, cached_bytes),
         });
         variant.given.push(given);
         self.unchanged()
@@ -195,36 +190,31 @@ impl<E: Engines> Running<'_, E> {
         }
         Ok(())
     }
+}
 
-    /// Enters what was measured of `variants`.
-    fn end(self, measured: &mut Measured, variants: Vec<Variant>) {
-        measured.notes = self.notes;
-        let all = || variants.iter().flat_map(|of| &of.given);
-        let dropped = all().map(|given| given.dropped_pages).max().unwrap_or(0);
-        let held_ns = all().map(|given| given.held_ns).max().unwrap_or(0);
-        if dropped > 0 {
-            measured.notes.push(format!(
-                "A mapping is advised once it is seen: what was read of its file before that, at \
-                 most {} pages, was dropped and is not counted. For that the program was held for \
-                 {} at most.",
-                number(dropped as f64),
-                time(held_ns as f64)
-            ));
-        }
-        if all().any(|given| given.is_kept) {
-            measured.notes.push(
-                "A mapping is advised once it is seen: what was read of its file before that is \
-                 counted too, as this user is not told what is cached of a file of others."
-                    .to_string(),
-            );
-        }
-        for variant in variants {
-            match (variant.trial, variant.not_given()) {
-                (Some(trial), Some(reason)) => measured.left_out.push((trial, reason)),
-                (trial, _) => measured.variants.push((trial, variant.runs)),
-            }
-        }
+/// What is to be said of what was read before advice held, in sentences.
+fn dropped(variants: &[Variant]) -> Vec<String> {
+    let all = || variants.iter().flat_map(|of| &of.given);
+    let dropped = all().map(|given| given.dropped_pages).max().unwrap_or(0);
+    let held_ns = all().map(|given| given.held_ns).max().unwrap_or(0);
+    let mut notes = Vec::new();
+    if dropped > 0 {
+        notes.push(format!(
+            "A mapping is advised once it is seen: what was read of its file before that, at most \
+             {} pages, was dropped and is not counted. For that the program was held for {} at \
+             most.",
+            number(dropped as f64),
+            time(held_ns as f64)
+        ));
     }
+    if all().any(|given| given.is_kept) {
+        notes.push(
+            "A mapping is advised once it is seen: what was read of its file before that is \
+             counted too, as this user is not told what is cached of a file of others."
+                .to_string(),
+        );
+    }
+    notes
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

@@ -2,8 +2,9 @@
 
 use filemap_job::Spread;
 
-use super::{Check, CheckRun, CheckVariant};
+use super::{Check, CheckVariant};
 use crate::advise::{Advice, Outcome};
+use crate::trial::{Ran, ended};
 use filemap_report::units::{number, time};
 use filemap_report::{Column, Part, Unit, Value, table};
 
@@ -91,16 +92,14 @@ fn note(check: &Check) -> String {
 
 /// What is said where the program failed as it is.
 fn endings(check: &Check) -> Option<String> {
-    let plain = &check.variants.first()?.runs;
-    let failed: Vec<&CheckRun> = plain.iter().filter(|run| run.exit_code != Some(0)).collect();
-    let how = match failed.first()? {
-        CheckRun { signal: Some(signal), .. } => format!("by signal {signal}"),
-        run => format!("with exit code {}", run.exit_code.unwrap_or_default()),
-    };
+    let plain = check.variants.first()?;
+    let failed: Vec<&Ran> = plain.ran().filter(|ran| ran.exit_code != Some(0)).collect();
+    let first = failed.first()?;
     Some(format!(
-        "The program failed in {} of its {} runs as it is: one ended {how}. The figures are those \
-         of what it did until then.",
+        "The program failed in {} of its {} runs as it is: one ended {}. The figures are those of \
+         what it did until then.",
         failed.len(),
-        plain.len(),
+        plain.runs.len(),
+        ended(first.exit_code, first.signal)
     ))
 }

@@ -15,15 +15,15 @@ fn lookups() -> Advice {
 /// Five runs that read about `pages` pages and take about `ms`, each a `step` more.
 fn runs(pages: u64, ms: u64, step: u64) -> Vec<CheckRun> {
     let run = |number: u64| CheckRun {
-        exit_code: Some(0),
-        signal: None,
         pages_read: pages + number,
-        major_faults: 3,
-        elapsed_ns: (ms + number * step) * 1_000_000,
-        cpu_ns: 1_000_000,
-        cached_bytes: 0,
-        stdout: "a".to_string(),
-        stderr: String::new(),
+        ran: Ran {
+            exit_code: Some(0),
+            major_faults: 3,
+            elapsed_ns: (ms + number * step) * 1_000_000,
+            cpu_ns: 1_000_000,
+            stdout: "a".to_string(),
+            ..Ran::default()
+        },
     };
     (0..5).map(run).collect()
 }
@@ -31,16 +31,23 @@ fn runs(pages: u64, ms: u64, step: u64) -> Vec<CheckRun> {
 /// Figures of a variant: see [`runs`].
 type Figures = (u64, u64, u64);
 
+/// A check that has not come to anything yet, and its variants.
+#[derive(Clone)]
+struct Measured {
+    check: Check,
+    variants: Vec<(Option<usize>, Vec<CheckRun>)>,
+}
+
 fn measured(answer: Option<usize>, variants: &[Figures]) -> Measured {
     let variant = |(number, (pages, ms, step)): (usize, &Figures)| {
         (number.checked_sub(1), runs(*pages, *ms, *step))
     };
     let variants = variants.iter().enumerate().map(variant).collect();
-    Measured { runs: 5, answer, variants, ..Measured::default() }
+    Measured { check: Check { runs: 5, answer, ..Check::default() }, variants }
 }
 
 fn judged(measured: Measured) -> Check {
-    Check::of(&lookups(), measured)
+    measured.check.concluded(&lookups(), measured.variants)
 }
 
 fn check(answer: Option<usize>, variants: &[Figures]) -> Check {
@@ -91,14 +98,14 @@ fn a_program_that_does_not_find_its_input_tells_nothing() {
     let unfed = judged(failing.clone());
     assert!(unfed.text.contains("2 of the 500 000 pages"), "{}", unfed.text);
     for (_, runs) in &mut failing.variants {
-        runs.iter_mut().for_each(|run| run.exit_code = Some(2));
+        runs.iter_mut().for_each(|run| run.ran.exit_code = Some(2));
     }
     let failed = judged(failing.clone());
     assert_eq!(failed.verdict, Verdict::NotTested);
     let text = &failed.text;
     assert!(text.contains("500 000 pages") && text.contains("exit code 2"), "{text}");
     assert!(fails(&failed));
-    failing.variants[0].1[3].signal = Some(11);
+    failing.variants[0].1[3].ran.signal = Some(11);
     assert!(judged(failing).text.contains("signal 11"));
 }
 
@@ -142,7 +149,7 @@ fn to_leave_it_as_it_is_is_an_answer() {
 #[test]
 fn few_runs_tell_nothing() {
     let mut few = measured(Some(0), &[PLAIN, (3000, 2400, 10)]);
-    few.runs = 2;
+    few.check.runs = 2;
     few.variants.iter_mut().for_each(|(_, runs)| runs.truncate(2));
     let few = judged(few);
     assert_eq!(few.verdict, Verdict::NotTested);
@@ -153,7 +160,8 @@ fn few_runs_tell_nothing() {
 #[test]
 fn an_answer_that_was_given_to_nothing_is_not_tested() {
     let mut none = measured(Some(0), &[PLAIN]);
-    none.left_out.push((0, "it was given to nothing".to_string()));
+    let reason = "it was given to nothing".to_string();
+    none.check.left_out.push(LeftOut::of(&lookups(), (0, reason)));
     let none = judged(none);
     assert_eq!(none.verdict, Verdict::NotTested);
     assert_eq!(none.text, "Not tested: MADV_RANDOM on a: it was given to nothing.");
@@ -162,8 +170,8 @@ fn an_answer_that_was_given_to_nothing_is_not_tested() {
 #[test]
 fn what_the_program_does_otherwise_fails_the_check() {
     let mut other = measured(Some(0), &[PLAIN, (3000, 400, 5)]);
-    other.variants[1].1[2].stdout = "b".to_string();
-    other.variants[1].1[3].exit_code = Some(1);
+    other.variants[1].1[2].ran.stdout = "b".to_string();
+    other.variants[1].1[3].ran.exit_code = Some(1);
     let found = judged(other.clone());
     let expected = ["the end", "what stdout has"];
     let expected = expected.map(|what| {
@@ -172,17 +180,17 @@ fn what_the_program_does_otherwise_fails_the_check() {
     assert_eq!(found.differences, expected);
     assert!(fails(&found));
     // Not where it is never the same.
-    other.variants[0].1[0].stdout = "c".to_string();
-    other.variants[1].1[3].exit_code = Some(0);
+    other.variants[0].1[0].ran.stdout = "c".to_string();
+    other.variants[1].1[3].ran.exit_code = Some(0);
     assert!(!fails(&judged(other)));
 }
 
 #[test]
 fn measured_stands_beside_predicted() {
     let mut measured = measured(Some(0), &[PLAIN, (3000, 400, 5)]);
-    measured.variants[0].1[1].exit_code = Some(3);
-    measured.left_out.push((1, "it needs more".to_string()));
+    measured.variants[0].1[1].ran.exit_code = Some(3);
     let mut advice = lookups();
+    measured.check.left_out.push(LeftOut::of(&advice, (1, "it needs more".to_string())));
     advice.check = Some(judged(measured));
     let report = advice.report();
     let text = report.render(Format::Table);

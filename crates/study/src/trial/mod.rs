@@ -1,4 +1,9 @@
-//! Programs that are run again and again to be measured.
+//! Programs that are run again and again to be measured, plain or governed.
+//!
+//! A program is metered by what the kernel accounts to children that were waited for. A governed run
+//! is `filemap govern --json` itself, run as a child, so that its own costs count.
+
+mod ran;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -6,11 +11,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::program::{Program, refused};
+use filemap_govern::Collecting;
 use filemap_kernel::metered::Metered;
 use filemap_kernel::{Error as KernelError, cold, ending, metered, page_size};
 
-use super::run::Run;
 use crate::error::{Error, reason};
+use crate::govern::Run;
+pub use ran::{OUTCOMES, Outcome, Ran, agree, differ, ended};
 
 /// How the lines begin that filemap writes to the stderr of a program.
 const OWN_LINES: &[u8] = b"filemap: ";
@@ -39,6 +46,8 @@ pub struct Governed {
     command: Program,
     /// Where it is told what was done.
     json: PathBuf,
+    /// The directory of that.
+    _collecting: Collecting,
 }
 
 /// What was done in a governed run.
@@ -51,21 +60,23 @@ pub struct Told {
 }
 
 impl Governed {
-    /// `program`, governed with these `flags`. What was done is told in `directory`.
+    /// `program`, governed with these `flags`. There is one such program at a time.
     ///
     /// # Errors
-    /// When this command does not find itself.
-    pub fn of(program: &Program, flags: &[String], directory: &Path) -> Result<Governed, Error> {
+    /// When this command does not find itself, or there is no place for what is told.
+    pub fn of(program: &Program, flags: &[String]) -> Result<Governed, Error> {
         let own = std::env::current_exe().map_err(|error| {
             Error::CannotRun(format!("filemap does not find itself: {}", reason(&error)))
         })?;
-        let json = directory.join("governed.json");
+        let collecting =
+            Collecting::begin().map_err(|error| Error::CannotRun(error.to_string()))?;
+        let json = collecting.directory().join("governed.json");
         let mut words: Vec<OsString> = ["filemap", "govern"].map(OsString::from).to_vec();
         words.extend(flags.iter().map(OsString::from));
         words.extend(["--json".into(), json.clone().into_os_string(), "--".into()]);
         words.push(program.path.clone().into_os_string());
         words.extend(program.words[1..].iter().cloned());
-        Ok(Governed { command: Program { path: own, words }, json })
+        Ok(Governed { command: Program { path: own, words }, json, _collecting: collecting })
     }
 
     /// Runs it once, as [`run`] does.

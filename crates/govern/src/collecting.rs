@@ -1,0 +1,109 @@
+//! A directory for what a program that this command runs leaves there, until it is read.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::governing::Error;
+use crate::run_directory::run_directory;
+use crate::start_ticks;
+
+/// How the names of such directories begin.
+const COLLECTING: &str = "collecting-";
+
+/// The directory that there is, for a process that ends without dropping anything.
+static MADE: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// A directory of this process' own. It is removed with its owner, or by the next command where
+/// that is killed.
+pub struct Collecting {
+    directory: PathBuf,
+}
+
+impl Collecting {
+    /// A new directory.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    pub fn begin() -> Result<Collecting, Error> {
+        let own = std::process::id();
+        let place = run_directory().ok_or(Error::NoPlace)?;
+        let path = place.join(name(own, start_ticks(own).unwrap_or(0)));
+        // Held, so that a signal finds either both or none.
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|cause| Error::NoDirectory { place, cause })?;
+        *made = Some(path.clone());
+        Ok(Collecting { directory: path })
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        abandon();
+    }
+}
+
+/// Removes the directory, for a process that is about to exit without dropping anything.
+pub fn abandon() {
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = made.take() {
+        // A process that goes on may make a file meanwhile.
+        let _ = (0..10).any(|_| fs::remove_dir_all(&path).is_ok());
+    }
+}
+
+/// Removes from `directory` what commands have left that are gone.
+pub fn sweep(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix(COLLECTING)).and_then(|owner| {
+                let (pid, ticks) = owner.split_once('-')?;
+                Some((pid.parse().ok()?, ticks.parse().ok()?))
+            });
+        if owner.is_some_and(|(pid, ticks)| start_ticks(pid) != Some(ticks)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The name of the directory of the process `pid`, which was started at `ticks`.
+fn name(pid: u32, ticks: u64) -> String {
+    format!("{COLLECTING}{pid}-{ticks}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_dead_leave_is_swept() {
+        let scratch = tempfile::tempdir().unwrap();
+        let at = |name: String| scratch.path().join(name);
+        let own = std::process::id();
+        let ticks = start_ticks(own).unwrap();
+        fs::write(at("note".to_string()), "").unwrap();
+        // No process has the last number.
+        for (pid, ticks) in [(own, ticks), (own, ticks + 1), (u32::MAX, 1)] {
+            let directory = at(name(pid, ticks));
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("given"), "").unwrap();
+        }
+        sweep(scratch.path());
+        let left = fs::read_dir(scratch.path()).unwrap();
+        let mut left: Vec<_> =
+            left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        left.sort();
+        assert_eq!(left, [name(own, ticks), "note".to_string()]);
+    }
+}
