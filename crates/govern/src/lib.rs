@@ -7,6 +7,8 @@
 //!
 //! The module `governor` holds the decisions: events go in, requests come out. [`Governing`]
 //! carries them out in threads of its own.
+//!
+//! What is recorded is advised in the same way, and noted in the same place: [`SinglePages`].
 
 mod advisor;
 mod asked;
@@ -25,6 +27,7 @@ mod release;
 mod request;
 pub mod run_directory;
 mod settings;
+mod single_pages;
 mod statistics;
 
 pub use collecting::{Collecting, abandon, sweep};
@@ -33,4 +36,5 @@ pub use governing::{Error, Governing, Outcome, Target};
 pub use journal::{Journal, start_ticks};
 pub use release::{Left, release};
 pub use settings::Settings;
+pub use single_pages::SinglePages;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

@@ -1,33 +1,31 @@
 //! Recording what processes do with their files: what the kernel tells of them is read while they
 //! run, and written as a recording.
 
-mod advised;
 mod asked;
 mod followed;
-mod held;
-mod page_cache;
 mod program;
 mod running;
-mod single_pages;
 mod told;
 mod user_times;
 mod wanted;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use filemap_attach::MappedRange;
+use filemap_govern::SinglePages;
+use filemap_kernel::cold::drop_pages;
 use filemap_recording::assembly::{Assembly, Told};
 use filemap_recording::{Error as RecordingError, Event, Header, Mode, Totals, What, Writer};
 
 use crate::error::Error;
 use followed::Followed;
-use single_pages::SinglePages;
 use user_times::UserTimes;
 
 pub use asked::Asked;
-pub use page_cache::drop_cached;
 pub use program::{check_program, of_program};
 pub use running::of_processes;
 pub use wanted::{SMALLEST, WantedFiles};
@@ -77,6 +75,13 @@ impl<W> Recorded<W> {
     /// The second time.
     pub fn end(&mut self) -> Result<(W, Totals), Error> {
         Ok(self.written.take().expect("it is asked for once")?)
+    }
+}
+
+/// Drops a file from the page cache, as far as nobody has it mapped.
+fn drop_cached(path: impl AsRef<Path>) {
+    if let Ok(file) = File::open(path.as_ref()) {
+        drop_pages(&file);
     }
 }
 

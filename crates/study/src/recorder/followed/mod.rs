@@ -11,9 +11,9 @@ use std::os::unix::fs::MetadataExt;
 
 use filemap_attach::trace_points::{Event as Seen, What};
 use filemap_attach::{Changes, FileId, MappedFile, MappedRange, Source};
+use filemap_govern::SinglePages;
 use filemap_recording::assembly::{Did, Stored, Told};
 
-use super::single_pages::SinglePages;
 use super::wanted::WantedFiles;
 use crate::error::Error;
 use process::Process;

@@ -1,6 +1,10 @@
 //! Has pages come one at a time, so that each first touch is a fault: a mapping that is recorded is
 //! advised MADV_RANDOM from outside, and what was read before that is dropped.
 
+mod advised;
+mod held;
+mod page_cache;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,14 +17,14 @@ use filemap_attach::trace_points::Event as Seen;
 use filemap_attach::{
     Advice, FileId, MappedRange, Refusal, Source, advise_all, advise_any, now_ns,
 };
-use filemap_govern::run_directory::run_directory;
-use filemap_govern::{Journal, start_ticks};
 use filemap_kernel::cold::drop_pages;
 use filemap_kernel::residency::CacheStat;
 
-use super::advised::Advised;
-use super::held::Held;
-use super::page_cache::BETWEEN_ROUNDS;
+use crate::journal::{Journal, start_ticks};
+use crate::run_directory::run_directory;
+use advised::Advised;
+use held::Held;
+use page_cache::BETWEEN_ROUNDS;
 
 /// What is done to processes so that pages come one at a time.
 pub struct SinglePages {

@@ -1,12 +1,10 @@
 //! Drops files from the page cache.
 
 use std::fs::File;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use filemap_attach::settle_lists;
-use filemap_kernel::cold::drop_pages;
 use filemap_kernel::page_size;
 use filemap_kernel::residency::{self, CacheStat};
 use rustix::fs::{Advice, fadvise};
@@ -19,13 +17,6 @@ const MOST_WITHOUT_LESS: u32 = 5;
 
 /// A thread is held meanwhile.
 const LONGEST: Duration = Duration::from_millis(100);
-
-/// Drops a file from the page cache, as far as nobody has it mapped.
-pub fn drop_cached(path: impl AsRef<Path>) {
-    if let Ok(file) = File::open(path.as_ref()) {
-        drop_pages(&file);
-    }
-}
 
 /// Drops a file from the page cache while its pages may still arrive from the disk, and says
 /// whether some may arrive later.
