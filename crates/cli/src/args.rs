@@ -215,8 +215,8 @@ pub struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Record that --json of run, compare, explain, advise, published, conform or folio-ops
-    /// wrote. - means stdin.
+    /// Record that --json of run, compare, explain, advise, published, conform, search, folio-ops,
+    /// govern, calibrate or doctor wrote. - means stdin.
     #[arg(value_name = "RECORD.json", allow_hyphen_values = true)]
     pub record: String,
     /// Where the page goes: one HTML file with pictures, which needs no network. - means stdout.

@@ -8,8 +8,10 @@
 //! The module `governor` holds the decisions: events go in, requests come out. [`Governing`]
 //! carries them out in threads of its own.
 //!
-//! What is recorded is advised in the same way, and noted in the same place: [`SinglePages`].
+//! What is recorded is advised in the same way, and noted in the same place: [`SinglePages`]. What
+//! is to be tried for a program is advised by [`Advising`], once and without a policy.
 
+mod advising;
 mod advisor;
 mod asked;
 mod collecting;
@@ -30,6 +32,7 @@ mod settings;
 mod single_pages;
 mod statistics;
 
+pub use advising::{Advising, Extent, Given, Rule};
 pub use collecting::{Collecting, abandon, sweep};
 pub use filemap_policy::Costs;
 pub use governing::{Error, Governing, Outcome, Target};

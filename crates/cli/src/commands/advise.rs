@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::io::Read;
 
 use filemap_attach::program::{self, Program, parent};
+use filemap_govern::Advising;
 use filemap_job::program::{Job, NamedFile};
 use filemap_job::{EngineKind, JobSpec, Record, Written};
 use filemap_model::Model;
 use filemap_study::Footer;
-use filemap_study::advise::check::{Advising, Check, RUNS, may_write, shown};
+use filemap_study::advise::check::{Check, RUNS, may_write, shown};
 use filemap_study::advise::{Bench, Contents, FIRST_BYTES};
 
 use crate::Outcome;

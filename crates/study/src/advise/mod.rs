@@ -33,4 +33,3 @@ pub use self::change::{Ask, Change, Target};
 pub use self::contents::{Contents, FIRST_BYTES};
 pub use self::outcome::Outcome;
 pub use self::record::{Advice, Tried};
-pub use self::rules::{OF_FILES, Rule};

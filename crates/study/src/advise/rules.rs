@@ -5,68 +5,13 @@
 
 use std::path::PathBuf;
 
-use filemap_attach::process::Readahead;
-use filemap_attach::{Advice, MappedRange};
+use filemap_attach::Advice;
 use filemap_core::address::vma::ReadHint;
+use filemap_govern::{Extent, Rule};
 use filemap_job::program::{Job, NamedMapping};
 
 use super::apply::is_read_advice;
 use super::{Ask, Change, Target};
-
-/// A part of a file, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Extent {
-    pub offset_bytes: u64,
-    pub length_bytes: u64,
-}
-
-/// Advice for the mappings of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "their names say it")]
-pub struct Rule {
-    pub advice: Advice,
-    /// The mappings that it is about: those that are made of exactly this part; of all where there
-    /// is none.
-    pub mapping: Option<Extent>,
-    /// The part of the file that is advised; `None` is all of each mapping.
-    pub part: Option<Extent>,
-    /// The path of the file, as the kernel has it: absolute, without symbolic links.
-    pub path: PathBuf,
-    /// The program advises these mappings itself, which is not to stand.
-    pub is_over_own: bool,
-}
-
-impl Rule {
-    /// What of a mapping is advised, if it is about that.
-    pub fn of_mapping(&self, range: &MappedRange) -> Option<MappedRange> {
-        let file = range.file.as_ref().filter(|file| file.path == self.path)?;
-        let whole = Extent { offset_bytes: range.offset_bytes, length_bytes: range.length_bytes };
-        if self.mapping.is_some_and(|own| own != whole) {
-            return None;
-        }
-        let Extent { offset_bytes, length_bytes } = self.part.unwrap_or(whole);
-        let first = offset_bytes.max(whole.offset_bytes);
-        let end = offset_bytes.saturating_add(length_bytes);
-        let end = end.min(whole.offset_bytes.saturating_add(whole.length_bytes));
-        (first < end).then(|| MappedRange {
-            address: range.address + (first - whole.offset_bytes),
-            length_bytes: end - first,
-            offset_bytes: first,
-            file: Some(file.clone()),
-            ..range.clone()
-        })
-    }
-
-    /// How a mapping is read that keeps this advice, if it is such advice.
-    pub fn kept(&self) -> Option<Readahead> {
-        match self.advice {
-            Advice::Normal => Some(Readahead::Normal),
-            Advice::Random => Some(Readahead::Random),
-            Advice::Sequential => Some(Readahead::Sequential),
-            Advice::WillNeed | Advice::PopulateRead | Advice::PageOut => None,
-        }
-    }
-}
 
 /// The rules for `changes` of `program`; the end of a sentence that says why there are none.
 ///
@@ -207,8 +152,6 @@ fn around(one: Extent, other: Extent) -> Extent {
 
 #[cfg(test)]
 mod tests {
-    use filemap_attach::{FileId, MappedFile};
-
     use super::super::testing::{self, target};
     use super::*;
 
@@ -279,36 +222,5 @@ mod tests {
         assert!(!is_over_own(&own));
         own.mappings[0].mapping.advice.read = ReadHint::Sequential;
         assert!(is_over_own(&own));
-    }
-
-    #[test]
-    fn what_is_mapped_of_a_part_is_advised() {
-        let id = FileId { major: 8, minor: 1, inode: 7 };
-        let range = MappedRange {
-            address: 0x10000,
-            length_bytes: 0x8000,
-            offset_bytes: 0x4000,
-            file: Some(MappedFile { id, path: "/a".into() }),
-            protection: 1,
-            is_shared: true,
-        };
-        let rule = |mapping: Option<(u64, u64)>, part: Option<(u64, u64)>, path: &str| {
-            let extent = |(offset_bytes, length_bytes)| Extent { offset_bytes, length_bytes };
-            let (mapping, part) = (mapping.map(extent), part.map(extent));
-            Rule { advice: Advice::Random, mapping, part, path: path.into(), is_over_own: false }
-        };
-        let advised = |rule: Rule| {
-            let found = rule.of_mapping(&range)?;
-            assert_eq!(found.address - found.offset_bytes, 0x10000 - 0x4000);
-            Some((found.address, found.length_bytes))
-        };
-        let whole = Some((0x10000, 0x8000));
-        assert_eq!(advised(rule(None, None, "/a")), whole);
-        assert_eq!(advised(rule(Some((0x4000, 0x8000)), None, "/a")), whole);
-        assert_eq!(advised(rule(Some((0x4000, 0x7000)), None, "/a")), None);
-        assert_eq!(advised(rule(None, None, "/b")), None);
-        assert_eq!(advised(rule(None, Some((0, 0x6000)), "/a")), Some((0x10000, 0x2000)));
-        assert_eq!(advised(rule(None, Some((0x5000, u64::MAX)), "/a")), Some((0x11000, 0x7000)));
-        assert_eq!(advised(rule(None, Some((0xc000, 0x1000)), "/a")), None);
     }
 }

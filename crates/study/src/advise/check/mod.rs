@@ -1,6 +1,5 @@
 //! What was measured of a program as it is and with the best answers, beside what was predicted.
 
-mod advising;
 mod judge;
 mod running;
 mod selected;
@@ -12,7 +11,6 @@ mod writes;
 use filemap_job::Spread;
 use serde::{Deserialize, Serialize};
 
-pub use self::advising::Advising;
 pub use self::running::{RUNS, shown};
 pub(super) use self::shown::parts;
 pub use self::writes::may_write;

@@ -7,15 +7,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::program::Program;
+use filemap_govern::{Advising, Given, Rule};
 use filemap_job::program::Job;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::page_size;
 
-use super::advising::{Advising, Given};
 use super::selected::{How, Selected};
 use super::{Check, CheckRun, LeftOut};
-use crate::advise::rules::{OF_FILES, Rule};
+use crate::advise::rules::OF_FILES;
 use crate::advise::{Advice, Change};
 use crate::engine::Engines;
 use crate::error::Error;

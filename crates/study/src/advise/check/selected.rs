@@ -1,8 +1,9 @@
 //! Which of the things that were tried are run for real, and how.
 
+use filemap_govern::Rule;
 use filemap_job::program::Job;
 
-use crate::advise::rules::{self, Rule};
+use crate::advise::rules;
 use crate::advise::{Advice, Change, Tried};
 
 /// Most answers that are run beside the program as it is.

@@ -5,6 +5,8 @@
 //! dropped while a thread of the program is held, so that it goes on as if it had given the advice
 //! itself before.
 
+mod rule;
+
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::path::PathBuf;
@@ -16,13 +18,12 @@ use std::time::{Duration, Instant};
 use filemap_attach::process::advised_maps;
 use filemap_attach::settle_lists;
 use filemap_attach::{
-    Advice, Advised, Follower, MappedRange, Refusal, What, advise_all, advise_any,
+    Advice, Advised, Error, Follower, MappedRange, Refusal, What, advise_all, advise_any,
 };
 use filemap_kernel::cold::drop_pages;
 use filemap_kernel::residency::CacheStat;
 
-use crate::advise::rules::Rule;
-use crate::error::Error;
+pub use rule::{Extent, Rule};
 
 /// For how long nothing is read at most.
 const WAIT: Duration = Duration::from_millis(1);
