@@ -8,8 +8,9 @@ use filemap_govern::Advising;
 use filemap_job::program::{Job, NamedFile};
 use filemap_job::{EngineKind, JobSpec, Record, Written};
 use filemap_model::Model;
+use filemap_recording::may_write;
 use filemap_study::Footer;
-use filemap_study::advise::check::{Check, RUNS, may_write, shown};
+use filemap_study::advise::check::{Check, RUNS, shown};
 use filemap_study::advise::{Bench, Contents, FIRST_BYTES};
 
 use crate::Outcome;

@@ -25,6 +25,7 @@ mod step;
 mod there;
 mod threads;
 mod touched_pages;
+mod used_parts;
 mod validate;
 
 pub use self::access::Access;
@@ -49,6 +50,7 @@ pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
 pub use self::step::ProgramStep;
+pub use self::used_parts::{UsedPart, UsedParts};
 
 /// An odd number that is far from every small one: neighbouring threads draw different numbers.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

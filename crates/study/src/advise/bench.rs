@@ -9,7 +9,7 @@ use filemap_model::{Profile, trace};
 
 use super::answer::{Answer, LATENCIES};
 use super::record::{Condition, FileAdvice, Tried};
-use super::{Advice, Change, Contents, Outcome, apply, candidates, used_pages};
+use super::{Advice, Change, Contents, Outcome, apply, candidates};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::parallel;
@@ -45,7 +45,7 @@ impl<E: Engines> Bench<'_, E> {
     pub fn advice(&self, name: &str, shown: Option<&str>) -> Result<(Advice, Run), Error> {
         let (program, page_bytes) = (self.program, self.program.page_size());
         let run = trace(program, &self.profile, &mut ())?;
-        let used = used_pages::of(program);
+        let used = program.used_parts();
         let now = self.outcomes(std::slice::from_ref(program), &LATENCIES)?;
         let now = now.into_iter().flatten().next().expect("it has run before");
         let file = |number: usize| FileAdvice {

@@ -1,10 +1,9 @@
 //! What is tried.
 
 use filemap_core::address::vma::ReadHint;
-use filemap_job::program::{Job, NamedMapping, ProgramStep};
+use filemap_job::program::{Job, NamedMapping, ProgramStep, UsedParts};
 
 use super::apply::{is_file_advice, is_read_advice};
-use super::used_pages::Used;
 use super::{Ask, Change, Outcome, Target};
 
 /// Most files that are advised.
@@ -25,7 +24,7 @@ const FAULT_AROUND: [u64; 2] = [64 << 10, 512 << 10];
 const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequential];
 
 /// Everything that is tried for `program`, which comes to `now`.
-pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
+pub fn all(program: &Job, used: &UsedParts, now: &Outcome) -> Vec<Change> {
     let mut changes = Vec::new();
     // The others are left as they are.
     for file in now.files_that_count().into_iter().take(MOST_FILES) {
@@ -58,7 +57,7 @@ pub fn all(program: &Job, used: &Used, now: &Outcome) -> Vec<Change> {
 
 /// The mappings of a file that are touched: together, and one by one where they are a few. Those of
 /// a program's segments are its loader's, which nobody advises.
-fn targets(program: &Job, used: &Used, file: usize) -> Vec<Target> {
+fn targets(program: &Job, used: &UsedParts, file: usize) -> Vec<Target> {
     let is_used = |number: &usize| {
         program.opens[program.mappings[*number].open].file == file
             && program.mappings[*number].segments.is_empty()
@@ -88,7 +87,7 @@ fn is_so(program: &Job, on: &Target, hint: ReadHint) -> bool {
 }
 
 /// MADV_WILLNEED and MADV_POPULATE_READ of what is used of the mappings, where that is dense.
-fn asked(used: &Used, on: &Target) -> Vec<Change> {
+fn asked(used: &UsedParts, on: &Target) -> Vec<Change> {
     let parts = on.numbers.iter().map(|number| used.mappings[*number]);
     if !parts.clone().all(|part| part.pages * DENSE >= part.span) {
         return Vec::new();
@@ -121,13 +120,12 @@ mod tests {
     use filemap_core::units::PageCount;
 
     use super::super::testing::{outcome, program_of};
-    use super::super::used_pages;
     use super::*;
 
     fn labels(phases: &str, advice: &str) -> Vec<String> {
         let mut program = program_of("64m", advice, phases);
         program.machine.read_ahead = PageCount(32);
-        all(&program, &used_pages::of(&program), &outcome(9, 1)).iter().map(Change::label).collect()
+        all(&program, &program.used_parts(), &outcome(9, 1)).iter().map(Change::label).collect()
     }
 
     const ELSEWHERE: [&str; 8] = [

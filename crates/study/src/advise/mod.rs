@@ -23,7 +23,6 @@ mod report;
 mod rules;
 #[cfg(test)]
 mod testing;
-mod used_pages;
 mod words;
 mod writing;
 mod written;

@@ -6,14 +6,12 @@ mod selected;
 mod shown;
 #[cfg(test)]
 mod tests;
-mod writes;
 
 use filemap_job::Spread;
 use serde::{Deserialize, Serialize};
 
 pub use self::running::{RUNS, shown};
 pub(super) use self::shown::parts;
-pub use self::writes::may_write;
 use super::Advice;
 use crate::trial::{OUTCOMES, Outcome, Ran, differ};
 use crate::verdict::{p_value, samples};

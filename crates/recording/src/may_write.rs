@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use filemap_recording::{Error, Event, What};
+use crate::{Error, Event, What};
 
 /// `PROT_WRITE`.
 const WRITABLE: u32 = 2;

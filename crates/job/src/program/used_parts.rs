@@ -1,0 +1,109 @@
+//! The parts of its files and mappings that a program uses.
+
+use std::collections::HashMap;
+
+use super::{Job, ProgramStep};
+
+/// Pages of one word of bits.
+const WORD: u64 = u64::BITS as u64;
+
+/// Pages, each once: bits by the number of their word.
+#[derive(Debug, Default)]
+struct Pages(HashMap<u64, u64>);
+
+impl Pages {
+    fn add(&mut self, page: u64) {
+        *self.0.entry(page / WORD).or_default() |= 1 << (page % WORD);
+    }
+
+    fn count(&self) -> u64 {
+        self.0.values().map(|bits| u64::from(bits.count_ones())).sum()
+    }
+
+    /// The first of them, and how many there are up to the last.
+    fn range(&self) -> Option<(u64, u64)> {
+        let (first, last) = (self.0.keys().min()?, self.0.keys().max()?);
+        let start = first * WORD + u64::from(self.0[first].trailing_zeros());
+        let end = last * WORD + WORD - u64::from(self.0[last].leading_zeros());
+        Some((start, end - start))
+    }
+}
+
+/// What of a mapping is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsedPart {
+    /// Pages that are touched, each once.
+    pub pages: u64,
+    /// The first of them, counted from the mapping's first.
+    pub first: u64,
+    /// How many pages there are from it to the last.
+    pub span: u64,
+}
+
+/// What a program uses of its files and mappings.
+#[derive(Debug)]
+pub struct UsedParts {
+    /// Pages of each file.
+    pub files: Vec<u64>,
+    /// Of each mapping; nothing of one that is not touched.
+    pub mappings: Vec<UsedPart>,
+}
+
+impl Job {
+    /// What it uses of its files and mappings, but for reads past the page cache.
+    pub fn used_parts(&self) -> UsedParts {
+        let mut files: Vec<Pages> = self.files.iter().map(|_| Pages::default()).collect();
+        let mut mappings: Vec<Pages> = self.mappings.iter().map(|_| Pages::default()).collect();
+        let size = self.page_size();
+        for step in self.steps() {
+            match step {
+                ProgramStep::Touch { mapping, accesses, .. } => {
+                    let of = &self.mappings[*mapping];
+                    let file = &mut files[self.opens[of.open].file];
+                    let in_file = of.in_file();
+                    for page in self.touches(*mapping, accesses) {
+                        mappings[*mapping].add(page);
+                        file.add(in_file(page).0);
+                    }
+                }
+                ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. }
+                    if !self.opens[*open].direct =>
+                {
+                    let file = &mut files[self.opens[*open].file];
+                    for block in self.reads(*len_bytes, accesses) {
+                        let start = offset_bytes + block.offset_bytes;
+                        (start / size..(start + block.len_bytes).div_ceil(size))
+                            .for_each(|page| file.add(page));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let part = |pages: &Pages| {
+            let (first, span) = pages.range().unwrap_or_default();
+            UsedPart { pages: pages.count(), first, span }
+        };
+        UsedParts {
+            files: files.iter().map(Pages::count).collect(),
+            mappings: mappings.iter().map(part).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ProgramSpec;
+
+    #[test]
+    fn a_page_counts_once_and_the_range_is_what_is_between() {
+        let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+                    [[mapping]]\nname = 'm'\nopen = 'a'\noffset = '16k'\n\
+                    [[thread]]\n[[thread.phase]]\nmapping = 'm'\npages = [70, 3, 3, 130]\n\
+                    [[thread.phase]]\nopen = 'a'\nbs = '6k'\noffsets = [0, 28672]\n";
+        let used = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap().used_parts();
+        assert_eq!(used.mappings, [UsedPart { pages: 3, first: 3, span: 128 }]);
+        // Page 7 of the file is page 3 of the mapping.
+        assert_eq!(used.files, [3 + 2 + 1]);
+    }
+}
