@@ -4,7 +4,7 @@ use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::units::PageCount;
 use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
-use super::{Ask, Change};
+use super::Change;
 
 /// `program` with `changes`.
 pub fn with(program: &Job, changes: &[Change]) -> Job {
@@ -24,13 +24,9 @@ fn apply(program: &mut Job, change: &Change) {
                 is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
             });
         }
-        Change::Ask(on, what, parts) => {
-            let advice = match what {
-                Ask::WillNeed => Madvise::WillNeed,
-                Ask::PopulateRead => Madvise::PopulateRead,
-            };
+        Change::Ask(on, advice, parts) => {
             for (number, part) in on.numbers.iter().zip(parts) {
-                ask(program, *number, *part, advice);
+                ask(program, *number, *part, *advice);
             }
         }
         Change::Fadvise(on, hint) => {
@@ -151,7 +147,7 @@ mod tests {
     fn what_is_needed_is_asked_for_each_time_it_is_mapped() {
         let parts = vec![(3, 1), (1, 2)];
         let changed =
-            steps(&with(&program(), &[Change::Ask(target(&[0, 1]), Ask::WillNeed, parts)]));
+            steps(&with(&program(), &[Change::Ask(target(&[0, 1]), Madvise::WillNeed, parts)]));
         let asked = |name: &str| {
             let begin = format!("madvise {name}: willneed");
             let asks = |step: &&String| step.starts_with(&begin);

@@ -1,10 +1,10 @@
 //! What is tried.
 
 use filemap_core::address::vma::ReadHint;
-use filemap_job::program::{Job, NamedMapping, ProgramStep, UsedParts};
+use filemap_job::program::{Job, Madvise, NamedMapping, ProgramStep, UsedParts};
 
 use super::apply::{is_file_advice, is_read_advice};
-use super::{Ask, Change, Outcome, Target};
+use super::{Change, Outcome, Target};
 
 /// Most files that are advised.
 const MOST_FILES: usize = 6;
@@ -93,7 +93,7 @@ fn asked(used: &UsedParts, on: &Target) -> Vec<Change> {
         return Vec::new();
     }
     let parts: Vec<(u64, u64)> = parts.map(|part| (part.first, part.span)).collect();
-    let asks = [Ask::WillNeed, Ask::PopulateRead];
+    let asks = [Madvise::WillNeed, Madvise::PopulateRead];
     asks.map(|ask| Change::Ask(on.clone(), ask, parts.clone())).into()
 }
 

@@ -2,6 +2,7 @@
 
 use filemap_core::address::vma::ReadHint;
 use filemap_job::format_size;
+use filemap_job::program::Madvise;
 
 /// Mappings of a file, or opens of one that is not mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,32 +15,14 @@ pub struct Target {
     pub numbers: Vec<usize>,
 }
 
-/// Advice by which pages are read at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "their names say it")]
-pub enum Ask {
-    WillNeed,
-    PopulateRead,
-}
-
-impl Ask {
-    /// `WILLNEED`.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Ask::WillNeed => "WILLNEED",
-            Ask::PopulateRead => "POPULATE_READ",
-        }
-    }
-}
-
 /// One thing that can be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// `madvise(2)` of how mappings are read, in place of the program's own advice.
     Madvise(Target, ReadHint),
-    /// What is used of mappings is asked for before they are first touched: for each mapping its
-    /// first page and how many.
-    Ask(Target, Ask, Vec<(u64, u64)>),
+    /// What is used of mappings is asked for before they are first touched, by MADV_WILLNEED or
+    /// MADV_POPULATE_READ: for each mapping its first page and how many.
+    Ask(Target, Madvise, Vec<(u64, u64)>),
     /// `posix_fadvise(2)` of how opens are read, in place of the program's own.
     Fadvise(Target, ReadHint),
     /// The readahead size of the device, in KiB.
@@ -55,7 +38,7 @@ impl Change {
     pub fn label(&self) -> String {
         match self {
             Change::Madvise(on, hint) => format!("MADV_{} on {}", hint_name(*hint), on.name),
-            Change::Ask(on, ask, _) => format!("MADV_{} on {}", ask.name(), on.name),
+            Change::Ask(on, ask, _) => format!("MADV_{} on {}", ask_name(*ask), on.name),
             Change::Fadvise(on, hint) => format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name),
             Change::ReadAhead(kb) => format!("read_ahead_kb={kb}"),
             Change::FaultAround(bytes) => format!("fault_around={}", format_size(*bytes)),
@@ -71,7 +54,7 @@ impl Change {
             }
             Change::Ask(on, ask, _) => format!(
                 "madvise(MADV_{}) of what is used, once it is mapped, on {}",
-                ask.name(),
+                ask_name(*ask),
                 on.name
             ),
             change => change.label(),
@@ -106,11 +89,8 @@ impl Change {
     /// Whether both can be done together, and are not two values of one thing.
     pub fn goes_with(&self, other: &Change) -> bool {
         // A governor leaves a mapping alone that is advised.
-        let is_governor = |change: &Change| matches!(change, Change::Governor);
-        if is_governor(self) || is_governor(other) {
-            return false;
-        }
         match (self, other) {
+            (Change::Governor, _) | (_, Change::Governor) => false,
             (
                 Change::Madvise(one, _) | Change::Fadvise(one, _),
                 Change::Madvise(two, _) | Change::Fadvise(two, _),
@@ -125,12 +105,13 @@ impl Change {
 }
 
 /// `RANDOM`.
-pub(super) fn hint_name(hint: ReadHint) -> &'static str {
-    match hint {
-        ReadHint::Normal => "NORMAL",
-        ReadHint::Random => "RANDOM",
-        ReadHint::Sequential => "SEQUENTIAL",
-    }
+pub(super) fn hint_name(hint: ReadHint) -> String {
+    format!("{hint:?}").to_uppercase()
+}
+
+/// `POPULATE_READ`.
+pub(super) fn ask_name(ask: Madvise) -> String {
+    ask.name().to_uppercase().replace('-', "_")
 }
 
 #[cfg(test)]
@@ -144,7 +125,7 @@ mod tests {
         let sequential = |file| Change::Madvise(on(file), ReadHint::Sequential);
         assert!(!random(0).goes_with(&sequential(0)));
         assert!(random(0).goes_with(&sequential(1)));
-        assert!(random(0).goes_with(&Change::Ask(on(0), Ask::WillNeed, vec![(0, 9)])));
+        assert!(random(0).goes_with(&Change::Ask(on(0), Madvise::WillNeed, vec![(0, 9)])));
         assert!(random(0).goes_with(&Change::ReadAhead(128)));
         assert!(!Change::ReadAhead(64).goes_with(&Change::ReadAhead(128)));
         assert!(!random(0).goes_with(&Change::Governor));

@@ -25,10 +25,9 @@ mod rules;
 mod testing;
 mod words;
 mod writing;
-mod written;
 
 pub use self::bench::Bench;
-pub use self::change::{Ask, Change, Target};
+pub use self::change::{Change, Target};
 pub use self::contents::{Contents, FIRST_BYTES};
 pub use self::outcome::Outcome;
 pub use self::record::{Advice, Tried};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Candidate, Figures};
 use super::check::Check;
-use super::written::Written;
+use super::writing::Written;
 use super::{Change, Contents, Outcome};
 use crate::footer::Footer;
 

@@ -7,7 +7,7 @@ use crate::json::to_json;
 use filemap_report::units::{bytes, number, time};
 use filemap_report::{
     Card, Column, DotCell, DotColumn, Dots, Head, Mark, Part, Report, Scale, Table, Unit, csv,
-    folded, table,
+    figures, folded, table, words,
 };
 
 /// Most columns of what is tried, of a verdict, of another condition, and of what is best there: a
@@ -92,7 +92,7 @@ impl Advice {
         parts.push(Part::Paragraph(self.note()));
         if !self.conditions.is_empty() {
             parts.push(Part::Heading("What would break it".to_string()));
-            parts.push(Part::Table(self.conditions_table()));
+            parts.push(Part::Table(table("", &CONDITIONS, &self.conditions)));
         }
         let footer = self.footer.footer();
         Report { parts, rows: csv(&COLUMNS, &rows), footer, json: to_json(self) }
@@ -101,26 +101,23 @@ impl Advice {
     /// Figures that matter first: as it is, and with the answer.
     fn cards(&self) -> Vec<Card> {
         let used = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.pages_used));
-        let in_bytes = |pages: u64| bytes(pages as f64 * self.page_bytes as f64);
-        let (now, in_time) = (&self.now, |ns: u64| time(ns as f64));
-        let mut cards = vec![
-            Card::new(
-                "read as it is",
-                in_bytes(now.data_pages_read),
-                format!("the program uses {}", in_bytes(used)),
-            ),
-            Card::new("time as it is", in_time(now.elapsed_ns), "predicted, on a cold cache"),
-        ];
-        cards.extend(self.best().into_iter().flat_map(|best| {
+        let used = format!("the program uses {}", bytes(used as f64 * self.page_bytes as f64));
+        let two = |of: &Outcome, how: &str, [read, took]: [String; 2]| {
+            [
+                Card::new(format!("read {how}"), bytes(self.bytes_read(of)), read),
+                Card::new(format!("time {how}"), time(of.elapsed_ns as f64), took),
+            ]
+        };
+        let predicted = "predicted, on a cold cache".to_string();
+        let with_answer = self.best().map(|best| {
             let (least, most) = best.outcome.range_ns();
             let range = format!("from {} to {} as the latency goes", time(least), time(most));
-            let read = in_bytes(best.outcome.data_pages_read);
-            [
-                Card::new("read with the answer", read, best.label()),
-                Card::new("time with the answer", in_time(best.outcome.elapsed_ns), range),
-            ]
-        }));
-        cards
+            two(&best.outcome, "with the answer", [best.label(), range])
+        });
+        two(&self.now, "as it is", [used, predicted])
+            .into_iter()
+            .chain(with_answer.into_iter().flatten())
+            .collect()
     }
 
     /// All that was tried, the program as it is first.
@@ -223,41 +220,35 @@ impl Advice {
     fn bytes_read(&self, outcome: &Outcome) -> f64 {
         outcome.data_pages_read as f64 * self.page_bytes as f64
     }
+}
 
-    /// The answer under other conditions.
-    fn conditions_table(&self) -> Table {
-        let figures = |of: &Outcome| {
-            format!("{}, {}", number(of.data_pages_read as f64), time(of.elapsed_ns as f64))
-        };
-        let row = |condition: &Condition| {
-            let name = folded(&condition.name, CONDITION_COLUMNS);
-            let Some(now) = &condition.now else {
-                let nothing = folded("the program does not run so", BEST_COLUMNS);
-                return vec![name, nothing, String::new(), String::new()];
-            };
-            let best = folded(condition.best.as_deref().unwrap_or("nothing"), BEST_COLUMNS);
-            let answer = condition.answer.as_ref().map_or(String::new(), figures);
-            vec![name, figures(now), answer, best]
-        };
-        let heads = ["as it is", "with the answer"].map(Head::right);
-        Table {
-            title: String::new(),
-            columns: [Head::left("with")]
-                .into_iter()
-                .chain(heads)
-                .chain([Head::left("best there")])
-                .collect(),
-            rows: self.conditions.iter().map(row).collect(),
-        }
-    }
+/// The answer under other conditions.
+const CONDITIONS: [Column<Condition>; 4] = [
+    words("with", |own| folded(&own.name, CONDITION_COLUMNS).into()),
+    figures("as it is", |own| match &own.now {
+        Some(now) => pages_and_time(now).into(),
+        None => folded("the program does not run so", BEST_COLUMNS).into(),
+    }),
+    figures("with the answer", |own| {
+        own.answer.as_ref().map_or(String::new(), pages_and_time).into()
+    }),
+    words("best there", |own| {
+        let nothing = if own.now.is_some() { "nothing" } else { "" };
+        folded(own.best.as_deref().unwrap_or(nothing), BEST_COLUMNS).into()
+    }),
+];
+
+fn pages_and_time(of: &Outcome) -> String {
+    format!("{}, {}", number(of.data_pages_read as f64), time(of.elapsed_ns as f64))
 }
 
 #[cfg(test)]
 mod tests {
     use filemap_core::address::vma::ReadHint;
+    use filemap_job::program::Madvise;
 
+    use super::super::Change;
     use super::super::testing::{on, outcome, tried};
-    use super::super::{Ask, Change};
     use super::*;
 
     /// Figures as large as those of real programs.
@@ -266,7 +257,7 @@ mod tests {
         let on = on("mapping 'data.mdb'");
         let changes = vec![
             Change::Madvise(on.clone(), ReadHint::Sequential),
-            Change::Ask(on, Ask::WillNeed, vec![(0, 1)]),
+            Change::Ask(on, Madvise::WillNeed, vec![(0, 1)]),
         ];
         let large = Outcome { major_faults: 12_345_678, ..outcome(12_345_678, 123_456) };
         let mut advice = tried(large.clone(), Vec::new());

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use filemap_attach::Advice;
 use filemap_core::address::vma::ReadHint;
 use filemap_govern::{Extent, Rule};
-use filemap_job::program::{Job, NamedMapping};
+use filemap_job::program::{Job, Madvise, NamedMapping};
 
 use super::apply::is_read_advice;
-use super::{Ask, Change, Target};
+use super::{Change, Target};
 
 /// The rules for `changes` of `program`; the end of a sentence that says why there are none.
 ///
@@ -23,15 +23,15 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
         match change {
             Change::Madvise(on, hint) => rules.extend(read_as(program, on, advice(*hint))?),
             // Page by page, where the program has advised MADV_RANDOM before.
-            Change::Ask(on, Ask::PopulateRead, _) if is_advised(program, on) => {
+            Change::Ask(on, Madvise::PopulateRead, _) if is_advised(program, on) => {
                 return Err("the program advises these mappings itself, and it is not known what \
                             comes first when it is given from outside"
                     .to_string());
             }
             Change::Ask(on, ask, parts) => {
                 let advice = match ask {
-                    Ask::WillNeed => Advice::WillNeed,
-                    Ask::PopulateRead => Advice::PopulateRead,
+                    Madvise::PopulateRead => Advice::PopulateRead,
+                    _ => Advice::WillNeed,
                 };
                 rules.extend(asked(program, on, parts, advice)?);
             }
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn parts_are_parts_of_the_file() {
-        let needed = Change::Ask(target(&[0, 1]), Ask::WillNeed, vec![(1, 2), (3, 4)]);
+        let needed = Change::Ask(target(&[0, 1]), Madvise::WillNeed, vec![(1, 2), (3, 4)]);
         let expected = "WillNeed 0+1048576 4096+8192 /data/a\n\
                         WillNeed 524288+524288 536576+16384 /data/a\n";
         assert_eq!(text(&program(HALF), needed).unwrap(), expected);
         // Two mappings of one part cannot be told apart.
-        let needed = Change::Ask(target(&[0, 1]), Ask::PopulateRead, vec![(1, 2), (3, 4)]);
+        let needed = Change::Ask(target(&[0, 1]), Madvise::PopulateRead, vec![(1, 2), (3, 4)]);
         let expected = "PopulateRead 0+1048576 4096+24576 /data/a\n";
         assert_eq!(text(&program(SAME), needed).unwrap(), expected);
     }

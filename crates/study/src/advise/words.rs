@@ -2,8 +2,8 @@
 
 use super::answer::Answer;
 use super::record::{FileAdvice, Tried};
-use super::written::{Written, WrittenLine};
-use super::{Advice, Change, Contents, Outcome, writing};
+use super::writing::{self, Written};
+use super::{Advice, Change, Contents, Outcome};
 use filemap_report::units::{number, time};
 
 /// Most ties that are named.
@@ -148,9 +148,7 @@ fn written(advice: &Advice) -> Vec<Written> {
     let of_change = |change: &Change| {
         let file = advice.files.iter().find(|file| change.file() == Some(file.number));
         let contents = file.map_or(Contents::Other, |file| file.contents);
-        let line = |(place, text): writing::Written| WrittenLine { place: place.to_string(), text };
-        let lines = writing::lines(change, contents).into_iter().map(line).collect();
-        Written { change: change.label(), lines }
+        Written { change: change.label(), lines: writing::lines(change, contents) }
     };
     let written = changes.into_iter().map(of_change);
     written.filter(|written| !written.lines.is_empty()).collect()

@@ -1,27 +1,46 @@
 //! What to write into a program so that it does what was tried.
 
 use filemap_core::address::vma::ReadHint;
+use filemap_job::program::Madvise;
+use serde::{Deserialize, Serialize};
 
-use super::change::{Ask, Change, hint_name};
+use super::change::{Change, ask_name, hint_name};
 use super::contents::Contents;
 
-/// Where something is written, and what.
-pub type Written = (&'static str, String);
+/// What to write for a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Written {
+    /// The change.
+    pub change: String,
+    pub lines: Vec<WrittenLine>,
+}
+
+/// What to write in one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WrittenLine {
+    /// A language, or a setting.
+    pub place: String,
+    pub text: String,
+}
+
+fn line(place: &str, text: impl Into<String>) -> WrittenLine {
+    WrittenLine { place: place.to_string(), text: text.into() }
+}
 
 /// What to write for `change`, of a file with these `contents`.
-pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
+pub fn lines(change: &Change, contents: Contents) -> Vec<WrittenLine> {
     match change {
         Change::Madvise(_, hint) => madvise(*hint, contents),
         Change::Ask(_, ask, parts) => asked(*ask, parts, contents),
         Change::Fadvise(_, hint) => {
             let name = hint_name(*hint);
             vec![
-                ("C", format!("posix_fadvise(fd, 0, 0, POSIX_FADV_{name});")),
-                ("Python", format!("os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_{name})")),
-                ("Rust", format!("rustix::fs::fadvise(&file, 0, None, Advice::{})?;", rust(*hint))),
+                line("C", format!("posix_fadvise(fd, 0, 0, POSIX_FADV_{name});")),
+                line("Python", format!("os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_{name})")),
+                line("Rust", format!("rustix::fs::fadvise(&file, 0, None, Advice::{hint:?})?;")),
             ]
         }
-        Change::ReadAhead(kb) => vec![(
+        Change::ReadAhead(kb) => vec![line(
             "As root",
             format!(
                 "echo {kb} > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb, with the numbers that \
@@ -29,7 +48,7 @@ pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
                  and every program on the device gets the new one"
             ),
         )],
-        Change::FaultAround(bytes) => vec![(
+        Change::FaultAround(bytes) => vec![line(
             "As root",
             format!(
                 "echo {bytes} > /sys/kernel/debug/fault_around_bytes; every program on the \
@@ -41,88 +60,60 @@ pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
 }
 
 /// What databases call the same advice, where they have a setting for it.
-fn of_database(hint: ReadHint, contents: Contents) -> Option<Written> {
+fn of_database(hint: ReadHint, contents: Contents) -> Option<WrittenLine> {
     match (contents, hint) {
-        (Contents::Lmdb, ReadHint::Random) => Some((
+        (Contents::Lmdb, ReadHint::Random) => Some(line(
             "LMDB",
             "MDB_NORDAHEAD as a flag of mdb_env_open(), or lmdb.open(path, readahead=False) in \
-             Python: the same advice"
-                .to_string(),
+             Python: the same advice",
         )),
-        (Contents::Lmdb, ReadHint::Normal) => Some((
+        (Contents::Lmdb, ReadHint::Normal) => Some(line(
             "LMDB",
-            "mdb_env_open() without MDB_NORDAHEAD, or lmdb.open(path, readahead=True) in Python"
-                .to_string(),
+            "mdb_env_open() without MDB_NORDAHEAD, or lmdb.open(path, readahead=True) in Python",
         )),
-        (Contents::Sqlite, _) => Some((
+        (Contents::Sqlite, _) => Some(line(
             "SQLite",
             "it has no setting for advice. PRAGMA mmap_size=0 makes it read pages with pread(2), \
-             which was not tried here: filemap record and advise with it tell"
-                .to_string(),
+             which was not tried here: filemap record and advise with it tell",
         )),
         _ => None,
     }
 }
 
-fn madvise(hint: ReadHint, contents: Contents) -> Vec<Written> {
-    let name = hint_name(hint);
-    let of_numpy =
-        if contents == Contents::Numpy { "  # of numpy.load(mmap_mode='r')" } else { "" };
-    let mapping = mapping(contents);
+/// What a mapping is in Python, and what is said of that.
+fn mapping(contents: Contents) -> (&'static str, &'static str) {
+    match contents {
+        Contents::Numpy => ("array._mmap", "  # of numpy.load(mmap_mode='r')"),
+        _ => ("mapping", ""),
+    }
+}
+
+fn madvise(hint: ReadHint, contents: Contents) -> Vec<WrittenLine> {
+    let (name, (mapping, note)) = (hint_name(hint), mapping(contents));
     let calls = [
-        ("C", format!("madvise(address, length, MADV_{name});")),
-        ("Python", format!("{mapping}.madvise(mmap.MADV_{name}){of_numpy}")),
-        ("Rust", format!("mapping.advise(memmap2::Advice::{})?;", rust(hint))),
+        line("C", format!("madvise(address, length, MADV_{name});")),
+        line("Python", format!("{mapping}.madvise(mmap.MADV_{name}){note}")),
+        line("Rust", format!("mapping.advise(memmap2::Advice::{hint:?})?;")),
     ];
     of_database(hint, contents).into_iter().chain(calls).collect()
 }
 
-/// What a mapping is in Python.
-fn mapping(contents: Contents) -> &'static str {
-    if contents == Contents::Numpy { "array._mmap" } else { "mapping" }
-}
-
-fn of_part(name: &str, rust: &str, (first, pages): (u64, u64), contents: Contents) -> Vec<Written> {
-    let (mapping, size) = (mapping(contents), "mmap.PAGESIZE");
-    vec![
-        ("C", format!("madvise(address + {first} * page, {pages} * page, MADV_{name});")),
-        (
-            "Python",
-            format!("{mapping}.madvise(mmap.MADV_{name}, {first} * {size}, {pages} * {size})"),
-        ),
-        (
-            "Rust",
-            format!(
-                "mapping.advise_range(memmap2::Advice::{rust}, {first} * page, {pages} * page)?;"
-            ),
-        ),
-    ]
-}
-
-fn asked(ask: Ask, parts: &[(u64, u64)], contents: Contents) -> Vec<Written> {
-    let name = ask.name();
+fn asked(ask: Madvise, parts: &[(u64, u64)], contents: Contents) -> Vec<WrittenLine> {
+    let (name, (mapping, _)) = (ask_name(ask), mapping(contents));
     // All of them are ranges of pages that were counted before.
-    let [part] = parts else {
+    let [(first, pages)] = parts else {
         let all = format!("madvise(MADV_{name}) of the used part of each mapping, once it is made");
-        return vec![("C", all)];
+        return vec![line("C", all)];
     };
-    match ask {
-        Ask::WillNeed => of_part(name, "WillNeed", *part, contents),
-        Ask::PopulateRead => {
-            let mut lines = of_part(name, "PopulateRead", *part, contents);
-            lines.retain(|(place, _)| *place != "Python");
-            lines
-        }
-    }
-}
-
-/// The name in Rust libraries.
-fn rust(hint: ReadHint) -> &'static str {
-    match hint {
-        ReadHint::Normal => "Normal",
-        ReadHint::Random => "Random",
-        ReadHint::Sequential => "Sequential",
-    }
+    let python = format!(
+        "{mapping}.madvise(mmap.MADV_{name}, {first} * mmap.PAGESIZE, {pages} * mmap.PAGESIZE)"
+    );
+    let rust =
+        format!("mapping.advise_range(memmap2::Advice::{ask:?}, {first} * page, {pages} * page)?;");
+    let c = format!("madvise(address + {first} * page, {pages} * page, MADV_{name});");
+    // Python has no name for the other.
+    let python = (ask == Madvise::WillNeed).then(|| line("Python", python));
+    [line("C", c)].into_iter().chain(python).chain([line("Rust", rust)]).collect()
 }
 
 #[cfg(test)]
@@ -135,15 +126,15 @@ mod tests {
         let on = Target { file: 0, name: "data.mdb".to_string(), numbers: vec![0] };
         let random = Change::Madvise(on.clone(), ReadHint::Random);
         let lmdb = lines(&random, Contents::Lmdb);
-        assert!(lmdb[0].1.contains("MDB_NORDAHEAD") && lmdb[0].1.contains("readahead=False"));
+        assert!(lmdb[0].text.contains("MDB_NORDAHEAD") && lmdb[0].text.contains("readahead=False"));
         let other = lines(&random, Contents::Other);
         let expected = [
             ("C", "madvise(address, length, MADV_RANDOM);"),
             ("Python", "mapping.madvise(mmap.MADV_RANDOM)"),
             ("Rust", "mapping.advise(memmap2::Advice::Random)?;"),
         ];
-        assert_eq!(other, expected.map(|(place, text)| (place, text.to_string())));
+        assert_eq!(other, expected.map(|(place, text)| line(place, text)));
         let sqlite = lines(&Change::Madvise(on, ReadHint::Sequential), Contents::Sqlite);
-        assert!(sqlite[0].1.contains("mmap_size=0"), "{sqlite:?}");
+        assert!(sqlite[0].text.contains("mmap_size=0"), "{sqlite:?}");
     }
 }
