@@ -111,8 +111,8 @@ pub(crate) fn copies(all: &[Compared], pages: u64) -> Option<Part> {
 }
 
 /// L beside all that was timed with it.
-pub(crate) fn locked(record: &FolioOpsRecord) -> Option<Figure> {
-    notes::locked(&record.runs)
+pub(crate) fn locked(runs: &[FolioOpsRun]) -> Option<Figure> {
+    notes::locked(runs)
 }
 
 /// Pages of the memory.

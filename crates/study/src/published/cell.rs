@@ -8,8 +8,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::stats::Sample;
-
 /// A cell. Keys that not every series has are left out where they say nothing.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
@@ -97,12 +95,29 @@ impl Cell {
         Cell { ok, verdict: verdict.to_string(), ..self }
     }
 
-    /// Its verdict; with what is tolerated where it fails.
-    pub fn said(&self) -> String {
-        match (&self.tolerance, self.ok) {
-            (Some(tolerance), Some(false)) => format!("FAIL: not {tolerance}"),
-            _ => self.verdict.clone(),
-        }
+    /// What names it.
+    pub fn names(&self) -> Vec<(&'static str, String)> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let names = [
+            ("experiment", self.experiment.clone()),
+            ("name", self.name.clone()),
+            ("workload", self.workload.clone()),
+            ("phase", self.phase.clone()),
+            ("folio kib", number(self.folio_kib)),
+            ("advice", self.advice.clone()),
+            ("read ahead kb", number(self.read_ahead_kb)),
+            ("variant", self.variant.clone()),
+            ("touched pages", number(self.touched_pages)),
+        ];
+        names.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()
+    }
+
+    pub fn joined_names(&self) -> String {
+        let text = |(key, text): (&str, String)| match key {
+            "folio kib" | "read ahead kb" => format!("{text} KiB"),
+            _ => text,
+        };
+        self.names().into_iter().map(text).collect::<Vec<_>>().join(", ")
     }
 
     /// What is at `path` of its figures, as `counters/major_faults`.
@@ -127,17 +142,8 @@ impl Cell {
         T::deserialize(self.at(path)?).ok()
     }
 
-    /// The figures over seeds at `path`.
-    pub fn sample(&self, path: &str) -> Option<Sample> {
-        self.read(path)
-    }
-
     pub fn is_of(&self, experiment: &str) -> bool {
         self.experiment.as_deref() == Some(experiment)
-    }
-
-    pub fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
     }
 
     pub fn variant(&self) -> &str {

@@ -1,8 +1,9 @@
 //! Published tables beside the model's.
 //!
-//! A study is one published patch series: what it runs, and what came of that as cells beside the
-//! published figures. The report is made of the cells alone. Adding a series is adding a module
-//! with a `Study` and what is said of its cells, and its name to [`NAMES`] and `SERIES`.
+//! A series is data: what was published, what is tolerated beside it, and which notes, tables and
+//! rows a report has of it (`data/published.toml`). What is special of a series is in its module:
+//! what it runs, how its figures come from that, and the values in its notes. A report is made of
+//! the cells alone.
 
 mod cell;
 mod data;
@@ -11,6 +12,7 @@ mod mm_owner;
 mod mmap_miss;
 mod page;
 mod plan;
+mod shown;
 mod source;
 mod tolerance;
 mod vma_bound;
@@ -20,22 +22,36 @@ use filemap_job::Record;
 use filemap_job::record::SCHEMA;
 use filemap_report::{Part, Report, Table};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use self::cell::{Cell, FAILS};
-use self::data::PUBLISHED;
-use self::plan::{Begin, Found, Study};
+use self::data::{Notes, Series};
+use self::plan::{Begin, Found, Length, Study};
 pub use self::plan::{Options, Plan};
 use self::source::Source;
+use crate::error::Error;
 use crate::footer::{Footer, Origin};
 use crate::json::to_json;
-use crate::spread::ENOUGH_SEEDS;
 
-/// Seeds of a random cell of mmap-miss where none are given.
-const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
+/// What is special of a series.
+struct Kind {
+    name: &'static str,
+    study: fn(&Options, Length) -> Result<Box<dyn Study>, Error>,
+    /// The values of its notes.
+    notes: for<'a> fn(&Series, &'a [Cell]) -> Notes<'a>,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind { name: mmap_miss::NAME, study: mmap_miss::study, notes: mmap_miss::notes },
+    Kind { name: vma_bound::NAME, study: vma_bound::study, notes: vma_bound::notes },
+    Kind { name: exec_order::NAME, study: exec_order::study, notes: exec_order::notes },
+    Kind { name: vma_retry::NAME, study: vma_retry::study, notes: vma_retry::notes },
+    Kind { name: mm_owner::NAME, study: mm_owner::study, notes: mm_owner::notes },
+];
 
 /// Every published series.
 pub const NAMES: [&str; 5] =
-    [mmap_miss::NAME, vma_bound::NAME, exec_order::NAME, vma_retry::NAME, mm_owner::NAME];
+    [KINDS[0].name, KINDS[1].name, KINDS[2].name, KINDS[3].name, KINDS[4].name];
 
 /// The series of which cells depend on a seed.
 pub const RANDOM: [&str; 2] = [mmap_miss::NAME, vma_retry::NAME];
@@ -45,31 +61,6 @@ pub const OF_PROGRAMS: &str = vma_bound::NAME;
 
 /// The title of a report on several series.
 const TITLE: &str = "Published figures beside the model's";
-
-/// What a report has of the cells of a series: the parts below its source, and the rows of CSV.
-type Shown = (fn(&[Cell]) -> Vec<Part>, fn(&[Cell]) -> Table);
-
-/// That of each of [`NAMES`].
-const SERIES: [Shown; 5] = [
-    (mmap_miss::parts, mmap_miss::rows),
-    (vma_bound::parts, vma_bound::rows),
-    (exec_order::parts, exec_order::rows),
-    (vma_retry::parts, vma_retry::rows),
-    (mm_owner::parts, mm_owner::rows),
-];
-
-/// Where the series of that name comes from.
-fn source(series: &str) -> Option<&'static Source> {
-    let about = match series {
-        mmap_miss::NAME => &PUBLISHED.mmap_miss.about,
-        vma_bound::NAME => &PUBLISHED.vma_bound.about,
-        exec_order::NAME => &PUBLISHED.exec_order.about,
-        vma_retry::NAME => &PUBLISHED.vma_retry.about,
-        mm_owner::NAME => &PUBLISHED.mm_owner.about,
-        _ => return None,
-    };
-    Some(&about.source)
-}
 
 /// The record of published tables.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -86,13 +77,14 @@ pub struct Published {
 impl Published {
     /// What was found of series; `records` are those of all, and `command` repeats it.
     pub fn new(found: Vec<Found>, records: &[Record], command: String) -> Self {
-        let own = found.iter().filter_map(|found| found.origin.clone());
+        let own = found.iter().filter_map(|(_, origin)| origin.clone());
         let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
+        let series = found.iter().filter_map(|(cells, _)| Series::find(&cells.first()?.series));
         Published {
             schema: SCHEMA,
             footer: Footer::of(&origins, command),
-            sources: found.iter().filter_map(|found| source(found.series)).cloned().collect(),
-            cells: found.into_iter().flat_map(|found| found.cells).collect(),
+            sources: series.map(|series| series.source.clone()).collect(),
+            cells: found.into_iter().flat_map(|(cells, _)| cells).collect(),
         }
     }
 
@@ -112,17 +104,20 @@ impl Published {
             parts.push(Part::Heading(TITLE.to_string()));
         }
         for (at, cells) in all.iter().enumerate() {
-            let series = cells[0].series.as_str();
+            let name = cells[0].series.as_str();
             match self.sources.get(at).filter(|_| is_whole) {
                 Some(source) => parts.extend(source.parts()),
-                None => parts.push(Part::Heading(series.to_string())),
+                None => parts.push(Part::Heading(name.to_string())),
             }
+            parts.push(Part::Paragraph(verdicts(cells)));
             parts.extend(page::pictures(cells));
-            if let Some(known) = NAMES.iter().position(|name| *name == series) {
-                let (own_parts, own_rows) = SERIES[known];
-                parts.extend(own_parts(cells));
-                rows.join(own_rows(cells));
+            let kind = KINDS.iter().find(|kind| kind.name == name);
+            if let Some((kind, series)) = kind.zip(Series::find(name)) {
+                let json: Vec<Value> = cells.iter().map(|cell| json!(cell)).collect();
+                parts.extend(series.parts(&json, &(kind.notes)(series, cells)));
+                series.csv.iter().for_each(|shown| rows.join(shown.csv(&json)));
             }
+            parts.extend(misses(cells));
         }
         if !is_whole {
             parts.extend(self.sources.iter().flat_map(Source::parts));
@@ -130,4 +125,32 @@ impl Published {
         let report = Report { parts, rows, footer: self.footer.footer(), json: to_json(self) };
         report.of(page::cards(&self.cells))
     }
+}
+
+/// How many cells hold, and what is said of the others.
+fn verdicts(cells: &[Cell]) -> String {
+    let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
+    let published = count(&|cell| cell.published.is_some());
+    let hold = count(&|cell| cell.ok == Some(true));
+    let mut others: Vec<&str> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.ok != Some(true)) {
+        if !others.contains(&cell.verdict.as_str()) {
+            others.push(&cell.verdict);
+        }
+    }
+    let other = |own: &&str| format!("{} {own}", count(&|cell| cell.verdict == *own));
+    let others = others.iter().map(other).collect::<Vec<_>>().join(", ");
+    let others = if others.is_empty() { others } else { format!("; of all others: {others}") };
+    format!("{hold} of {published} published cells hold{others}.")
+}
+
+/// What is tolerated of the cells that do not hold; `None` where all of them hold.
+fn misses(cells: &[Cell]) -> Option<Part> {
+    let line = |cell: &Cell| {
+        let tolerance = cell.tolerance.as_deref().unwrap_or("nothing");
+        format!("{}: {}. Tolerated: {tolerance}.", cell.joined_names(), cell.verdict)
+    };
+    let missed: Vec<String> =
+        cells.iter().filter(|cell| cell.ok == Some(false)).map(line).collect();
+    (!missed.is_empty()).then_some(Part::List(missed))
 }

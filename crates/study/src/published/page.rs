@@ -8,6 +8,8 @@ use filemap_report::{
 use serde_json::{Map, Value};
 
 use super::cell::Cell;
+use super::shown::signed;
+use crate::stats::Sample;
 
 /// Where the figure of the model is.
 const MODEL: [&str; 4] = ["gib", "ratio", "median", "cached_outside"];
@@ -75,27 +77,6 @@ impl Cell {
         SPREADS.iter().find_map(of).filter(|(least, most)| least < most)
     }
 
-    /// What names it.
-    fn names(&self) -> Vec<(&'static str, String)> {
-        let number = |number: Option<u64>| number.map(|number| number.to_string());
-        let names = [
-            ("experiment", self.experiment.clone()),
-            ("name", self.name.clone()),
-            ("workload", self.workload.clone()),
-            ("phase", self.phase.clone()),
-            ("folio kib", number(self.folio_kib)),
-            ("advice", self.advice.clone()),
-            ("read ahead kb", number(self.read_ahead_kb)),
-            ("variant", self.variant.clone()),
-            ("touched pages", number(self.touched_pages)),
-        ];
-        names.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()
-    }
-
-    fn joined_names(&self) -> String {
-        self.names().into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(", ")
-    }
-
     /// What names its table.
     fn table(&self) -> String {
         let sizes = [(self.file_gib, "file"), (self.ram_gib, "RAM")].into_iter();
@@ -161,7 +142,7 @@ fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
         cell.model().map(|model| Mark::Dot(model, "u4")),
     ];
     let unit = if cell.error_unit.as_deref() == Some("%") { " %" } else { "" };
-    let error = cell.error.map_or("-".to_string(), |error| signed(error) + unit);
+    let error = cell.error.map_or("-".to_string(), |error| signed(error, 2) + unit);
     let mut row: Vec<DotCell> = heads.iter().map(name).collect();
     row.extend([text(cell.published), text(cell.model())]);
     row.push(DotCell::Drawn { marks: marks.into_iter().flatten().collect(), told: cell.told() });
@@ -174,18 +155,10 @@ fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
     row
 }
 
-/// An error with its sign; without one where it rounds to nothing.
-fn signed(error: f64) -> String {
-    match format!("{error:+.2}").as_str() {
-        "+0.00" | "-0.00" => "0.00".to_string(),
-        text => text.to_string(),
-    }
-}
-
 /// The seeds of the cells that have several outcomes, in bytes.
 fn several_outcomes(cells: &[&Cell]) -> Vec<Outcomes> {
     let of = |cell: &&Cell| {
-        let sample = cell.sample("distribution").filter(|sample| sample.modes.len() > 1)?;
+        let sample = cell.read::<Sample>("distribution").filter(|sample| sample.modes.len() > 1)?;
         let is_gib = cell.unit.as_deref().is_some_and(|unit| unit.starts_with("GiB"));
         let runs = sample.samples.into_iter().enumerate();
         let runs = runs.map(|(at, gib)| (format!("seed {}", at + 1), gib * GIB)).collect();
@@ -212,15 +185,4 @@ fn flat(figures: &Map<String, Value>, depth: usize) -> String {
         _ => None,
     };
     figures.iter().filter_map(text).collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::signed;
-
-    #[test]
-    fn nothing_has_no_sign() {
-        let shown = [-0.004, 0.004, 0.0, -0.006, 12.345].map(signed);
-        assert_eq!(shown, ["0.00", "0.00", "0.00", "-0.01", "+12.35"]);
-    }
 }

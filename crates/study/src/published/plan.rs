@@ -4,8 +4,7 @@ use filemap_job::{FolioOps, Job, JobSpec, Record};
 use filemap_model::Profile;
 
 use super::cell::Cell;
-use super::{DEFAULT_SEEDS, NAMES, Published};
-use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
+use super::{KINDS, NAMES, Published};
 use crate::engine::{self, Engines, Progress};
 use crate::error::Error;
 use crate::folio_ops::{self, Asked};
@@ -34,12 +33,29 @@ pub trait Study {
 /// Shows how far so many runs are.
 pub type Begin<'a> = dyn Fn(u64) -> Box<dyn Progress> + 'a;
 
-/// What was found of a series.
-pub struct Found {
-    pub series: &'static str,
-    pub cells: Vec<Cell>,
-    /// Where what is no job ran, if it has any.
-    pub origin: Option<Origin>,
+/// What was found of a series: its cells, and where what is no job ran, if it has any.
+pub type Found = (Vec<Cell>, Option<Origin>);
+
+/// How long the studies are that take long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Length {
+    /// Among all series.
+    Brief,
+    /// Where the series is asked for by name.
+    Short,
+    /// As published.
+    Full,
+}
+
+impl Length {
+    /// The note on it.
+    pub fn note(self) -> &'static str {
+        match self {
+            Length::Brief => "brief",
+            Length::Short => "short",
+            Length::Full => "full",
+        }
+    }
 }
 
 /// What the published tables are made with.
@@ -63,19 +79,25 @@ impl Plan {
     /// # Errors
     /// For a name that is no series.
     pub fn of(names: &[String], options: &Options) -> Result<Plan, Error> {
-        let is_named = !names.is_empty();
-        let mut chosen: Vec<&'static str> = Vec::new();
-        for name in names {
-            let known = NAMES.into_iter().find(|known| known == name);
-            let unknown = || Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") };
-            let known = known.ok_or_else(unknown)?;
-            if !chosen.contains(&known) {
-                chosen.push(known);
+        let is_unknown = |name: &&String| !NAMES.contains(&name.as_str());
+        if let Some(name) = names.iter().find(is_unknown) {
+            return Err(Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") });
+        }
+        let length = match (options.full, names.is_empty()) {
+            (true, _) => Length::Full,
+            (false, false) => Length::Short,
+            (false, true) => Length::Brief,
+        };
+        let mut chosen: Vec<&str> = names.iter().map(String::as_str).collect();
+        chosen.extend(NAMES.into_iter().filter(|_| names.is_empty()));
+        let mut studies: Vec<Box<dyn Study>> = Vec::new();
+        for (at, name) in chosen.iter().enumerate() {
+            let kind = KINDS.iter().find(|kind| kind.name == *name);
+            if let Some(kind) = kind.filter(|_| !chosen[..at].contains(name)) {
+                studies.push((kind.study)(options, length)?);
             }
         }
-        let chosen = if is_named { chosen } else { NAMES.to_vec() };
-        let studies = chosen.into_iter().map(|name| study(name, is_named, options));
-        Ok(Plan(studies.collect::<Result<_, Error>>()?))
+        Ok(Plan(studies))
     }
 
     /// Refuses operations over folios for which there is too little memory now: they are run last,
@@ -106,20 +128,4 @@ impl Plan {
         }
         Ok(Published::new(all, &records, command))
     }
-}
-
-/// The study of one of [`NAMES`]; brief where it takes long and is not asked for by name.
-fn study(name: &str, is_named: bool, options: &Options) -> Result<Box<dyn Study>, Error> {
-    Ok(match name {
-        mmap_miss::NAME => {
-            Box::new(mmap_miss::MmapMiss::new(options.seeds.unwrap_or(DEFAULT_SEEDS)))
-        }
-        vma_bound::NAME => Box::new(vma_bound::VmaBound::new(&options.programs)),
-        exec_order::NAME => Box::new(exec_order::ExecOrder),
-        vma_retry::NAME => {
-            let form = vma_retry::Form::of(options.full, is_named);
-            Box::new(vma_retry::VmaRetry::new(options.seeds, form)?)
-        }
-        _ => Box::new(mm_owner::MmOwner::new(options.full, is_named)),
-    })
 }

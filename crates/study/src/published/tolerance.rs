@@ -153,7 +153,7 @@ impl Beside {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::published::data::PUBLISHED;
+    use crate::published::mmap_miss::PUBLISHED;
 
     const BESIDE_4_MIB: Beside = Beside { fixed_kib: 2048.0, kib_for_a_gib: 100.0 };
 
@@ -183,7 +183,7 @@ mod tests {
     /// an access: that is 0.2 GiB of the 20 GiB file.
     #[test]
     fn the_measured_allowance_is_small_beside_a_wrong_rule() {
-        let published = PUBLISHED.mmap_miss.case[0].rows.iter();
+        let published = PUBLISHED.case[0].rows.iter();
         for row in published.filter(|row| row.workload != "random") {
             let bound = BESIDE.bound_gib(row.gib) + HALF_A_DIGIT;
             assert!(bound < 0.1, "{}: {bound}", row.workload);

@@ -4,27 +4,25 @@ use filemap_job::FolioOpsRecord;
 use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde_json::{Value, json};
 
-use super::NAME;
+use super::{NAME, OwnerTolerance, PUBLISHED};
 use crate::folio_ops::{Compared, locked};
 use crate::published::cell::{Cell, FAILS, MODEL_ONLY, NOT_COMPARED};
-use crate::published::data::{OwnerTolerance, PUBLISHED};
 
 /// Units of the figures: the change of the time, the saving of a page, and pages that were copied.
 pub const PERCENT: &str = "percent";
-pub const SAVED: &str = "L a page";
+const SAVED: &str = "L a page";
 pub const COPIED: &str = "pages copied of 100";
 
-/// What was run, and what threads got done on one folio: experiments without published figures.
+/// The experiment that says what was run.
 pub const BENCHMARK: &str = "benchmark";
-pub const ONE_FOLIO: &str = "one folio";
 
 /// The verdict on a time that does not hold. It depends on this machine and on what else it does,
 /// so it decides nothing.
 const MISSES: &str = "misses";
 
-/// A figure beside what is published, and whether it holds with what is tolerated.
-#[derive(Default)]
+/// A figure in a unit beside what is published, and whether it holds with what is tolerated.
 struct Beside {
+    unit: &'static str,
     published: Option<f64>,
     own: Option<f64>,
     judged: Option<(bool, String)>,
@@ -36,17 +34,16 @@ pub fn beside(all: &[Compared], judges_times: bool, pages: u64) -> Vec<Cell> {
         let counters: Vec<&str> =
             of.configurations.iter().map(|own| own.counters.as_str()).collect();
         let others = || counters.iter().copied().filter(|counters| *counters != PAGE_MAPCOUNT);
-        let times = others().map(|own| timed(of, own, PERCENT, time(of, own), judges_times));
-        let savings =
-            others().filter_map(|own| Some(timed(of, own, SAVED, saving(of, own)?, judges_times)));
+        let times = others().map(|own| timed(of, own, time(of, own), judges_times));
+        let saved = |own| Some(timed(of, own, saving(of, own)?, judges_times));
         let copies = counters.iter().filter_map(|own| copied(of, own, pages));
-        times.chain(savings).chain(copies).collect::<Vec<_>>()
+        times.chain(others().filter_map(saved)).chain(copies).collect::<Vec<_>>()
     };
     all.iter().flat_map(of).collect()
 }
 
 /// A cell of a time.
-fn timed(of: &Compared, counters: &str, unit: &str, beside: Beside, judges_times: bool) -> Cell {
+fn timed(of: &Compared, counters: &str, beside: Beside, judges_times: bool) -> Cell {
     let own = of.configuration(counters);
     let base = of.configuration(PAGE_MAPCOUNT);
     let figures = json!({
@@ -57,15 +54,15 @@ fn timed(of: &Compared, counters: &str, unit: &str, beside: Beside, judges_times
         "change": own.and_then(|own| own.change.as_ref()),
     });
     let judged = beside.judged.filter(|_| judges_times);
-    let mut cell = cell(of, counters, unit, Beside { judged, ..beside }, figures);
+    let mut cell = cell(of, counters, Beside { judged, ..beside }, figures);
     if cell.verdict == FAILS {
         cell.verdict = MISSES.to_string();
     }
     cell
 }
 
-fn cell(of: &Compared, counters: &str, unit: &str, beside: Beside, figures: Value) -> Cell {
-    let Beside { published, own, judged } = beside;
+fn cell(of: &Compared, counters: &str, beside: Beside, figures: Value) -> Cell {
+    let Beside { unit, published, own, judged } = beside;
     let (ok, tolerance) = judged.unzip();
     let error_unit = if unit == PERCENT { "percentage points" } else { unit };
     let cell = Cell {
@@ -87,7 +84,7 @@ fn time(of: &Compared, counters: &str) -> Beside {
     let published = published_percent(of, counters);
     let own = percent(of, counters);
     let judged = published.zip(own).and_then(|figures| time_holds(of, counters, figures));
-    Beside { published, own, judged }
+    Beside { unit: PERCENT, published, own, judged }
 }
 
 /// What counting folios alone saves of a page that is unmapped or forked. The series takes one
@@ -98,11 +95,11 @@ fn saving(of: &Compared, counters: &str) -> Option<Beside> {
     }
     let own = of.change(counters)?.saved_locked.map(|saved| saved.median);
     let published = (counters == NO_PAGE_MAPCOUNT).then_some(1.0);
-    let OwnerTolerance { saved_locked: (least, most), saved_kib, .. } =
-        PUBLISHED.mm_owner.tolerance;
+    let OwnerTolerance { saved_locked: (least, most), saved_kib, .. } = PUBLISHED.tolerance;
     let is_judged = published.is_some() && of.folio_bytes >= saved_kib << 10;
     let holds = |own: f64| ((least..=most).contains(&own), format!("{least} to {most} L"));
-    Some(Beside { published, own, judged: own.filter(|_| is_judged).map(holds) })
+    let judged = own.filter(|_| is_judged).map(holds);
+    Some(Beside { unit: SAVED, published, own, judged })
 }
 
 /// Of 100 pages, those that write faults copied: all where nobody knows that a page has one owner
@@ -120,12 +117,13 @@ fn copied(of: &Compared, counters: &str, pages: u64) -> Option<Cell> {
     });
     let holds = own.copied.zip(own.reused) == Some(expected);
     let beside = Beside {
+        unit: COPIED,
         published: is_published.then_some(if all { 100.0 } else { 0.0 }),
         own: copied,
         judged: is_published.then(|| (holds, "exact".to_string())),
     };
     let figures = json!({ "median": copied, "copied": own.copied, "reused": own.reused });
-    Some(cell(of, counters, COPIED, beside, figures))
+    Some(cell(of, counters, beside, figures))
 }
 
 /// The change of the time in percent.
@@ -139,7 +137,8 @@ fn published_percent(of: &Compared, counters: &str) -> Option<f64> {
     if of.folio_bytes == PAGE_BYTES {
         return of.operation.is_of_one_thread().then_some(0.0);
     }
-    PUBLISHED.mm_owner.percents(of.operation, of.folio_bytes >> 10).map(|both| both[position])
+    let by_size = PUBLISHED.changes.get(of.operation.name())?;
+    by_size.get(&(of.folio_bytes >> 10).to_string()).map(|both| both[position])
 }
 
 /// Whether a change holds beside the published one, and what is tolerated; `None` where it cannot
@@ -149,7 +148,7 @@ fn time_holds(
     counters: &str,
     (published, own): (f64, f64),
 ) -> Option<(bool, String)> {
-    let tolerated = &PUBLISHED.mm_owner.tolerance;
+    let tolerated = &PUBLISHED.tolerance;
     let within = |percent: f64| (own.abs() <= percent, format!("within {percent} %"));
     if of.folio_bytes == PAGE_BYTES {
         return Some(within(tolerated.same_percent));
@@ -187,7 +186,7 @@ pub fn alone(record: &FolioOpsRecord, bytes: u64) -> Vec<Cell> {
     let figures = json!({
         "bytes": bytes,
         "runs": record.runs.len(),
-        "locked_ns": locked(record),
+        "locked_ns": locked(&record.runs),
     });
     let benchmark = without(BENCHMARK, "operations of one thread".to_string(), "all", figures);
     let contended = record.runs.iter().flat_map(|run| &run.contended).map(|of| {
@@ -196,7 +195,7 @@ pub fn alone(record: &FolioOpsRecord, bytes: u64) -> Vec<Cell> {
             "wait_batches": of.wait_batches,
             "longest_wait_ns": of.longest_wait_ns,
         });
-        let cell = without(ONE_FOLIO, "two threads".to_string(), &of.counters, figures);
+        let cell = without("one folio", "two threads".to_string(), &of.counters, figures);
         Cell { folio_kib: Some(of.folio_bytes >> 10), ..cell }
     });
     contended.chain([benchmark]).collect()

@@ -2,17 +2,26 @@
 
 mod cells;
 mod counting;
-mod tables;
 
-use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use filemap_job::folio_ops::{Operation, PAGE_BYTES, PMD_BYTES};
 use filemap_job::{DEFAULT_SEED, EngineKind, FolioOps, FolioOpsRecord, Record};
+use filemap_report::units::bytes;
+use serde::Deserialize;
 
-pub use self::tables::{parts, rows};
-use super::{Begin, Found, Study};
+use self::cells::{BENCHMARK, COPIED, PERCENT};
+use super::cell::Cell;
+use super::data::{Notes, Series, Values};
+use super::{Begin, Found, Length, Options, Study};
 use crate::error::Error;
-use crate::folio_ops::{self, Asked};
+use crate::folio_ops::{self, Asked, Figure};
+use crate::stats::MAD;
 
 pub const NAME: &str = "mm-owner";
+
+static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -24,256 +33,169 @@ const SIZES: [u64; 9] =
 /// Those of a brief form.
 const FEW_SIZES: [u64; 3] = [16 * KIB, 128 * KIB, PMD_BYTES];
 
-/// How long the report is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Among all series: a second or two. Times are not judged: they are too few and too short.
-    Brief,
-    /// By name: an eighth of the published memory.
-    Short,
-    /// As published.
-    Full,
+#[derive(Deserialize)]
+struct Published {
+    /// What is said of children that copy, by case.
+    vm_scalability: BTreeMap<String, String>,
+    tolerance: OwnerTolerance,
+    /// By operation and by the size of the folios in KiB: the change of the time in percent, with
+    /// owner slots beside counts of pages, and without these.
+    #[serde(flatten)]
+    changes: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
 }
 
-impl Form {
-    /// The form of a report that `is_named`, and is in full or not.
-    pub fn of(full: bool, is_named: bool) -> Form {
-        match (full, is_named) {
-            (true, _) => Form::Full,
-            (false, true) => Form::Short,
-            (false, false) => Form::Brief,
-        }
-    }
-
-    /// The form that has so much memory.
-    fn of_bytes(bytes: u64) -> Form {
-        let is_own = |form: &Form| form.job().bytes >= bytes;
-        [Form::Brief, Form::Short].into_iter().find(is_own).unwrap_or(Form::Full)
-    }
-
-    /// The note on it.
-    fn note(self) -> &'static str {
-        match self {
-            Form::Brief => "brief",
-            Form::Short => "short",
-            Form::Full => "full",
-        }
-    }
-
-    /// What is run.
-    pub fn job(self) -> FolioOps {
-        let (bytes, runs) = match self {
-            Form::Brief => (16 * MIB, 5),
-            Form::Short => (128 * MIB, 7),
-            Form::Full => (1024 * MIB, 9),
-        };
-        let sizes: &[u64] = if self == Form::Brief { &FEW_SIZES } else { &SIZES };
-        FolioOps {
-            engine: EngineKind::Model,
-            runs,
-            seed: DEFAULT_SEED,
-            bytes,
-            folio_bytes: sizes.to_vec(),
-        }
-    }
+/// What is tolerated of times; data/published.toml says of what.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnerTolerance {
+    same_percent: f64,
+    copied_percent: f64,
+    owner_free_kib: u64,
+    owner_locked: f64,
+    saved_locked: (f64, f64),
+    saved_kib: u64,
+    most_percent: f64,
+    reuse_percent: f64,
+    alike_points: f64,
 }
 
 /// The study of the series.
-pub struct MmOwner {
-    form: Form,
-    asked: Asked,
+struct MmOwner(Length);
+
+pub fn study(_: &Options, length: Length) -> Result<Box<dyn Study>, Error> {
+    Ok(Box::new(MmOwner(length)))
 }
 
-impl MmOwner {
-    /// The study of a report that `is_named`, and is in full or not.
-    pub fn new(full: bool, is_named: bool) -> MmOwner {
-        let shorter_bytes = full.then(|| Form::of(false, is_named).job().bytes);
-        MmOwner { form: Form::of(full, is_named), asked: Asked::Published { shorter_bytes } }
-    }
+/// What is run: over the published memory, an eighth of it, or for a second or two.
+fn job(length: Length) -> FolioOps {
+    let (bytes, runs, sizes) = match length {
+        Length::Brief => (16 * MIB, 5, &FEW_SIZES[..]),
+        Length::Short => (128 * MIB, 7, &SIZES[..]),
+        Length::Full => (1024 * MIB, 9, &SIZES[..]),
+    };
+    let (engine, folio_bytes) = (EngineKind::Model, sizes.to_vec());
+    FolioOps { engine, runs, seed: DEFAULT_SEED, bytes, folio_bytes }
+}
+
+/// The length of a report over so much memory.
+fn length_of(bytes: u64) -> Length {
+    let is_own = |length: &Length| job(*length).bytes >= bytes;
+    [Length::Brief, Length::Short].into_iter().find(is_own).unwrap_or(Length::Full)
 }
 
 impl Study for MmOwner {
     fn folio_ops(&self) -> Option<(FolioOps, Asked)> {
-        Some((self.form.job(), self.asked))
+        let is_full = self.0 == Length::Full;
+        let shorter_bytes = is_full.then(|| job(Length::Short).bytes);
+        Some((job(self.0), Asked::Published { shorter_bytes }))
     }
 
     fn found(&self, _: &[Record], begin: &Begin<'_>) -> Result<Found, Error> {
-        found(&folio_ops::record(&self.form.job(), self.asked, begin)?)
+        let (job, asked) = self.folio_ops().expect("it runs operations");
+        found(&folio_ops::record(&job, asked, begin)?)
     }
 }
 
-/// What `record` says beside what is published.
+/// What `record` says beside what is published. Times of a brief form are not judged: they are too
+/// few and too short.
 fn found(record: &FolioOpsRecord) -> Result<Found, Error> {
     let pages = folio_ops::pages(record);
     let bytes = pages * PAGE_BYTES;
-    let judges_times = Form::of_bytes(bytes) != Form::Brief;
+    let judges_times = length_of(bytes) != Length::Brief;
     let mut cells = cells::beside(&folio_ops::compared(record), judges_times, pages);
     cells.extend(counting::cells()?);
     cells.extend(cells::alone(record, bytes));
-    Ok(Found { series: NAME, cells, origin: Some(folio_ops::origin(record)) })
+    Ok((cells, Some(folio_ops::origin(record))))
+}
+
+/// The values of the notes.
+pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
+    let form = cells.iter().find(|cell| cell.is_of(BENCHMARK)).map(|cell| form(series, cell));
+    let said = PUBLISHED.vm_scalability.iter();
+    let said = said.map(|(case, said)| format!("{}: {said}", case.replace('_', "-")));
+    let said = said.collect::<Vec<_>>().join("; ");
+    vec![
+        ("form", form.into_iter().collect()),
+        ("exact", judged(cells, |cell| is_in(cell, COPIED)).into_iter().collect()),
+        ("times", judged(cells, |cell| !is_in(cell, COPIED)).into_iter().collect()),
+        ("carries_over", vec![vec![("reuse", reuse(series, &fault_ns(cells)))]]),
+        ("noise", noise(cells).into_iter().collect()),
+        ("anon_cow", vec![vec![("said", said)]]),
+    ]
+}
+
+fn is_in(cell: &Cell, unit: &str) -> bool {
+    cell.unit.as_deref() == Some(unit)
+}
+
+/// What was run, and how long it takes.
+fn form<'a>(series: &Series, benchmark: &Cell) -> Values<'a> {
+    let memory = benchmark.count("bytes");
+    let locked = benchmark.read("locked_ns").map(|Figure { median, min, max, .. }| {
+        let [median, min, max] = [median, min, max].map(|ns| format!("{ns:.2}"));
+        format!(" {}", series.note("locked", &[("median", median), ("min", min), ("max", max)]))
+    });
+    vec![
+        ("memory", bytes(memory as f64)),
+        ("runs", benchmark.count("runs").to_string()),
+        ("mad", MAD.to_string()),
+        ("locked", locked.unwrap_or_default()),
+        ("length", series.note(length_of(memory).note(), &[])),
+    ]
+}
+
+/// How many of those judged cells hold that are such; `None` where none is judged.
+fn judged(cells: &[Cell], is_such: impl Fn(&&Cell) -> bool) -> Option<Values<'_>> {
+    let judged: Vec<bool> = cells.iter().filter(is_such).filter_map(|cell| cell.ok).collect();
+    let hold = judged.iter().filter(|ok| **ok).count().to_string();
+    (!judged.is_empty()).then(|| vec![("hold", hold), ("all", judged.len().to_string())])
+}
+
+/// For both configurations of the series, with which cost of a fault in nanoseconds the published
+/// change of writes that reuse pages comes out. It is negative where they gain less than published.
+fn fault_ns(cells: &[Cell]) -> Vec<f64> {
+    let reuses = |cell: &Cell| {
+        let reuses = Operation::ALL.iter().filter(|operation| operation.reuses());
+        reuses.map(|own| own.name()).any(|name| cell.workload.as_deref() == Some(name))
+    };
+    let of = |cell: &Cell| {
+        let published = cell.published.filter(|percent| reuses(cell) && *percent < 0.0)?;
+        let own = cell.number("median")?;
+        Some(cell.number("base_ns_per_page/median")? * (own / published - 1.0))
+    };
+    cells.iter().filter(|cell| is_in(cell, PERCENT)).filter_map(of).collect()
+}
+
+/// In how many cells reuse gains more than was published, and which costs of a fault explain that.
+/// `faults_ns` has the cost of each cell, which is negative where it gains less.
+fn reuse(series: &Series, faults_ns: &[f64]) -> String {
+    let all = ("all", faults_ns.len().to_string());
+    let more: Vec<f64> = faults_ns.iter().copied().filter(|cost_ns| *cost_ns > 0.0).collect();
+    let count = more.len();
+    match Figure::of(more) {
+        _ if faults_ns.is_empty() => String::new(),
+        None => format!(" {}", series.note("no_reuse", &[all])),
+        Some(costs_ns) => {
+            let these = if count == faults_ns.len() { "them" } else { "these" };
+            let values = [
+                all,
+                ("more", count.to_string()),
+                ("min", format!("{:.0}", costs_ns.min)),
+                ("max", format!("{:.0}", costs_ns.max)),
+                ("these", these.to_string()),
+            ];
+            format!(" {}", series.note("reuse", &values))
+        }
+    }
+}
+
+/// Where folios of one page are timed: how far figures are off that ought to be 0.
+fn noise(cells: &[Cell]) -> Option<Values<'_>> {
+    let is_single = |cell: &&Cell| is_in(cell, PERCENT) && cell.folio_kib == Some(PAGE_BYTES >> 10);
+    let changes = cells.iter().filter(is_single).filter_map(|cell| cell.number("median"));
+    let most = changes.map(f64::abs).reduce(f64::max)?;
+    Some(vec![("most", format!("{most:.1}"))])
 }
 
 #[cfg(test)]
-mod tests {
-    use filemap_job::FolioOpsRun;
-    use filemap_job::folio_ops::{
-        CONFIGURATIONS, FolioCell, MM_OWNER, Operation, PAGE_BYTES, PLAIN_COUNTS,
-    };
-    use serde_json::{Map, Value};
-
-    use super::super::Published;
-    use super::*;
-    use crate::engine::Engines;
-    use crate::engine::mock::Mock;
-    use filemap_report::{Format, Report};
-
-    /// What each repeat of the study's job comes to where the series does what is published.
-    fn record(form: Form, change: impl Fn(&mut FolioCell)) -> FolioOpsRecord {
-        let job = form.job();
-        let mut run = FolioOpsRun { locked_ns: Some(5.0), ..FolioOpsRun::default() };
-        for &folio_bytes in &job.folio_bytes {
-            for &operation in Operation::ALL {
-                let is_alone = operation.is_of_one_thread();
-                let has = |counters: &&str| is_alone || *counters != PLAIN_COUNTS;
-                for counters in CONFIGURATIONS.into_iter().filter(has) {
-                    let mut cell = as_published(folio_bytes, operation, counters, job.pages());
-                    change(&mut cell);
-                    run.cells.push(cell);
-                }
-            }
-        }
-        let runs = vec![run; job.runs as usize];
-        FolioOpsRecord::new(&job, Map::new(), runs)
-    }
-
-    fn as_published(
-        folio_bytes: u64,
-        operation: Operation,
-        counters: &str,
-        pages: u64,
-    ) -> FolioCell {
-        let counts_pages = [CONFIGURATIONS[0], PLAIN_COUNTS].contains(&counters);
-        let base = if operation.writes() { 880.0 } else { 15.0 };
-        let reuses = operation.reuses() && (folio_bytes == PAGE_BYTES || !counts_pages);
-        let ns_per_page = match (operation.writes(), counters) {
-            _ if folio_bytes == PAGE_BYTES => base,
-            (true, _) if reuses => 60.0,
-            (false, PLAIN_COUNTS) => base - 4.5,
-            (false, name) if !counts_pages && name != MM_OWNER => base - 5.0,
-            _ => base,
-        };
-        FolioCell {
-            folio_bytes,
-            operation,
-            counters: counters.to_string(),
-            ns_per_page,
-            copied: operation.writes().then_some(if reuses { 0 } else { pages }),
-            reused: operation.writes().then_some(if reuses { pages } else { 0 }),
-            locked_ns: Some(5.0),
-        }
-    }
-
-    fn told(record: &FolioOpsRecord) -> (usize, Report) {
-        let found = vec![found(record).unwrap()];
-        let record = Published::new(found, &[], "filemap published mm-owner".to_string());
-        (record.failed(), record.report())
-    }
-
-    fn cells(report: &Report) -> Vec<Value> {
-        let json: Value = serde_json::from_str(&report.json).unwrap();
-        json["cells"].as_array().unwrap().clone()
-    }
-
-    #[test]
-    fn what_does_as_published_holds() {
-        let (failed, report) = told(&record(Form::Short, |_| {}));
-        assert_eq!(failed, 0);
-        for cell in cells(&report) {
-            let is_published = cell["published"].is_number();
-            let judged = is_published && !(cell["unit"] == "L a page" && cell["folio_kib"] == 16);
-            let judged = judged && !(cell["unit"] == "L a page" && cell["folio_kib"] == 32);
-            assert_eq!(cell["ok"].is_boolean(), judged, "{cell}");
-            assert!(cell["ok"] != false, "{cell}");
-            assert_eq!(cell["error"].is_number(), is_published, "{cell}");
-            let is_anon_cow = cell["workload"].as_str().is_some_and(|of| of.starts_with("anon-"));
-            assert!(!(is_anon_cow && is_published), "nothing is published so: {cell}");
-        }
-        let text = report.render(Format::Table);
-        for line in text.lines().filter(|line| !line.starts_with("Command:")) {
-            assert!(line.chars().count() <= filemap_report::TEXT_COLUMNS, "{line}");
-        }
-        for words in ["cow-byte: change of the time", "munmap: saving of a page in L", "all"] {
-            assert!(text.contains(words), "{words}: {text}");
-        }
-    }
-
-    #[test]
-    fn a_time_that_misses_decides_nothing_and_a_count_does() {
-        let slow = |cell: &mut FolioCell| {
-            if cell.counters == "no-page-mapcount" && cell.operation == Operation::Fork {
-                cell.ns_per_page = 15.0;
-            }
-        };
-        let (failed, report) = told(&record(Form::Short, slow));
-        let misses = |cell: &&Value| cell["verdict"] == "misses";
-        let missed = cells(&report).iter().filter(misses).count();
-        // Eight sizes in percent, and six in L.
-        assert_eq!((failed, missed), (0, 14));
-        let text = report.render(Format::Table);
-        let wide = |line: &&str| line.chars().count() > filemap_report::TEXT_COLUMNS;
-        let wide = text.lines().filter(wide).find(|line| !line.starts_with("Command:"));
-        assert_eq!(wide, None);
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let sizes = "64 KiB, 128 KiB, 256 KiB, 512 KiB, 1 MiB, 2 MiB";
-        let in_l = format!("no-page-mapcount misses at {sizes}. Tolerated: 0.6 to 1.5 L.");
-        assert_eq!(flat.matches(&in_l).count(), 1, "{flat}");
-        assert!(flat.contains("no-page-mapcount misses at 2 MiB. Tolerated: 21 to 60 % faster."));
-        assert_eq!(flat.matches("Tolerated:").count(), 7, "alike ones are together: {flat}");
-        assert!(!flat.contains("Not as published"), "{flat}");
-        let copies = |cell: &mut FolioCell| {
-            if cell.counters == MM_OWNER && cell.operation == Operation::ReuseByte {
-                (cell.copied, cell.reused) = (Some(1), cell.reused.map(|reused| reused - 1));
-            }
-        };
-        let (failed, report) = told(&record(Form::Brief, copies));
-        let fails = |cell: &&Value| cell["ok"] == false;
-        assert_eq!((failed, cells(&report).iter().filter(fails).count()), (3, 3));
-        let text = report.render(Format::Markdown);
-        assert!(text.contains("Not as published: reuse-byte with mm-owner at 16 KiB; "), "{text}");
-        assert!(text.contains("| no-page-mapcount published |"), "{text}");
-        let judged = cells(&report).iter().filter(|cell| cell["ok"].is_boolean()).count();
-        assert_eq!(judged, 3 * 3 * 3, "a brief form judges counts alone");
-    }
-
-    /// One repeat: the command itself takes longer than a test may.
-    #[test]
-    fn mm_owner_is_said_as_it_was_counted() {
-        let job = FolioOps { runs: 1, ..Form::Brief.job() };
-        let progress = |_| Mock::default().progress(None);
-        let record = folio_ops::record(&job, Asked::Size, progress).unwrap();
-        let (failed, report) = told(&record);
-        assert_eq!(failed, 0, "copies are the same on every machine");
-        let text = report.render(Format::Table);
-        for line in text.lines().filter(|line| !line.starts_with("Command:")) {
-            assert!(line.chars().count() <= filemap_report::TEXT_COLUMNS, "{line}");
-        }
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for words in [
-            "27 of 27 counts of copied pages are as published",
-            "A fork takes one for each page and one more, the last unmap two more.",
-            "page-mapcount 16 17 18 mm-owner 16 17 18 no-page-mapcount 16 1 1",
-            "mm-owner 512 513 514",
-            "its 0 is proven, not measured",
-            "64 96.9 % 0.0 %",
-            "of 12 cells",
-            "What is reported wrong then, for example:",
-            "0-15; 5",
-        ] {
-            assert!(flat.contains(words), "{words}: {text}");
-        }
-        let is_exact = |cell: &&Value| cell["unit"] == "pages copied of 100";
-        for cell in cells(&report).iter().filter(|cell| !is_exact(cell)) {
-            assert!(cell["ok"].is_null(), "a brief form judges no time: {cell}");
-        }
-    }
-}
+mod tests;

@@ -1,23 +1,28 @@
 //! The vma-retry series: 500 threads that read files of their own under one memory cgroup.
 
 mod cells;
-mod notes;
 mod plan;
-mod run;
-mod tables;
 mod trial;
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use filemap_job::{DEFAULT_SEED, Record, seeds};
+use filemap_report::units::time;
+use serde::Deserialize;
 
 use self::cells::Variant;
-pub use self::plan::Form;
-pub use self::tables::{parts, rows};
-use self::trial::{Simulation, Trials};
-use super::{Begin, Found, Study};
+use self::plan::{Experiment, Form, Tried};
+use self::trial::{Run, Trial};
+use super::cell::Cell;
+use super::data::{Notes, Series};
+use super::{Begin, Found, Length, Options, Study};
 use crate::error::Error;
-use crate::footer::Origin;
+use crate::spread::over_seeds;
 
 pub const NAME: &str = "vma-retry";
+
+static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
 /// The experiment that the published figures are of.
 const PUBLISHED_JOB: &str = "published job";
@@ -28,53 +33,155 @@ const LEAST_SEEDS: usize = 5;
 /// Bytes of a page, in KiB.
 const PAGE_KIB: u64 = 4;
 
+#[derive(Deserialize)]
+struct Published {
+    /// Two runs without it, and two variants of it.
+    rows: Vec<RetryRow>,
+    /// By the figure.
+    tolerance: BTreeMap<String, Bounds>,
+}
+
+/// Between which figures a median has to lie; nothing is judged where there are none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bounds {
+    without: Option<(f64, f64)>,
+    with: Option<(f64, f64)>,
+}
+
+/// One run of 600 s.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetryRow {
+    /// `baseline 1`, `baseline 2`, `series A` or `series B`.
+    case: String,
+    /// Files mapped, read and unmapped.
+    rounds: u64,
+    /// The same a second.
+    rounds_s: f64,
+    /// Misses of 100 drops.
+    miss_drop_pct: f64,
+    /// Faults that dropped their lock for I/O.
+    retry_mmap_drop: u64,
+    /// Retries that found their page gone.
+    #[allow(dead_code, reason = "a test holds the share of misses against it")]
+    retry_io_miss: u64,
+}
+
+impl RetryRow {
+    fn with_series(&self) -> bool {
+        self.case.starts_with("series")
+    }
+
+    fn drops_per_round(&self) -> f64 {
+        self.retry_mmap_drop as f64 / self.rounds as f64
+    }
+}
+
 /// The study of the series.
-pub struct VmaRetry {
+struct VmaRetry {
     seeds: Vec<u64>,
     form: Form,
-    simulation: Simulation,
+    costs: Vec<(&'static str, u64)>,
+}
+
+/// The study with as many seeds as are asked for.
+///
+/// # Errors
+/// A machine profile that is not to be had.
+pub fn study(options: &Options, length: Length) -> Result<Box<dyn Study>, Error> {
+    Ok(Box::new(VmaRetry::new(options.seeds, length)?))
 }
 
 impl VmaRetry {
-    /// The study with `count` seeds, 1 or more.
-    ///
-    /// # Errors
-    /// A machine profile that is not to be had.
-    pub fn new(count: Option<u64>, form: Form) -> Result<Self, Error> {
+    fn new(count: Option<u64>, length: Length) -> Result<Self, Error> {
         let seeds = seeds(DEFAULT_SEED, count.unwrap_or(LEAST_SEEDS as u64)).collect();
-        Ok(VmaRetry { seeds, form, simulation: run::simulation()? })
+        Ok(VmaRetry { seeds, form: Form::of(length), costs: trial::costs()? })
     }
 
     /// What is found by `run`: first over the sweep of readahead sizes, then over all others at the
     /// size that follows from it; where none does, at the smallest.
-    fn found_by(&self, run: &run::Run<'_>) -> Result<Found, Error> {
-        let mut known = Trials::default();
+    fn found_by(&self, run: &Run<'_>) -> Result<Found, Error> {
         let seed = self.seeds[0];
-        let mut all = self.form.read_ahead_sweep(seed);
-        known.run(all.iter().flat_map(|of| &of.trials), run)?;
-        let smallest = all[0].trials[0].read_ahead_pages;
-        let pages = self.form.inferred(seed, &known).unwrap_or(smallest);
-        let trials = self.form.job(pages, &self.seeds);
-        let experiments = self.form.experiments(pages, seed, &self.simulation);
-        let others = experiments.iter().flat_map(|of| &of.trials);
-        known.run(trials.iter().flatten().chain(others), run)?;
-        all.extend(experiments);
-        let variants = Variant::both(&trials, &known);
-        let mut cells = cells::beside(&variants, pages * PAGE_KIB, &self.simulation);
-        cells.extend(cells::ratios(&variants, pages * PAGE_KIB));
+        let sweep = ran(self.form.read_ahead_sweep(seed), run)?;
+        let smallest = sweep[0].both[0].0.read_ahead_pages;
+        let pages = plan::inferred(&sweep).unwrap_or(smallest);
+        let mut all = self.form.job(pages, &self.seeds);
+        all.extend(self.form.experiments(pages, seed, &self.costs));
+        let all = ran(all, run)?;
+        let (job, experiments) = all.split_at(self.seeds.len());
+        let variants = Variant::both(job);
+        let mut cells = cells::beside(&variants, &self.costs);
+        cells.extend(cells::ratios(&variants));
         cells.extend(variants.iter().map(Variant::cell));
-        cells.extend(all.iter().flat_map(|experiment| cells::tried(experiment, &known)));
-        let origin = Origin {
-            engine: "model".to_string(),
-            kernel: Some(self.simulation.kernel.clone()),
-            environment: self.simulation.environment.clone(),
-        };
-        Ok(Found { series: NAME, cells, origin: Some(origin) })
+        cells.extend(sweep.iter().chain(experiments).flat_map(cells::tried));
+        Ok((cells, Some(trial::origin(&self.costs))))
     }
 }
 
 impl Study for VmaRetry {
     fn found(&self, _: &[Record], begin: &Begin<'_>) -> Result<Found, Error> {
-        self.found_by(&|trials| run::beside(trials, &*begin(trials.len() as u64)))
+        self.found_by(&|trials| trial::beside(trials, &*begin(trials.len() as u64)))
     }
 }
+
+/// Runs each of `experiments` without the series and with it.
+fn ran(experiments: Vec<Experiment>, run: &Run<'_>) -> Result<Vec<Tried>, Error> {
+    let both = |of: &Experiment| {
+        [false, true].map(|with_series| Trial { with_series, ..of.trial.clone() })
+    };
+    let trials: Vec<Trial> = experiments.iter().flat_map(both).collect();
+    let mut runs = trials.clone().into_iter().zip(run(&trials)?);
+    let tried = |Experiment { kind, name, .. }| {
+        let both = [(); 2].map(|()| runs.next().expect("there is a run of each trial"));
+        Tried { kind, name, both }
+    };
+    Ok(experiments.into_iter().map(tried).collect())
+}
+
+/// The values of the notes.
+pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
+    let of = |experiment: &'a str| cells.iter().filter(move |cell| cell.is_of(experiment));
+    let once = |is_so: bool| if is_so { vec![Vec::new()] } else { Vec::new() };
+    let mut variants = of(PUBLISHED_JOB).filter(|cell| cell.at("seeds").is_some());
+    let [before, after] = [(); 2].map(|()| variants.next());
+    let length = match (of("sensitivity").next(), of("cpus").next()) {
+        (Some(_), _) => Length::Full,
+        (None, Some(_)) => Length::Short,
+        (None, None) => Length::Brief,
+    };
+    let count = |place: &str| before.map_or(0, |cell| cell.count(place));
+    let form = vec![
+        ("seconds", count("conditions/seconds").to_string()),
+        ("seeds", over_seeds(count("seeds") as usize)),
+        ("length", series.note(length.note(), &[])),
+    ];
+    let kib = cells.first().and_then(|cell| cell.read_ahead_kb).unwrap_or_default();
+    let mut swept = of("readahead").filter(|cell| cell.read_ahead_kb == Some(kib));
+    let misses = swept.find(|cell| cell.number("rounds_s") > Some(0.0));
+    let misses = misses.and_then(|cell| cell.number("misses_per_100_drops"));
+    let mut size = vec![("pages", (kib / PAGE_KIB).to_string()), ("kib", kib.to_string())];
+    size.extend(misses.map(|misses| ("model", format!("{misses:.1}"))));
+    let cost = cells.first().and_then(|cell| cell.assumed.as_ref()?.get("evict_page_ns")?.as_f64());
+    let cost = cost.map_or(String::new(), |ns| format!(" ({})", time(ns)));
+    let is_judged = cells.iter().any(|cell| cell.ok.is_some());
+    let rounds = |cell: Option<&Cell>| cell.and_then(|cell| cell.number("rounds_s/median"));
+    let stalls = rounds(after) < rounds(before).map(|rounds| rounds / 2.0);
+    let [inferred, not_inferred] = match misses {
+        Some(_) => [vec![size], Vec::new()],
+        None => [Vec::new(), vec![size]],
+    };
+    vec![
+        ("form", vec![form]),
+        ("inferred", inferred),
+        ("not_inferred", not_inferred),
+        ("evicting", vec![vec![("cost", cost)]]),
+        ("judged", once(is_judged)),
+        ("not_judged", once(!is_judged)),
+        ("stalls", once(stalls)),
+        ("one_vma", once(of("one vma").next().is_some())),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

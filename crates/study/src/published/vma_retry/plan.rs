@@ -1,7 +1,8 @@
 //! What is run: the published job, and what experiments make of it.
 
-use super::trial::{Change, Simulation, Trial, Trials};
-use crate::published::data::{PUBLISHED, RetryRow};
+use super::trial::{Trial, TrialRun};
+use super::{PUBLISHED, PUBLISHED_JOB};
+use crate::published::Length;
 
 /// The published job, in pages of 4 KiB.
 const THREADS: u64 = 500;
@@ -13,7 +14,7 @@ const MAX_PAGES: u64 = (12 << 18) / 10;
 pub const PUBLISHED_CPUS: u64 = 256;
 
 /// How long trials run, and which there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Form {
     /// Virtual seconds of the published job, of the sweep over readahead sizes, and of the
     /// experiments.
@@ -26,10 +27,8 @@ pub struct Form {
     threads: &'static [u64],
     /// Writers to one large VMA.
     writers: &'static [u64],
-    /// There are experiments besides the sweep over readahead sizes.
-    has_experiments: bool,
-    /// Each cost is halved and doubled.
-    has_sensitivity: bool,
+    /// At how many percent each cost is tried.
+    percents: &'static [u64],
 }
 
 /// As long as the published runs.
@@ -41,8 +40,7 @@ const FULL: Form = Form {
     cpus: &[4, 8, 16, 32, 64, 96, 128, 160, 256, 512],
     threads: &[64, 125, 250, 500, 750, 1000],
     writers: &[0, 1, 2, 4, 8],
-    has_experiments: true,
-    has_sensitivity: true,
+    percents: &[50, 200],
 };
 
 /// About three minutes on two processors.
@@ -54,118 +52,100 @@ const SHORT: Form = Form {
     cpus: &[8, 32, 128, 256],
     threads: &[64, 1000],
     writers: &[0, 2],
-    has_experiments: true,
-    has_sensitivity: false,
+    percents: &[],
 };
 
 /// The published job, and what the readahead size is inferred from.
-const BRIEF: Form = Form { read_ahead: &[256, 480, 640], has_experiments: false, ..SHORT };
+const BRIEF: Form =
+    Form { read_ahead: &[256, 480, 640], cpus: &[], threads: &[], writers: &[], ..SHORT };
 
 /// The experiment with one large VMA is a smaller job: so many times fewer threads, CPUs and pages.
-pub(super) const SMALLER: u64 = 8;
-
-/// Percentages at which each cost is tried.
-pub(super) const COST_PERCENTS: [u64; 2] = [50, 200];
+const SMALLER: u64 = 8;
 
 /// One condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Experiment {
-    /// What it belongs to.
+pub struct Experiment {
+    /// What it belongs to, and its name there.
     pub kind: &'static str,
-    /// Its name there.
     pub name: String,
-    /// Without the series and with it; with it only where that is asked for.
-    pub trials: Vec<Trial>,
+    /// It without the series.
+    pub trial: Trial,
 }
 
-/// What experiments are about: their names in JSON and CSV.
-pub(super) const READ_AHEAD: &str = "readahead";
-pub(super) const CPUS: &str = "cpus";
-pub(super) const THREADS_OF: &str = "threads";
-pub(super) const ONE_VMA: &str = "one vma";
-pub(super) const SENSITIVITY: &str = "sensitivity";
+/// An experiment with its trials, without the series and with it, and what these came to.
+pub struct Tried {
+    pub kind: &'static str,
+    pub name: String,
+    pub both: [(Trial, TrialRun); 2],
+}
 
 impl Form {
-    /// The published length, or else the short form, of which only the published job is left where
-    /// the series is not asked for by name.
-    pub fn of(full: bool, is_named: bool) -> Form {
-        match (full, is_named) {
-            (true, _) => FULL,
-            (false, true) => SHORT,
-            (false, false) => BRIEF,
+    /// Of the experiments only the sweep over readahead sizes is left in a brief report.
+    pub fn of(length: Length) -> Form {
+        match length {
+            Length::Full => FULL,
+            Length::Short => SHORT,
+            Length::Brief => BRIEF,
         }
     }
 
-    /// The published job with this readahead size, without the series and with it, for each seed.
-    pub(super) fn job(&self, read_ahead_pages: u64, seeds: &[u64]) -> Vec<[Trial; 2]> {
-        let of_seed = |seed: &u64| pair(&base(read_ahead_pages, *seed, self.job));
-        seeds.iter().map(of_seed).collect()
+    /// The published job with each of `seeds`.
+    pub fn job(&self, read_ahead_pages: u64, seeds: &[u64]) -> Vec<Experiment> {
+        let of = |seed: &u64| Experiment {
+            kind: PUBLISHED_JOB,
+            name: PUBLISHED_JOB.to_string(),
+            trial: base(read_ahead_pages, *seed, self.job),
+        };
+        seeds.iter().map(of).collect()
     }
 
     /// The published job over readahead sizes.
-    pub(super) fn read_ahead_sweep(&self, seed: u64) -> Vec<Experiment> {
-        let of_size = |pages: &u64| Experiment {
-            kind: READ_AHEAD,
+    pub fn read_ahead_sweep(&self, seed: u64) -> Vec<Experiment> {
+        let of = |pages: &u64| Experiment {
+            kind: "readahead",
             name: pages.to_string(),
-            trials: pair(&base(*pages, seed, self.sweep)).to_vec(),
+            trial: base(*pages, seed, self.sweep),
         };
-        self.read_ahead.iter().map(of_size).collect()
-    }
-
-    /// The size of the sweep whose misses without the series are nearest to those that were
-    /// published; of sizes with which the job goes on.
-    pub(super) fn inferred(&self, seed: u64, known: &Trials) -> Option<u64> {
-        let off = |experiment: &Experiment| {
-            let run = known.find(&experiment.trials[0])?;
-            let off = (run.miss_percent() - published_miss_percent()).abs();
-            (!run.jams()).then_some((off, experiment.trials[0].read_ahead_pages))
-        };
-        let sweep = self.read_ahead_sweep(seed);
-        let best = sweep.iter().filter_map(off).min_by(|(one, _), (other, _)| one.total_cmp(other));
-        best.map(|(_, pages)| pages)
+        self.read_ahead.iter().map(of).collect()
     }
 
     /// Everything else, at the readahead size that was inferred.
-    pub(super) fn experiments(&self, pages: u64, seed: u64, of: &Simulation) -> Vec<Experiment> {
-        if !self.has_experiments {
-            return Vec::new();
-        }
+    pub fn experiments(
+        &self,
+        pages: u64,
+        seed: u64,
+        costs: &[(&'static str, u64)],
+    ) -> Vec<Experiment> {
         let base = base(pages, seed, self.experiments);
-        let mut all = Vec::new();
-        let mut add = |kind: &'static str, name: String, trials: &[Trial]| {
-            all.push(Experiment { kind, name, trials: trials.to_vec() });
+        let smaller = with_threads(&base, THREADS / SMALLER);
+        let smaller = Trial { one_vma: true, cpus: PUBLISHED_CPUS / SMALLER, ..smaller };
+        let cpus = |&cpus: &u64| ("cpus", cpus.to_string(), Trial { cpus, ..base.clone() });
+        let threads = |&of: &u64| ("threads", of.to_string(), with_threads(&base, of));
+        let writers =
+            |&of: &u64| ("one vma", of.to_string(), Trial { writers: of, ..smaller.clone() });
+        let cost = |&(name, _): &(&'static str, u64)| {
+            self.percents.iter().map(move |&percent| (name, percent))
         };
-        for &cpus in self.cpus {
-            add(CPUS, cpus.to_string(), &pair(&Trial { cpus, ..base.clone() }));
-        }
-        for &threads in self.threads {
-            add(THREADS_OF, threads.to_string(), &pair(&with_threads(&base, threads)));
-        }
-        for &writers in self.writers {
-            let smaller = with_threads(&base, THREADS / SMALLER);
-            let cpus = PUBLISHED_CPUS / SMALLER;
-            let trial = Trial { one_vma: true, writers, cpus, ..smaller };
-            add(ONE_VMA, writers.to_string(), &pair(&trial));
-        }
-        for &(name, _) in of.costs.iter().filter(|_| self.has_sensitivity) {
-            for percent in COST_PERCENTS {
-                let trial = Trial { change: Change::Cost(name, percent), ..base.clone() };
-                add(SENSITIVITY, format!("{name} at {percent} %"), &pair(&trial));
-            }
-        }
-        all
+        let cost_at = |(name, percent): (&'static str, u64)| {
+            let trial = Trial { change: Some((name, percent)), ..base.clone() };
+            ("sensitivity", format!("{name} at {percent} %"), trial)
+        };
+        let all = self.cpus.iter().map(cpus).chain(self.threads.iter().map(threads));
+        let all = all.chain(self.writers.iter().map(writers));
+        let all = all.chain(costs.iter().flat_map(cost).map(cost_at));
+        all.map(|(kind, name, trial)| Experiment { kind, name, trial }).collect()
     }
 }
 
-/// Misses of 100 drops of the published baselines, on average.
-pub(super) fn published_miss_percent() -> f64 {
-    let misses: Vec<f64> = baselines().map(|row| row.miss_drop_pct).collect();
-    misses.iter().sum::<f64>() / misses.len() as f64
-}
-
-/// The published rows without the series.
-pub(super) fn baselines() -> impl Iterator<Item = &'static RetryRow> {
-    PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series())
+/// The size whose misses without the series are nearest to those that were published; of sizes with
+/// which the job goes on.
+pub fn inferred(sweep: &[Tried]) -> Option<u64> {
+    let misses = PUBLISHED.rows.iter().filter(|row| !row.with_series());
+    let misses: Vec<f64> = misses.map(|row| row.miss_drop_pct).collect();
+    let published = misses.iter().sum::<f64>() / misses.len() as f64;
+    let off = |(_, run): &(Trial, TrialRun)| (run.miss_percent() - published).abs();
+    let goes_on = sweep.iter().map(|tried| &tried.both[0]).filter(|(_, run)| !run.jams());
+    let nearest = goes_on.min_by(|one, other| off(one).total_cmp(&off(other)));
+    nearest.map(|(trial, _)| trial.read_ahead_pages)
 }
 
 fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {
@@ -180,7 +160,7 @@ fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {
         max_pages: MAX_PAGES,
         writers: 0,
         one_vma: false,
-        change: Change::None,
+        change: None,
         seconds,
     }
 }
@@ -190,9 +170,4 @@ fn with_threads(trial: &Trial, threads: u64) -> Trial {
     let share = |pages: u64| pages * threads / THREADS;
     let (high_pages, max_pages) = (share(HIGH_PAGES), share(MAX_PAGES));
     Trial { threads, high_pages, max_pages, ..trial.clone() }
-}
-
-/// `trial` without the series and with it.
-fn pair(trial: &Trial) -> [Trial; 2] {
-    [false, true].map(|with_series| Trial { with_series, ..trial.clone() })
 }

@@ -1,0 +1,192 @@
+//! The exec-order series: 512 MiB of stubs that are called, on arm64 with pages of 64 KiB.
+
+mod times;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use filemap_job::{Job, JobSpec, Record, SizeText};
+use serde::Deserialize;
+use serde_json::{Map, json};
+
+use self::times::{Assumptions, Counts};
+use super::cell::Cell;
+use super::data::{Notes, Series, Values};
+use super::tolerance::Tolerance;
+use super::{Begin, Found, Length, Options, Study};
+use crate::error::Error;
+use crate::stats::{Sample, percent};
+
+pub const NAME: &str = "exec-order";
+
+static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
+
+/// Before and after. The published baseline contains vma-bound.
+const VARIANTS: [(&str, &str); 2] =
+    [("before", "vma-bound"), ("after", "vma-bound+exec-bypass+thp-order")];
+
+/// Advice and KiB of readahead, neither of which was published. The published ratios are judged on
+/// the first: the default readahead, and the advice without which the series changes nothing here.
+const CONDITIONS: [(&str, u64); 4] =
+    [("hugepage", 128), ("normal", 128), ("hugepage", 2048), ("normal", 2048)];
+
+/// Calls of the random phase: their number was not published.
+const CALLS: u64 = 1_000_000;
+
+/// Chosen so that the cold ratio comes out, as the published device is not known: a fitted value.
+const LATENCY_NS: f64 = 8_000.0;
+
+/// What the published time of the cold phase needs at least: 512 MiB in 41.3 ms.
+const BANDWIDTH: f64 = 13.0;
+
+#[derive(Deserialize)]
+struct Published {
+    rows: Vec<PhaseRow>,
+    /// By how many percent a ratio may be off the published one.
+    tolerance_percent: f64,
+    /// The phase that the latency is fitted to: its ratio tests nothing.
+    fitted: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PhaseRow {
+    /// `cold` or `random`.
+    phase: String,
+    before_ms: f64,
+    after_ms: f64,
+}
+
+/// The study of the series.
+struct ExecOrder;
+
+pub fn study(_: &Options, _: Length) -> Result<Box<dyn Study>, Error> {
+    Ok(Box::new(ExecOrder))
+}
+
+fn job((advice, read_ahead_kb): (&str, u64), variant: &str, workload: &str) -> Job {
+    let text = |text: &str| Some(text.to_string());
+    let spec = JobSpec {
+        kernel: text("mm-2026-05"),
+        with: text(variant),
+        arch: text("arm64"),
+        page_size: Some(SizeText("64k".to_string())),
+        file_size: Some(SizeText("512m".to_string())),
+        advice: text(advice),
+        exec: Some(true),
+        workload: text(workload),
+        accesses: (workload == "exec").then_some(CALLS),
+        read_ahead_kb: Some(read_ahead_kb),
+        ..JobSpec::default()
+    };
+    spec.validate(None).expect("the conditions of this study are jobs")
+}
+
+/// Each condition, before and after.
+fn conditions() -> impl Iterator<Item = ((&'static str, u64), &'static str, &'static str)> {
+    let both = |condition| VARIANTS.map(|(name, variant)| (condition, name, variant));
+    CONDITIONS.into_iter().flat_map(both)
+}
+
+impl Study for ExecOrder {
+    /// For each condition and variant the cold phase alone, and both phases: what the random one
+    /// counts is the difference.
+    fn jobs(&self) -> Vec<Job> {
+        let both = |(condition, _, variant)| {
+            ["exec:cold", "exec"].map(|workload| job(condition, variant, workload))
+        };
+        conditions().flat_map(both).collect()
+    }
+
+    fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
+        let assumed = Assumptions::of(&records[0], LATENCY_NS, BANDWIDTH);
+        let pairs = conditions().zip(records.as_chunks::<2>().0);
+        let of = |((condition, name, variant), [cold, both]): (_, &[Record; 2])| {
+            let (advice, read_ahead_kb): (&str, u64) = condition;
+            let first = Counts::since(&Counts::default(), &cold.runs[0]);
+            let [cold, random] =
+                [&first, &Counts::since(&first, &both.runs[0])].map(|counts| assumed.told(counts));
+            let (name, variant): (&str, &str) = (name, variant);
+            Cell {
+                name: Some(name.to_string()),
+                advice: Some(advice.to_string()),
+                read_ahead_kb: Some(read_ahead_kb),
+                variant: Some(variant.to_string()),
+                job: Some(both.job.flags().into_owned()),
+                ..Cell::new(NAME, json!({ "cold": cold, "random": random }))
+            }
+        };
+        let conditions: Vec<Cell> = pairs.map(of).collect();
+        let ratio = |row| ratio(row, &conditions, &assumed);
+        let mut cells: Vec<Cell> = PUBLISHED.rows.iter().map(ratio).collect();
+        cells.extend(conditions);
+        Ok((cells, None))
+    }
+}
+
+/// A published ratio beside that of the first two of `conditions`.
+fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
+    let path = format!("{}/predicted_ms", row.phase);
+    let ms = [0, 1].map(|of: usize| conditions[of].number(&path).unwrap_or(f64::NAN));
+    let (own, published) = (ms[1] / ms[0], row.after_ms / row.before_ms);
+    let both = |[before, after]: [f64; 2]| -> BTreeMap<String, f64> {
+        [("before".to_string(), before), ("after".to_string(), after)].into()
+    };
+    let (advice, kb) = CONDITIONS[0];
+    let mut all: Map<_, _> = assumed.0.iter().map(|(name, ns)| (name.clone(), json!(ns))).collect();
+    let more = json!({ "advice": advice, "read_ahead_kb": kb, "calls": CALLS });
+    all.extend(more.as_object().cloned().unwrap_or_default());
+    let tolerance = Tolerance::Percent(PUBLISHED.tolerance_percent);
+    let cell = Cell {
+        phase: Some(row.phase.clone()),
+        unit: Some("time with the series as a share of that without".to_string()),
+        published: Some(published),
+        published_ms: Some(both([row.before_ms, row.after_ms])),
+        assumed: Some(all),
+        error: percent(own, published),
+        error_unit: Some("%".to_string()),
+        tolerance: Some(tolerance.to_string()),
+        ..Cell::new(NAME, json!({ "ratio": own, "predicted_ms": both(ms) }))
+    };
+    let own = Sample::of(vec![own]).filter(|_| row.phase != PUBLISHED.fitted);
+    cell.judged(own.and_then(|own| tolerance.holds(&own, published)), "fitted")
+}
+
+pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
+    let assumed = cells.first().and_then(|cell| cell.assumed.as_ref());
+    let text = |value: &serde_json::Value| {
+        value.to_string().replace('"', "").trim_end_matches(".0").to_string()
+    };
+    let costs = assumed.map(|all| all.iter().map(|(name, of)| (name.as_str(), text(of))).collect());
+    vec![
+        ("touched", touched(cells).into_iter().collect()),
+        ("assumed", costs.into_iter().collect()),
+    ]
+}
+
+/// How much the phases touch beside what they read after.
+fn touched(cells: &[Cell]) -> Option<Values<'_>> {
+    let after = cells.iter().find(|cell| cell.variant() == VARIANTS[1].1)?;
+    let job = job(CONDITIONS[0], VARIANTS[0].1, "exec:cold");
+    let pages = job.used_pages()?;
+    let mib = |pages: u64| (pages.saturating_mul(job.page_size()) >> 20).to_string();
+    let read = |phase: &str| mib(after.count(&format!("{phase}/data_pages_read")));
+    Some(vec![
+        ("pages", pages.to_string()),
+        ("mib", mib(pages)),
+        ("cold", read("cold")),
+        ("random", read("random")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_is_whole() {
+        let ratio = |row: &PhaseRow| row.after_ms / row.before_ms;
+        let ratios: Vec<_> = PUBLISHED.rows.iter().map(ratio).collect();
+        assert_eq!(format!("{ratios:.3?}"), "[0.495, 0.767]");
+    }
+}

@@ -1,0 +1,227 @@
+//! Tables and rows of cells, as the data declares them.
+
+use std::collections::BTreeMap;
+
+use filemap_report::units::{bytes, time};
+use filemap_report::{Head, Table};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Which cells are shown, and what of each. In every text `{0}` and `{1}` stand for one of `each`
+/// or of `rows`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shown {
+    #[serde(default)]
+    title: String,
+    /// There is a table for each of these.
+    #[serde(default = "once")]
+    each: Vec<Vec<String>>,
+    /// There is a row for each of these.
+    #[serde(default = "once")]
+    rows: Vec<Vec<String>>,
+    /// What a cell has at which place; an empty text is anything.
+    #[serde(default)]
+    of: BTreeMap<String, String>,
+    /// Places at which cells of one row are alike. Otherwise each cell has a row.
+    #[serde(default)]
+    by: Vec<String>,
+    columns: Vec<Column>,
+}
+
+/// Nothing stands for anything.
+fn once() -> Vec<Vec<String>> {
+    vec![Vec::new()]
+}
+
+/// A heading and the place of a figure. A third text is how the figure is written, a fourth which
+/// cell of the row it is of.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Vec<String>")]
+struct Column {
+    heading: String,
+    place: String,
+    format: String,
+    /// What the cell has at which place.
+    of: Option<(String, String)>,
+}
+
+impl From<Vec<String>> for Column {
+    fn from(texts: Vec<String>) -> Self {
+        let text = |at: usize| texts.get(at).cloned().unwrap_or_default();
+        let of = texts.get(3).and_then(|of| of.split_once('='));
+        let of = of.map(|(place, text)| (place.to_string(), text.to_string()));
+        Column { heading: text(0), place: text(1), format: text(2), of }
+    }
+}
+
+impl Column {
+    /// What stands in it in the row of `cells`.
+    fn value(&self, cells: &[&Value], texts: &[String]) -> Option<Value> {
+        let place = filled(&self.place, texts);
+        place.split('|').find_map(|place| match place.strip_prefix('=') {
+            Some(text) => Some(Value::String(text.to_string())),
+            None => {
+                let is_own = |cell: &&&Value| {
+                    self.of.as_ref().is_none_or(|(place, text)| has(cell, place, text))
+                };
+                cells.iter().filter(is_own).find_map(|cell| at(cell, place)).cloned()
+            }
+        })
+    }
+}
+
+impl Shown {
+    /// The tables for people, without those that have no row.
+    pub fn tables(&self, cells: &[Value]) -> Vec<Table> {
+        let table = |texts: &Vec<String>| {
+            let rows = self.values(cells, texts);
+            let is_text = |column: usize| {
+                rows.iter().any(|row| matches!(&row[column], Some(Value::String(_))))
+            };
+            let head = |(at, column): (usize, &Column)| Head {
+                name: filled(&column.heading, texts),
+                right: !is_text(at),
+            };
+            let written = |row: &Vec<Option<Value>>| -> Vec<String> {
+                let cells = self.columns.iter().zip(row);
+                cells.map(|(column, value)| written(value.as_ref(), &column.format)).collect()
+            };
+            let is_seen =
+                |row: &Vec<String>| self.rows.len() == 1 || row[1..].iter().any(|text| says(text));
+            let rows: Vec<Vec<String>> = rows.iter().map(written).filter(is_seen).collect();
+            let columns = self.columns.iter().enumerate().map(head).collect();
+            (!rows.is_empty()).then(|| Table { title: filled(&self.title, texts), columns, rows })
+        };
+        self.each.iter().filter_map(table).collect()
+    }
+
+    /// The rows for programs, with the headings as names.
+    pub fn csv(&self, cells: &[Value]) -> Table {
+        let raw = |value: Option<Value>| match value {
+            None => String::new(),
+            Some(Value::String(text)) => text,
+            Some(Value::Number(number)) if number.is_f64() => {
+                number.as_f64().unwrap_or(f64::NAN).to_string()
+            }
+            Some(value) => value.to_string(),
+        };
+        let rows = self.values(cells, &[]).into_iter();
+        Table {
+            title: String::new(),
+            columns: self.columns.iter().map(|column| Head::left(&column.heading)).collect(),
+            rows: rows.map(|row| row.into_iter().map(raw).collect()).collect(),
+        }
+    }
+
+    /// What stands in each row, where `texts` is one of `each`.
+    fn values(&self, cells: &[Value], texts: &[String]) -> Vec<Vec<Option<Value>>> {
+        let is_own = |cell: &&Value| {
+            self.of
+                .iter()
+                .all(|(place, text)| has(cell, &filled(place, texts), &filled(text, texts)))
+        };
+        let key = |cell: &Value| -> Vec<Option<Value>> {
+            self.by.iter().map(|place| at(cell, place).cloned()).collect()
+        };
+        let mut groups: Vec<Vec<&Value>> = Vec::new();
+        for cell in cells.iter().filter(is_own) {
+            let alike =
+                groups.iter_mut().find(|own| !self.by.is_empty() && key(own[0]) == key(cell));
+            match alike {
+                Some(own) => own.push(cell),
+                None => groups.push(vec![cell]),
+            }
+        }
+        let row = |cells: &[&Value], own: &[String]| {
+            let texts = if own.is_empty() { texts } else { own };
+            self.columns.iter().map(|column| column.value(cells, texts)).collect()
+        };
+        groups.iter().flat_map(|cells| self.rows.iter().map(|own| row(cells, own))).collect()
+    }
+}
+
+/// `text` with `texts` in its places.
+fn filled(text: &str, texts: &[String]) -> String {
+    let fill = |text: String, (at, own): (usize, &String)| text.replace(&format!("{{{at}}}"), own);
+    texts.iter().enumerate().fold(text.to_string(), fill)
+}
+
+/// What is at `place` of a cell, as `figures/counters/major_faults`.
+fn at<'a>(cell: &'a Value, place: &str) -> Option<&'a Value> {
+    cell.pointer(&format!("/{place}")).filter(|value| !value.is_null())
+}
+
+fn has(cell: &Value, place: &str, text: &str) -> bool {
+    at(cell, place).is_some_and(|value| text.is_empty() || written(Some(value), "") == text)
+}
+
+/// `value` for people: decimals, with `+` before them a sign, and a unit behind them.
+fn written(value: Option<&Value>, format: &str) -> String {
+    let number = match value {
+        None => return "-".to_string(),
+        Some(Value::String(text)) => return text.clone(),
+        Some(Value::Bool(is_so)) => return if *is_so { "yes" } else { "no" }.to_string(),
+        Some(value) if format.is_empty() => {
+            return value.to_string().trim_end_matches(".0").to_string();
+        }
+        Some(value) => value.as_f64().unwrap_or(f64::NAN),
+    };
+    let (digits, unit) = format.split_once(' ').unwrap_or((format, ""));
+    let text = match digits {
+        "KiB" => bytes(number * 1024.0),
+        "ns" => time(number),
+        digits => match digits.strip_prefix('+') {
+            Some(digits) => signed(number, digits.parse().unwrap_or(0)),
+            None => format!("{number:.*}", digits.parse().unwrap_or(0)),
+        },
+    };
+    if unit.is_empty() { text } else { format!("{text} {unit}") }
+}
+
+/// A figure with its sign; without one where it rounds to nothing.
+pub fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{value:+.digits$}");
+    if says(&text) { text } else { text.trim_start_matches(['+', '-']).to_string() }
+}
+
+/// Whether a figure is more than nothing.
+fn says(text: &str) -> bool {
+    text.contains(|digit: char| ('1'..='9').contains(&digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_has_no_sign() {
+        let shown = [-0.004, 0.004, 0.0, -0.006, 12.345].map(|value| signed(value, 2));
+        assert_eq!(shown, ["0.00", "0.00", "0.00", "-0.01", "+12.35"]);
+    }
+
+    #[test]
+    fn cells_that_are_alike_share_a_row() {
+        let text = "title = '{0}'\neach = [['of a'], ['of none']]\nby = ['size']\n\
+                    of = { name = '{0}', read = '' }\n\
+                    columns = [['size', 'size', 'KiB'], ['before', 'read', '1', 'with=no'],\
+                    ['after', 'read', '+1 %', 'with=yes'], ['more', 'more|=x']]";
+        let shown: Shown = toml::from_str(text).unwrap();
+        let cell = |size: u64, with: &str, read: f64| json!({ "name": "of a", "size": size, "with": with, "read": read, "more": null });
+        let cells = [cell(4, "no", 1.0), cell(4, "yes", 2.5), cell(2048, "yes", 0.01)];
+        let tables = shown.tables(&cells);
+        assert_eq!((tables.len(), tables[0].title.as_str()), (1, "of a"));
+        assert_eq!(tables[0].rows, [["4 KiB", "1.0", "+2.5 %", "x"], ["2 MiB", "-", "0.0 %", "x"]]);
+        assert!(tables[0].columns[1].right && !tables[0].columns[3].right);
+    }
+
+    #[test]
+    fn rows_for_programs_are_as_they_are() {
+        let text = "rows = [['a'], ['b']]\ncolumns = [['of', '={0}'], ['value', 'in/{0}']]";
+        let shown: Shown = toml::from_str(text).unwrap();
+        let rows = shown.csv(&[json!({ "in": { "a": 0.25, "b": true } })]).rows;
+        assert_eq!(rows, [["a", "0.25"], ["b", "true"]]);
+    }
+}
