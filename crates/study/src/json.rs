@@ -31,3 +31,15 @@ pub(crate) fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Resul
         serializer.serialize_f64(*value)
     }
 }
+
+/// A value in a row of CSV: nothing where it is not known.
+pub(crate) fn raw(value: Option<&serde_json::Value>) -> String {
+    match value {
+        None | Some(serde_json::Value::Null) => String::new(),
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(value) => match value.as_f64().filter(|_| value.is_f64()) {
+            Some(number) => number.to_string(),
+            None => value.to_string(),
+        },
+    }
+}

@@ -66,34 +66,26 @@ impl Samples {
             ring_entries: ring_entries.filter(|_| is_complete_together(apart)),
             ..Profile::DEFAULT.device
         };
-        let mut profile = of_file(&self.file, device)?;
-        self.add_calls(&mut profile.cost);
-        self.add_reclaim(&mut profile.cost);
-        self.add_wakes(&mut profile.cost);
-        Ok((profile, no_ring(ring_entries, apart)))
-    }
-
-    /// A fork takes the lock for half of the time that it and the end of its child take together.
-    fn add_calls(&self, cost: &mut profile::Cost) {
-        cost.call_ns = whole(&self.calls, |s| s.call);
-        cost.entry_ns = whole(&self.calls, |s| s.entry);
-        cost.protect_page_ns = Some(whole(&self.calls, |s| s.protect));
-        cost.fork_ns = whole(&self.calls, |s| s.fork / 2.0);
-    }
-
-    fn add_reclaim(&self, cost: &mut profile::Cost) {
+        let Fitted { device, cost } = of_file(&self.file, device)?;
         let known_ns = cost.touch_ns + cost.map_page_ns + cost.add_page_ns + cost.add_folio_ns;
-        let free = median(&self.reclaim, |s| s.free);
         let faults_ns = median(&self.reclaim, |s| s.faults) * cost.fault_ns as f64;
-        cost.zero_page_ns = (free - known_ns as f64 - faults_ns).max(0.0).round() as u64;
-        cost.evict_page_ns = whole(&self.reclaim, ReclaimSample::evict);
-    }
-
-    /// What the one that wakes does for it is part of both.
-    fn add_wakes(&self, cost: &mut profile::Cost) {
-        cost.wake_ns = 0;
-        cost.switch_ns = whole(&self.wakes, |s| s.on_one);
-        cost.wake_latency_ns = whole(&self.wakes, |s| s.on_all);
+        let free_ns = median(&self.reclaim, |s| s.free) - known_ns as f64 - faults_ns;
+        let cost = profile::Cost {
+            call_ns: whole(&self.calls, |s| s.call),
+            entry_ns: whole(&self.calls, |s| s.entry),
+            protect_page_ns: Some(whole(&self.calls, |s| s.protect)),
+            // A fork takes the lock for half of the time that it and the end of its child take.
+            fork_ns: whole(&self.calls, |s| s.fork / 2.0),
+            zero_page_ns: free_ns.max(0.0).round() as u64,
+            evict_page_ns: whole(&self.reclaim, ReclaimSample::evict),
+            // What the one that wakes does for it is part of both that follow.
+            wake_ns: 0,
+            switch_ns: whole(&self.wakes, |s| s.on_one),
+            wake_latency_ns: whole(&self.wakes, |s| s.on_all),
+            ..cost
+        };
+        let profile = Profile { device, cost, ..Profile::DEFAULT };
+        Ok((profile, no_ring(ring_entries, apart)))
     }
 
     /// What the report shows of them. Pages that are evicted are not in it where `unlimited`.
@@ -134,8 +126,14 @@ fn cost<S>(samples: &[S], name: &str, of: fn(&S) -> f64) -> Cost {
     Cost { name: name.to_string(), ns: sample(samples.iter().map(of)) }
 }
 
-/// The profile that the medians give for `device`, of which its numbers are known.
-fn of_file(samples: &[Sample], device: profile::Device) -> Result<Profile, Error> {
+/// What accesses to a file tell of the device and of costs.
+struct Fitted {
+    device: profile::Device,
+    cost: profile::Cost,
+}
+
+/// What the medians give for `device`, of which its numbers are known.
+fn of_file(samples: &[Sample], device: profile::Device) -> Result<Fitted, Error> {
     let touch = median(samples, |s| s.touch_ns);
     let map_page = median(samples, map_page_ns);
     let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
@@ -160,7 +158,7 @@ fn of_file(samples: &[Sample], device: profile::Device) -> Result<Profile, Error
     let transfer = transfer_ns(samples, page_bytes).min(page_ns);
     let waited = device.ring_entries.map_or(0.0, |entries| latency / pages_together(entries));
     let whole = |ns: f64| ns.round() as u64;
-    Ok(Profile {
+    Ok(Fitted {
         device: profile::Device {
             latency_ns: whole(latency),
             bandwidth_bytes: whole(page_bytes * 1e9 / transfer),
@@ -175,7 +173,6 @@ fn of_file(samples: &[Sample], device: profile::Device) -> Result<Profile, Error
             add_folio_ns: whole(add_page),
             ..Profile::DEFAULT.cost
         },
-        ..Profile::DEFAULT
     })
 }
 

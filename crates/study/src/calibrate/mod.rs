@@ -4,6 +4,7 @@ mod fit;
 mod report;
 
 use filemap_job::program::Rounds;
+use filemap_job::record::SCHEMA;
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Run, SizeText};
 use filemap_kernel::calibrate::{Bench, Calls, HOLE_BYTES, LIMIT_BYTES, Reclaim, Wakes};
 use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::{host, input, provenance};
 use fit::{Samples, sample};
-use report::{Measured, Row};
+use report::Row;
 
 pub use report::Calibration;
 
@@ -60,7 +61,11 @@ pub fn calibrate(
             rows.push(Timed::prepare(&kernel, &bench, workload, advice)?);
         }
     }
-    let mut beside = Beside::prepare(&kernel)?;
+    let (program, rounds) = repeated(CALLS, None)?;
+    let mut calls = Calls::prepare(&kernel, &program, rounds)?;
+    let mut reclaim = Reclaim::prepare(&kernel, &hole(None)?, &hole(Some(LIMIT_BYTES))?)?;
+    let (on_one, rounds) = repeated(WAKES, Some(1))?;
+    let mut wakes = Wakes::prepare(&kernel, &on_one, &repeated(WAKES, None)?.0, rounds)?;
     let progress = engines.progress(Some(asked.rounds));
     let mut samples = Samples::default();
     for _ in 0..asked.rounds {
@@ -71,48 +76,30 @@ pub fn calibrate(
                 row.runs.push(row.prepared.run()?.as_recorded(&row.job));
             }
         }
-        beside.measure(&mut samples)?;
+        samples.calls.push(calls.sample()?);
+        samples.reclaim.push(reclaim.sample()?);
+        samples.wakes.push(wakes.sample()?);
         progress.advance();
     }
     let (profile, no_ring) = samples.profile(io_bytes(bench.path())?, bench.ring_entries())?;
     let text = profile_text(&profile);
     keep(&text)?;
-    let unlimited = beside.reclaim.unlimited().map(|reason| {
+    let unlimited = reclaim.unlimited().map(|reason| {
         format!("what it costs to evict a page was not measured, so it is 0: {reason}")
     });
-    let measured = Measured {
+    let predicted = rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?;
+    let calibration = Calibration {
+        schema: SCHEMA,
+        profile: json!(profile),
+        profile_toml: text,
         costs: samples.costs(unlimited.is_some()),
         direct: samples.direct(),
-        rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
         warnings: no_ring.into_iter().chain(unlimited).collect(),
+        footer: footer(&bench, &profile, &asked),
+        kept: asked.kept,
+        ..Calibration::default()
     };
-    let footer = footer(&bench, &profile, &asked);
-    Ok(measured.calibration((text, json!(profile)), asked.kept, footer))
-}
-
-/// What is measured beside reads of the file.
-struct Beside {
-    calls: Calls,
-    reclaim: Reclaim,
-    wakes: Wakes,
-}
-
-impl Beside {
-    fn prepare(kernel: &Kernel) -> Result<Beside, Error> {
-        let (program, rounds) = repeated(CALLS, None)?;
-        let calls = Calls::prepare(kernel, &program, rounds)?;
-        let reclaim = Reclaim::prepare(kernel, &hole(None)?, &hole(Some(LIMIT_BYTES))?)?;
-        let (on_one, rounds) = repeated(WAKES, Some(1))?;
-        let wakes = Wakes::prepare(kernel, &on_one, &repeated(WAKES, None)?.0, rounds)?;
-        Ok(Beside { calls, reclaim, wakes })
-    }
-
-    fn measure(&mut self, samples: &mut Samples) -> Result<(), Error> {
-        samples.calls.push(self.calls.sample()?);
-        samples.reclaim.push(self.reclaim.sample()?);
-        samples.wakes.push(self.wakes.sample()?);
-        Ok(())
-    }
+    Ok(calibration.with_rows(predicted))
 }
 
 /// The program that the job file `text` says, on so many CPUs of this machine, and how often its

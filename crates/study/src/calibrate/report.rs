@@ -1,9 +1,8 @@
 //! The report on a machine's costs, and on how well they predict.
 
 use filemap_job::format_size;
-use filemap_job::record::SCHEMA;
 use filemap_report::units::number;
-use filemap_report::{Column, Part, Report, Unit, csv, table};
+use filemap_report::{Column, Part, Report, csv, digits, figures, raw, table, words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,26 +12,26 @@ use crate::json::to_json;
 use crate::stats::{Sample, percent};
 
 /// What was measured, and what a profile of it predicts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Calibration {
-    schema: u32,
+    pub schema: u32,
     /// The machine profile, as a value and as TOML.
-    profile: Value,
+    pub profile: Value,
     pub profile_toml: String,
-    costs: Vec<Cost>,
+    pub costs: Vec<Cost>,
     /// What the device alone gives by size of request.
-    direct: Vec<Direct>,
+    pub direct: Vec<Direct>,
     /// Jobs with their measured and predicted times.
-    rows: Vec<Row>,
-    median_error_percent: Option<f64>,
-    worst: Option<String>,
-    warnings: Vec<String>,
+    pub rows: Vec<Row>,
+    pub median_error_percent: Option<f64>,
+    pub worst: Option<String>,
+    pub warnings: Vec<String>,
     /// Where the profile is, and who uses it from now on, as a sentence.
     #[serde(default)]
-    kept: String,
+    pub kept: String,
     #[serde(flatten)]
-    footer: Footer,
+    pub footer: Footer,
 }
 
 /// A cost.
@@ -66,64 +65,39 @@ pub struct Row {
     error_percent: f64,
 }
 
-/// What was measured.
-pub struct Measured {
-    pub costs: Vec<Cost>,
-    pub direct: Vec<Direct>,
-    pub rows: Vec<Row>,
-    /// What a reader should know, each a sentence without its full stop.
-    pub warnings: Vec<String>,
-}
-
-/// Of each cost.
 const COSTS: [Column<Cost>; 4] = [
-    Column::of("", "cost", Unit::Text, |own| own.name.as_str().into()),
-    Column::of("", "median", Unit::Count, |own| figure(own.ns.median).into()),
-    Column::of("", "min", Unit::Count, |own| figure(own.ns.min).into()),
-    Column::of("", "max", Unit::Count, |own| figure(own.ns.max).into()),
+    words("cost", |own| own.name.as_str().into()),
+    figures("median", |own| figure(own.ns.median).into()),
+    figures("min", |own| figure(own.ns.min).into()),
+    figures("max", |own| figure(own.ns.max).into()),
 ];
 
-/// Of each size of request.
 const DIRECT: [Column<Direct>; 3] = [
-    Column::of("", "read", Unit::Text, |own| format_size(own.bytes).into()),
-    Column::of("", "us", Unit::Count, |own| format!("{:.1}", own.ns.median / 1000.0).into()),
-    Column::of("", "GB/s", Unit::Ratio, |own| (own.bytes as f64 / own.ns.median).into()),
+    words("read", |own| format_size(own.bytes).into()),
+    figures("us", |own| digits(Some(own.ns.median / 1000.0), 1)),
+    figures("GB/s", |own| digits(Some(own.bytes as f64 / own.ns.median), 2)),
 ];
 
-/// Of each job.
 const ROWS: [Column<Row>; 6] = [
-    WORKLOAD,
-    ADVICE,
-    Column::of("", "measured", Unit::Count, |row| seconds(row.measured_s.median).into()),
-    Column::of("", "from-to", Unit::Count, |row| {
-        format!("{}-{}", seconds(row.measured_s.min), seconds(row.measured_s.max)).into()
-    }),
-    Column::of("", "predicted", Unit::Count, |row| seconds(row.predicted_s).into()),
-    Column::of("", "error", Unit::Count, |row| format!("{:+.1} %", row.error_percent).into()),
+    words("workload", |row| row.workload.as_str().into()),
+    words("advice", |row| row.advice.as_str().into()),
+    figures("measured", |row| digits(Some(row.measured_s.median), 4)),
+    figures("from-to", |row| format!("{:.4}-{:.4}", row.measured_s.min, row.measured_s.max).into()),
+    figures("predicted", |row| digits(Some(row.predicted_s), 4)),
+    figures("error", |row| format!("{:+.1} %", row.error_percent).into()),
 ];
 
-/// The same in CSV.
 const CSV: [Column<Row>; 5] = [
-    WORKLOAD,
-    ADVICE,
-    Column::of("measured_s", "", Unit::Count, |row| row.measured_s.median.into()),
-    Column::of("predicted_s", "", Unit::Count, |row| row.predicted_s.into()),
-    Column::of("error_percent", "", Unit::Percent, |row| row.error_percent.into()),
+    raw("workload", |row| row.workload.as_str().into()),
+    raw("advice", |row| row.advice.as_str().into()),
+    raw("measured_s", |row| row.measured_s.median.into()),
+    raw("predicted_s", |row| row.predicted_s.into()),
+    raw("error_percent", |row| row.error_percent.into()),
 ];
-
-const WORKLOAD: Column<Row> =
-    Column::of("workload", "workload", Unit::Text, |row| row.workload.as_str().into());
-
-const ADVICE: Column<Row> =
-    Column::of("advice", "advice", Unit::Text, |row| row.advice.as_str().into());
 
 /// Small figures with a decimal.
 fn figure(ns: f64) -> String {
     if ns < 100.0 { format!("{ns:.1}") } else { number(ns.round()) }
-}
-
-fn seconds(seconds: f64) -> String {
-    format!("{seconds:.4}")
 }
 
 impl Row {
@@ -144,35 +118,15 @@ fn worst(rows: &[Row]) -> Option<&Row> {
     rows.iter().max_by(|a, b| a.error_percent.abs().total_cmp(&b.error_percent.abs()))
 }
 
-impl Measured {
-    /// The record of it, with the profile that it gives as TOML and as a value, and what is said
-    /// of where that is.
-    pub fn calibration(
-        self,
-        (profile_toml, profile): (String, Value),
-        kept: String,
-        footer: Footer,
-    ) -> Calibration {
-        let Measured { costs, direct, rows, warnings } = self;
+impl Calibration {
+    /// The same with what its rows come to.
+    pub fn with_rows(self, rows: Vec<Row>) -> Self {
         let errors = rows.iter().map(|row| row.error_percent.abs()).collect();
         let worst = worst(&rows).map(|row| format!("{} {}", row.workload, row.advice));
-        Calibration {
-            schema: SCHEMA,
-            profile,
-            profile_toml,
-            costs,
-            direct,
-            median_error_percent: Sample::of(errors).map(|errors| errors.median),
-            worst,
-            rows,
-            warnings,
-            kept,
-            footer,
-        }
+        let median_error_percent = Sample::of(errors).map(|errors| errors.median);
+        Calibration { median_error_percent, worst, rows, ..self }
     }
-}
 
-impl Calibration {
     /// The report.
     pub fn report(&self) -> Report {
         let conclusion = match (self.median_error_percent, worst(&self.rows)) {
@@ -213,9 +167,7 @@ mod tests {
     #[test]
     fn the_worst_row_and_the_median_are_those_of_absolute_errors() {
         let rows = vec![row("a", 1.0, 1.1), row("b", 1.0, 0.5), row("c", 2.0, 2.0)];
-        let measured = Measured { costs: vec![], direct: vec![], rows, warnings: vec![] };
-        let profile = (String::new(), Value::Null);
-        let found = measured.calibration(profile, String::new(), Footer::default());
+        let found = Calibration::default().with_rows(rows);
         assert_eq!(found.worst.as_deref(), Some("b normal"));
         let median = found.median_error_percent.expect("there are rows");
         assert!((median - 10.0).abs() < 1e-9, "{median}");

@@ -76,42 +76,33 @@ impl Compared {
     }
 
     fn of(folio_bytes: u64, operation: Operation, runs: &[FolioOpsRun]) -> Compared {
-        let is_own =
-            |cell: &&FolioCell| (cell.folio_bytes, cell.operation) == (folio_bytes, operation);
-        let mut ways: Vec<Way> = Vec::new();
-        for run in runs {
-            for cell in run.cells.iter().filter(is_own) {
-                let at = ways.iter().position(|way| way.counters == cell.counters);
-                let at = at.unwrap_or_else(|| {
-                    ways.push(Way { counters: &cell.counters, cells: Vec::new() });
-                    ways.len() - 1
-                });
-                ways[at].cells.push(cell);
+        let own = runs.iter().flat_map(|run| &run.cells);
+        let own = own.filter(|of| (of.folio_bytes, of.operation) == (folio_bytes, operation));
+        let mut ways: Vec<(&str, Way)> = Vec::new();
+        for cell in own {
+            match ways.iter_mut().find(|(counters, _)| *counters == cell.counters) {
+                Some((_, way)) => way.push(cell),
+                None => ways.push((&cell.counters, vec![cell])),
             }
         }
-        let base = ways.iter().find(|way| way.counters == PAGE_MAPCOUNT);
-        let pages = (folio_bytes / PAGE_BYTES) as f64;
-        let configurations = ways.iter().filter_map(|way| {
-            let base = base.filter(|base| base.counters != way.counters);
+        let base = ways.iter().find(|(counters, _)| *counters == PAGE_MAPCOUNT);
+        let configurations = ways.iter().filter_map(|(counters, way)| {
+            let base = base.filter(|(base, _)| base != counters);
             Some(Configuration {
-                counters: way.counters.to_string(),
-                ns_per_page: Figure::of(way.times())?,
-                copied: way.count(|cell| cell.copied),
-                reused: way.count(|cell| cell.reused),
-                change: base.and_then(|base| way.change(base, pages, operation)),
+                counters: (*counters).to_string(),
+                ns_per_page: Figure::of(way.iter().map(|cell| cell.ns_per_page))?,
+                copied: count(way, |cell| cell.copied),
+                reused: count(way, |cell| cell.reused),
+                change: base.and_then(|(_, base)| Change::of(base, way)),
             })
         });
+        let locked_ns = ways.first().map(|(_, way)| way.iter().filter_map(|cell| cell.locked_ns));
         Compared {
             folio_bytes,
             operation,
-            locked_ns: ways.first().and_then(|way| Figure::of(way.locked_ns().flatten())),
+            locked_ns: locked_ns.and_then(Figure::of),
             configurations: configurations.collect(),
         }
-    }
-
-    /// Those of `all` that are of `operation`.
-    pub(crate) fn of_operation(operation: Operation, all: &[Compared]) -> Vec<&Compared> {
-        all.iter().filter(|of| of.operation == operation).collect()
     }
 
     /// What the way to count of that name came to.
@@ -126,52 +117,39 @@ impl Compared {
 }
 
 /// The cells of one way to count, one for each repeat.
-struct Way<'a> {
-    counters: &'a str,
-    cells: Vec<&'a FolioCell>,
+type Way<'a> = Vec<&'a FolioCell>;
+
+/// What every repeat of `way` counted.
+fn count(way: &Way, of: fn(&FolioCell) -> Option<u64>) -> Option<u64> {
+    let first = of(way.first()?);
+    first.filter(|_| way.iter().all(|cell| of(cell) == first))
 }
 
-impl Way<'_> {
-    fn times(&self) -> impl Iterator<Item = f64> {
-        self.cells.iter().map(|cell| cell.ns_per_page)
-    }
-
-    /// L beside each of them.
-    fn locked_ns(&self) -> impl Iterator<Item = Option<f64>> {
-        self.cells.iter().map(|cell| cell.locked_ns)
-    }
-
-    /// What every repeat counted.
-    fn count(&self, of: fn(&FolioCell) -> Option<u64>) -> Option<u64> {
-        let first = of(self.cells.first()?);
-        first.filter(|_| self.cells.iter().all(|cell| of(cell) == first))
-    }
-
-    fn change(&self, base: &Way, pages: f64, operation: Operation) -> Option<Change> {
-        let pairs = || self.times().zip(base.times());
-        let changes = |added: f64| {
-            let both = pairs().map(move |(own, base)| (own + added, base + added));
-            both.filter_map(|(own, base)| percent(own, base))
+impl Change {
+    /// From `base` to `own`.
+    fn of(base: &Way, own: &Way) -> Option<Change> {
+        let times = |way: &Way| way.iter().map(|cell| cell.ns_per_page).collect::<Vec<_>>();
+        let (before, after) = (times(base), times(own));
+        let pairs = || before.iter().zip(&after);
+        let percents = |added: f64| {
+            Figure::of(pairs().filter_map(|(base, own)| percent(own + added, base + added)))
         };
-        let percents = |added: f64| Figure::of(changes(added));
-        let saved = |sign: f64| {
-            Figure::of(pairs().zip(self.locked_ns()).filter_map(|((own, base), locked_ns)| {
-                Some((base - own) * sign / locked_ns.filter(|&ns| ns > 0.0)?)
+        let saved = |pages: f64| {
+            Figure::of(pairs().zip(own).filter_map(|((base, time), cell)| {
+                Some((base - time) * pages / cell.locked_ns.filter(|&ns| ns > 0.0)?)
             }))
         };
-        let [before, after] = [base, self].map(|way| way.times().collect::<Vec<_>>());
         let tested = Tested::paired(&before, &after);
+        let (operation, pages) = (own[0].operation, own[0].folio_bytes / PAGE_BYTES);
         let with_fault = |ns: u64| percents(ns as f64).map(|percent| (ns, percent.median));
+        let faults = FAULT_NS.into_iter().filter(|_| operation.reuses());
         Some(Change {
             percent: percents(0.0)?,
             saved_locked: saved(1.0),
-            extra_locked_per_folio: saved(-pages),
+            extra_locked_per_folio: saved(-(pages as f64)),
             p_value: tested.p_value,
             differs: matches!(tested.verdict, Verdict::Less | Verdict::More),
-            percent_with_faults: match operation.reuses() {
-                true => FAULT_NS.into_iter().filter_map(with_fault).collect(),
-                false => Vec::new(),
-            },
+            percent_with_faults: faults.filter_map(with_fault).collect(),
         })
     }
 }

@@ -2,23 +2,25 @@
 //! saves in units of L.
 
 mod compared;
-mod flat;
 mod notes;
 mod run;
-mod setup;
 mod tables;
 
-use filemap_job::folio_ops::{FOLIO_OPS, Operation, PAGE_BYTES};
+use std::collections::BTreeSet;
+
+use filemap_job::folio_ops::{FOLIO_OPS, PAGE_BYTES};
 use filemap_job::{EngineKind, FolioOpsRecord, FolioOpsRun};
+use filemap_report::units::bytes;
+use filemap_report::{Head, Part, Report, Table};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
 pub use run::{Asked, check, record};
-pub(crate) use tables::OF_A_FOLIO;
 
 use crate::footer::{Footer, Origin};
-use crate::json::to_json;
-use filemap_report::{Part, Report};
+use crate::json::{raw, to_json};
+use crate::setup;
 
 /// The report as JSON.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -41,10 +43,10 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
         scope: &footer.scope,
         command: &footer.command,
     });
-    let mut parts = vec![Part::Heading(title(record)), setup::facts(record)];
+    let mut parts = vec![Part::Heading(title(record)), facts(record)];
     parts.extend(figures(record, &compared, verbose));
     parts.extend(Part::warnings(&record.warnings));
-    Report { parts, rows: flat::rows(record), footer: footer.footer(), json }
+    Report { parts, rows: rows(record), footer: footer.footer(), json }
 }
 
 /// What `record` is of.
@@ -57,6 +59,31 @@ fn title(record: &FolioOpsRecord) -> String {
     format!("{FOLIO_OPS} over {bytes}, {place}")
 }
 
+/// What was timed, and where. The machine is a real one, whatever the engine was.
+fn facts(record: &FolioOpsRecord) -> Part {
+    let environment = |key: &str| record.environment.get(key);
+    let text = |key: &str| environment(key).and_then(Value::as_str).unwrap_or_default().to_string();
+    let cores = environment("cores").and_then(Value::as_u64).map(|cores| match cores {
+        1 => "1 CPU".to_string(),
+        cores => format!("{cores} CPUs"),
+    });
+    let memory = record.benchmark.size.as_ref().and_then(|size| size.bytes().ok());
+    // Not all that is asked for may be had.
+    let cells = record.runs.iter().flat_map(|run| &run.cells);
+    let sizes: BTreeSet<u64> = cells.map(|cell| cell.folio_bytes).collect();
+    let kernel = match text("host_kernel").as_str() {
+        "" => String::new(),
+        release => format!("Linux {release}, the running one"),
+    };
+    let memory = memory.map_or_else(String::new, |size| bytes(size as f64));
+    setup::facts(vec![
+        ("Memory", vec![memory, "anonymous".to_string()]),
+        ("Folios", sizes.into_iter().map(|size| bytes(size as f64)).collect()),
+        ("Machine", vec![text("cpu"), cores.unwrap_or_default()]),
+        ("Kernel", vec![kernel]),
+    ])
+}
+
 /// Where its figures come from.
 pub(crate) fn origin(record: &FolioOpsRecord) -> Origin {
     Origin { engine: record.engine.clone(), kernel: None, environment: record.environment.clone() }
@@ -67,56 +94,67 @@ pub fn compared(record: &FolioOpsRecord) -> Vec<Compared> {
     Compared::all(&record.runs)
 }
 
-/// The figures of `record`, of which `all` is what was timed.
-fn figures(record: &FolioOpsRecord, all: &[Compared], verbose: bool) -> Vec<Part> {
-    let mut parts = vec![Part::Paragraph(notes::figures(&record.runs, all))];
-    parts.extend(tables::of_times(all).into_iter().map(Part::Table));
-    parts.extend(with_faults(all));
-    parts.extend(copies(all, pages(record)));
-    let is_here = record.engine == EngineKind::Model.name();
-    let has_large = all.iter().any(|of| of.folio_bytes > PAGE_BYTES);
-    parts.extend(contended(&record.runs, is_here && has_large));
-    if verbose {
-        parts.push(Part::Table(tables::spreads(all)));
-    }
-    parts
-}
-
-/// What reuse gains with faults of several costs, and what that is.
-pub(crate) fn with_faults(all: &[Compared]) -> Vec<Part> {
-    let mut parts: Vec<Part> = tables::with_faults(all).into_iter().map(Part::Table).collect();
-    if !parts.is_empty() {
-        parts.push(Part::Paragraph(notes::with_faults()));
-    }
-    parts
-}
-
-/// What threads get done on one folio, or why there is no table of that: here `has_large` folios
-/// are left out where there is one CPU.
-pub(crate) fn contended(runs: &[FolioOpsRun], has_large: bool) -> Vec<Part> {
-    let note = notes::contended(runs).or_else(|| has_large.then(notes::one_cpu));
-    let table = tables::contended(runs).map(Part::Table);
-    table.into_iter().chain(note.map(Part::Paragraph)).collect()
-}
-
-/// By how much the time of `operation` changes; `None` where it was not timed.
-pub(crate) fn changes(operation: Operation, all: &[Compared]) -> Option<Part> {
-    let own = Compared::of_operation(operation, all);
-    (!own.is_empty()).then(|| Part::Table(tables::changes(operation, &own)))
-}
-
-/// The pages that write faults copied of so many.
-pub(crate) fn copies(all: &[Compared], pages: u64) -> Option<Part> {
-    tables::copies(all, pages).map(Part::Table)
-}
-
 /// L beside all that was timed with it.
 pub(crate) fn locked(runs: &[FolioOpsRun]) -> Option<Figure> {
-    notes::locked(runs)
+    let cells = runs.iter().flat_map(|run| &run.cells);
+    Figure::of(cells.filter_map(|cell| cell.locked_ns))
 }
 
 /// Pages of the memory.
 pub(crate) fn pages(record: &FolioOpsRecord) -> u64 {
     let bytes = record.benchmark.size.as_ref().and_then(|size| size.bytes().ok());
     bytes.unwrap_or(0) / PAGE_BYTES
+}
+
+/// The figures of `record`, of which `all` is what was timed.
+fn figures(record: &FolioOpsRecord, all: &[Compared], verbose: bool) -> Vec<Part> {
+    let of_faults = tables::with_faults(all);
+    let note = (!of_faults.is_empty()).then(notes::with_faults);
+    let tables = tables::of_times(all).into_iter().chain(of_faults).map(Part::Table);
+    let mut parts = vec![Part::Paragraph(notes::figures(&record.runs, all))];
+    parts.extend(tables.chain(note.map(Part::Paragraph)));
+    parts.extend(tables::copies(all, pages(record)).map(Part::Table));
+    let is_here = record.engine == EngineKind::Model.name();
+    let has_large = all.iter().any(|of| of.folio_bytes > PAGE_BYTES);
+    let one_cpu = (is_here && has_large).then(|| notes::ONE_CPU.to_string());
+    parts.extend(tables::contended(&record.runs).map(Part::Table));
+    parts.extend(notes::contended(&record.runs).or(one_cpu).map(Part::Paragraph));
+    parts.extend(verbose.then(|| Part::Table(tables::spreads(all))));
+    parts
+}
+
+/// The names of the columns of CSV.
+const ROWS: [&str; 11] = [
+    "engine",
+    "repeat",
+    "folio_bytes",
+    "operation",
+    "counters",
+    "ns_per_page",
+    "copied",
+    "reused",
+    "locked_ns",
+    "batches_per_second",
+    "longest_wait_ns",
+];
+
+/// One row for each size, operation, way to count and repeat. Threads on one folio have a row each.
+fn rows(record: &FolioOpsRecord) -> Table {
+    let mut rows = Vec::new();
+    for (repeat, run) in (1..).zip(&record.runs) {
+        let threads = run.contended.iter().flat_map(|of| {
+            of.batches_per_second.iter().map(move |batches| {
+                let mut thread = json!(of);
+                thread["operation"] = "contended".into();
+                thread["batches_per_second"] = (*batches).into();
+                thread
+            })
+        });
+        rows.extend(run.cells.iter().map(|cell| json!(cell)).chain(threads).map(|mut row| {
+            row["engine"] = record.engine.as_str().into();
+            row["repeat"] = (repeat as u64).into();
+            ROWS.map(|name| raw(row.get(name))).to_vec()
+        }));
+    }
+    Table { title: String::new(), columns: ROWS.map(Head::left).to_vec(), rows }
 }

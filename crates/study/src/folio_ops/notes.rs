@@ -3,24 +3,25 @@
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::PAGE_MAPCOUNT;
 
-use super::compared::{Compared, FAULT_NS, Figure};
+use super::compared::{Compared, FAULT_NS};
 use crate::stats::MAD;
 use crate::verdict::{LEVEL, least_paired_p_value};
 
+/// Why nothing is said of threads on one folio: here they have at least two CPUs.
+pub(super) const ONE_CPU: &str =
+    "Two threads on one folio are left out: they take two CPUs, and filemap had one.";
+
 /// What the figures are, and how they were measured.
 pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
-    let repeats = match runs.len() {
-        1 => format!("Figures of one repeat, so that every MAD is 0. {MAD}"),
-        repeats => {
+    let has_base = all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some());
+    let repeats = match (runs.len(), has_base) {
+        (1, false) => return "Figures of one repeat.".to_string(),
+        (repeats, false) => return format!("Medians of {repeats} repeats. {MAD}"),
+        (1, true) => format!("Figures of one repeat, so that every MAD is 0. {MAD}"),
+        (repeats, true) => {
             format!("Medians of {repeats} repeats, and of the changes in each of them. {MAD}")
         }
     };
-    if !all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some()) {
-        return match runs.len() {
-            1 => "Figures of one repeat.".to_string(),
-            repeats => format!("Medians of {repeats} repeats. {MAD}"),
-        };
-    }
     let tested = match least_paired_p_value(runs.len()) > LEVEL {
         true => {
             "~ marks all changes, as so few repeats cannot show a difference; give --runs 6 or \
@@ -32,7 +33,7 @@ pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
              often than {LEVEL} (signed-rank test on the changes of the repeats)."
         ),
     };
-    let locked = locked(runs).map_or(String::new(), |locked| {
+    let locked = super::locked(runs).map_or(String::new(), |locked| {
         format!(
             " L is the time of one locked read-modify-write, {:.2} ns here ({:.2} to {:.2}). What \
              is saved in L carries over to other machines. A percentage says as much about the \
@@ -49,39 +50,22 @@ pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
     )
 }
 
-/// L beside all that was timed with it.
-pub(super) fn locked(runs: &[FolioOpsRun]) -> Option<Figure> {
-    let cells = runs.iter().flat_map(|run| &run.cells);
-    Figure::of(cells.filter_map(|cell| cell.locked_ns))
-}
-
 /// What the fault costs are.
 pub(super) fn with_faults() -> String {
-    let [first, rest @ ..] = &FAULT_NS.map(|ns| ns.to_string());
+    let [none, one, other] = FAULT_NS;
     format!(
-        "A fault is a call in this mm: the column of {first} ns is what was measured. On a machine \
-         a fault costs more, so the same is shown with {} ns added to each.",
-        rest.join(" and ")
+        "A fault is a call in this mm: the column of {none} ns is what was measured. On a machine \
+         a fault costs more, so the same is shown with {one} and {other} ns added to each."
     )
-}
-
-/// Why nothing is said of threads on one folio: here they have at least two CPUs.
-pub(super) fn one_cpu() -> String {
-    "Two threads on one folio are left out: they take two CPUs, and filemap had one.".to_string()
 }
 
 /// How to read the table on threads.
 pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<String> {
     let first = runs.iter().flat_map(|run| &run.contended).next()?;
-    let longest = first.longest_wait_ns.map_or(String::new(), |_| {
-        format!(
-            " The longest wait is that of {} batches, which includes the time in which a thread \
-             had no CPU.",
-            first.wait_batches
-        )
-    });
     Some(format!(
         "A batch maps or unmaps all pages of the folio, and no count was lost. Fairness is what \
-         the slower thread did for each batch of the faster one.{longest}"
+         the slower thread did for each batch of the faster one. The longest wait is that of {} \
+         batches, which includes the time in which a thread had no CPU.",
+        first.wait_batches
     ))
 }

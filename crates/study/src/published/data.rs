@@ -85,7 +85,7 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::super::NAMES;
+    use super::super::kinds::NAMES;
     use super::*;
 
     #[test]

@@ -12,8 +12,8 @@ use serde_json::{Map, json};
 use self::times::{Assumptions, Counts};
 use super::cell::Cell;
 use super::data::{Notes, Series, Values};
+use super::study::{Begin, Found, Length, Options, Study};
 use super::tolerance::Tolerance;
-use super::{Begin, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::stats::{Sample, percent};
 

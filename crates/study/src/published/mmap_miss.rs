@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::cell::{Cell, MODEL_ONLY};
 use super::data::{Notes, Series, Values};
+use super::study::{Begin, Found, Length, Options, Study};
 use super::tolerance::{BESIDE, Beside, Tolerance, is_inside};
-use super::{Begin, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::spread::{ENOUGH_SEEDS, outcomes};
 use crate::stats::{Sample, percent};

@@ -1,11 +1,7 @@
-//! What a page shows of cells: rings and dots on one scale, how seeds spread, and all other
-//! figures.
+//! What a page shows of cells: rings and dots on one scale, and how seeds spread.
 
 use filemap_report::units::figure;
-use filemap_report::{
-    Card, Details, DotCell, DotColumn, Dots, Head, Mark, Outcomes, Part, Scale, Table, Unit,
-};
-use serde_json::{Map, Value};
+use filemap_report::{Card, DotCell, DotColumn, Dots, Head, Mark, Outcomes, Part, Scale, Unit};
 
 use super::cell::Cell;
 use super::shown::signed;
@@ -16,9 +12,6 @@ const MODEL: [&str; 4] = ["gib", "ratio", "median", "cached_outside"];
 
 /// Where its spread is. Times are told as a change in percent.
 const SPREADS: [&str; 3] = ["distribution", "gib", "change/percent"];
-
-/// Cells without a published figure that are listed of one series; JSON has all.
-const MOST_LISTED: usize = 300;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -35,13 +28,11 @@ pub fn cards(cells: &[Cell]) -> Part {
     ])
 }
 
-/// The pictures of one series, and its other figures.
+/// The pictures of one series: a table of dots for each unit, and how seeds spread.
 pub fn pictures(cells: &[Cell]) -> Vec<Part> {
-    let (beside, others): (Vec<&Cell>, Vec<&Cell>) = cells.iter().partition(|cell| {
-        cell.unit.is_some() && (cell.model().is_some() || cell.published.is_some())
-    });
     let mut tables: Vec<(String, Vec<&Cell>)> = Vec::new();
-    for cell in beside {
+    let is_drawn = |cell: &&Cell| cell.model().is_some() || cell.published.is_some();
+    for cell in cells.iter().filter(|cell| cell.unit.is_some()).filter(is_drawn) {
         let title = cell.table();
         match tables.iter_mut().find(|(known, _)| *known == title) {
             Some((_, own)) => own.push(cell),
@@ -53,14 +44,6 @@ pub fn pictures(cells: &[Cell]) -> Vec<Part> {
         let spread = filemap_report::spread(&several_outcomes(&cells), "seed");
         parts.push(Part::Dots(dots(title, &cells, parts.is_empty())));
         parts.extend(spread.map(Part::Plot));
-    }
-    if !others.is_empty() {
-        let summary = format!("{} results without a published figure", others.len());
-        let mut shown = vec![Part::Table(listed(&others))];
-        if let Some(more) = others.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
-            shown.push(Part::Paragraph(format!("and {more} more, in JSON.")));
-        }
-        parts.push(Part::Details(Details { summary, parts: shown }));
     }
     parts
 }
@@ -165,24 +148,4 @@ fn several_outcomes(cells: &[&Cell]) -> Vec<Outcomes> {
         is_gib.then(|| Outcomes { name: cell.joined_names(), runs })
     };
     cells.iter().filter_map(of).collect()
-}
-
-/// Cells without a published figure, each with its figures as they are.
-fn listed(cells: &[&Cell]) -> Table {
-    let row =
-        |cell: &&Cell| vec![cell.joined_names(), flat(&cell.figures, 0), cell.verdict.clone()];
-    let columns = ["what", "figures", "verdict"].map(Head::left).to_vec();
-    let rows = cells.iter().take(MOST_LISTED).map(row).collect();
-    Table { title: String::new(), columns, rows }
-}
-
-/// Figures in one line, without lists.
-fn flat(figures: &Map<String, Value>, depth: usize) -> String {
-    let text = |(key, value): (&String, &Value)| match value {
-        Value::Number(value) => Some(format!("{key} {}", figure(value.as_f64()?))),
-        Value::String(text) => Some(format!("{key} {text}")),
-        Value::Object(map) if depth < 2 => Some(format!("{key} ({})", flat(map, depth + 1))),
-        _ => None,
-    };
-    figures.iter().filter_map(text).collect::<Vec<_>>().join(", ")
 }

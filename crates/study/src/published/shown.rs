@@ -7,6 +7,8 @@ use filemap_report::{Head, Table};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::json::raw;
+
 /// Which cells are shown, and what of each. In every text `{0}` and `{1}` stand for one of `each`
 /// or of `rows`.
 #[derive(Debug, Deserialize)]
@@ -98,19 +100,11 @@ impl Shown {
 
     /// The rows for programs, with the headings as names.
     pub fn csv(&self, cells: &[Value]) -> Table {
-        let raw = |value: Option<Value>| match value {
-            None => String::new(),
-            Some(Value::String(text)) => text,
-            Some(Value::Number(number)) if number.is_f64() => {
-                number.as_f64().unwrap_or(f64::NAN).to_string()
-            }
-            Some(value) => value.to_string(),
-        };
         let rows = self.values(cells, &[]).into_iter();
         Table {
             title: String::new(),
             columns: self.columns.iter().map(|column| Head::left(&column.heading)).collect(),
-            rows: rows.map(|row| row.into_iter().map(raw).collect()).collect(),
+            rows: rows.map(|row| row.iter().map(|value| raw(value.as_ref())).collect()).collect(),
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::cell::{Cell, FAILS, NOT_COMPARED};
 use super::data::{Notes, Series};
-use super::{Begin, Found, Length, Options, Study};
+use super::study::{Begin, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::stats::{Sample, percent};
 

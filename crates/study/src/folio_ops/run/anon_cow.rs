@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::thread::Builder;
 
-use filemap_job::FolioOps;
 use filemap_job::folio_ops::{
-    FolioCell, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PRECISE_OWNERS,
+    MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PRECISE_OWNERS,
 };
+use filemap_job::{FolioOps, FolioOpsRun};
 use filemap_kernel::clock::thread_ns;
 use filemap_kernel::huge_pages::huge_pages;
 use filemap_mapcount::anon_cow::{AnonCow, Pattern};
@@ -15,8 +15,8 @@ use filemap_mapcount::mm::Contents;
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
 use super::at_once::at_once;
-use super::memory_budget::{memory_pages, parent_pages};
-use super::{Repeat, memory_budget, order_of, take_turns};
+use super::memory_budget::{self, memory_pages, parent_pages};
+use super::{Timed, cell, order_of, take_turns};
 use crate::error::Error;
 
 /// What the children of one way to count did.
@@ -42,55 +42,31 @@ struct Setup {
     seed: u64,
 }
 
-impl Setup {
-    /// The memory of `job` is shared out among the parent and `children`.
-    fn new(
-        job: &FolioOps,
-        (folio_bytes, operation): (u64, Operation),
-        children: usize,
-    ) -> Result<Setup, Error> {
-        let all = memory_budget::pages(job)?;
-        let (pages, needed) = (parent_pages(all, children), memory_pages(all, children));
-        Ok(Setup {
-            contents: Arc::new(Contents::new(needed, &mut huge_pages)?),
-            pages,
-            order: order_of(folio_bytes)?,
-            children,
-            pattern: match operation {
-                Operation::AnonCowRand => Pattern::Random,
-                _ => Pattern::Sequential,
-            },
-            seed: job.seed,
-        })
-    }
-}
-
-/// Adds to each of `repeats` what `children`, who write at once, take for a page; one repeat more
-/// warms up.
+/// Adds to each of `runs` what `children`, who write at once, take for a page; one repeat more
+/// warms up. The memory of `job` is shared out among them and their parent.
 pub fn time(
     job: &FolioOps,
-    (folio_bytes, operation): (u64, Operation),
+    timed: Timed,
     children: usize,
-    repeats: &mut [Repeat],
+    runs: &mut [FolioOpsRun],
 ) -> Result<(), Error> {
-    let setup = Setup::new(job, (folio_bytes, operation), children)?;
-    for turn in 0..=repeats.len() {
+    let all = memory_budget::pages(job)?;
+    let random = timed.1 == Operation::AnonCowRand;
+    let setup = Setup {
+        contents: Arc::new(Contents::new(memory_pages(all, children), &mut huge_pages)?),
+        pages: parent_pages(all, children),
+        order: order_of(timed.0)?,
+        children,
+        pattern: if random { Pattern::Random } else { Pattern::Sequential },
+        seed: job.seed,
+    };
+    for turn in 0..=runs.len() {
         let done = take_turns(turn, WAYS.len(), |way| WAYS[way].1(&setup))?;
-        let Some(repeat) = turn.checked_sub(1).map(|at| &mut repeats[at]) else { continue };
+        let Some(run) = turn.checked_sub(1).map(|at| &mut runs[at]) else { continue };
         let named = WAYS.into_iter().zip(done);
-        repeat.cells.extend(named.map(|((counters, _), samples)| {
-            let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
-            FolioCell {
-                folio_bytes,
-                operation,
-                counters: counters.to_string(),
-                ns_per_page: sum(|sample| sample.time_ns) as f64
-                    / (setup.pages * setup.children) as f64,
-                copied: Some(sum(|sample| sample.copied as u64)),
-                reused: Some(sum(|sample| sample.reused as u64)),
-                locked_ns: None,
-            }
-        }));
+        let pages = setup.pages as u64;
+        run.cells
+            .extend(named.map(|((counters, _), samples)| cell(timed, counters, &samples, pages)));
     }
     Ok(())
 }

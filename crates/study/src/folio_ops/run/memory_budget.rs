@@ -1,12 +1,11 @@
 //! The memory that operations take.
 
-use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
+use filemap_job::folio_ops::{CONFIGURATIONS, PAGE_BYTES, PMD_BYTES};
 use filemap_job::{FolioOps, format_size};
 use filemap_mapcount::MmOwner;
 use filemap_mapcount::anon_cow::AnonCow;
 use filemap_report::units::bytes;
 
-use super::WAYS;
 use crate::error::Error;
 
 /// What is known of a page takes one part of so many of its bytes, for each way to count.
@@ -107,7 +106,7 @@ fn needed_bytes(bytes: u64, children: usize) -> u64 {
 /// What all ways to count take side by side.
 fn bytes_of_ways(bytes: u64) -> u64 {
     let twice = 2 * bytes;
-    twice + WAYS as u64 * (twice / FRAME_PART) + twice / KEEPING_PART + LEAST_BYTES
+    twice + CONFIGURATIONS.len() as u64 * (twice / FRAME_PART) + twice / KEEPING_PART + LEAST_BYTES
 }
 
 /// What `children` and their parent take, who have the memory of one way to count.

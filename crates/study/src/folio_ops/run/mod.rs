@@ -8,7 +8,7 @@ mod one_folio;
 
 use std::sync::Arc;
 
-use filemap_job::folio_ops::{CONFIGURATIONS, Contended, FolioCell, Operation, PAGE_BYTES};
+use filemap_job::folio_ops::{CONFIGURATIONS, FolioCell, Operation, PAGE_BYTES};
 use filemap_job::{FolioOps, FolioOpsRecord, FolioOpsRun};
 use filemap_kernel::clock::thread_ns;
 use filemap_kernel::engine::{available_bytes, host_environment};
@@ -28,6 +28,9 @@ use crate::provenance;
 
 /// How many ways to count run side by side.
 const WAYS: usize = CONFIGURATIONS.len();
+
+/// An operation in folios of so many bytes.
+type Timed = (u64, Operation);
 
 /// Refuses a job for which there is too little memory now.
 ///
@@ -50,25 +53,30 @@ pub fn record(
     check(job, asked)?;
     let cpus = cpus();
     let progress = progress((job.folio_bytes.len() * Operation::ALL.len()) as u64);
-    let mut repeats = vec![Repeat::default(); job.runs as usize];
+    let mut runs = vec![FolioOpsRun::default(); job.runs as usize];
     for &folio_bytes in &job.folio_bytes {
         let order = order_of(folio_bytes)?;
         let ways = ways(job, order)?;
         for operation in Operation::OF_ONE_THREAD {
-            time(&ways, job, (folio_bytes, operation), &mut repeats)?;
+            time(&ways, job, (folio_bytes, operation), &mut runs)?;
             progress.advance();
         }
         // Its memory is the next one's.
         drop(ways);
         for operation in [Operation::AnonCowSeq, Operation::AnonCowRand] {
-            anon_cow::time(job, (folio_bytes, operation), cpus, &mut repeats)?;
+            anon_cow::time(job, (folio_bytes, operation), cpus, &mut runs)?;
             progress.advance();
         }
         if cpus >= one_folio::THREADS && order != Order::SINGLE {
-            one_folio::time((folio_bytes, order), &mut repeats)?;
+            one_folio::time((folio_bytes, order), &mut runs)?;
         }
     }
-    let runs = repeats.into_iter().map(Repeat::into_run).collect();
+    // Each operation has one L, which all ways to count have beside them.
+    for run in &mut runs {
+        let mut all: Vec<f64> = run.cells.iter().filter_map(|cell| cell.locked_ns).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        run.locked_ns = all.get(all.len() / 2).copied();
+    }
     let mut environment = environment();
     provenance::stamp(&mut environment, job.engine.name());
     Ok(FolioOpsRecord::new(job, environment, runs))
@@ -79,36 +87,11 @@ fn cpus() -> usize {
     usize::try_from(filemap_kernel::probe::cpus::allowed()).unwrap_or(1)
 }
 
-/// What was timed in one repeat.
-#[derive(Clone, Default)]
-struct Repeat {
-    cells: Vec<FolioCell>,
-    contended: Vec<Contended>,
-}
-
-impl Repeat {
-    fn into_run(self) -> FolioOpsRun {
-        // Each operation has one L, which all ways to count have beside them.
-        let mut all: Vec<f64> = self.cells.iter().filter_map(|cell| cell.locked_ns).collect();
-        all.sort_unstable_by(f64::total_cmp);
-        let locked_ns = all.get(all.len() / 2).copied();
-        FolioOpsRun { locked_ns, cells: self.cells, contended: self.contended }
-    }
-}
-
-/// Operations with one way to count, whatever its type.
-trait Way {
-    fn run(&self, operation: folio_ops::Operation) -> Result<Sample, OfMapcount>;
-}
-
-impl<C: Mapcount> Way for folio_ops::FolioOps<C> {
-    fn run(&self, operation: folio_ops::Operation) -> Result<Sample, OfMapcount> {
-        folio_ops::FolioOps::run(self, operation, thread_ns)
-    }
-}
+/// Runs an operation with one way to count, whatever its type.
+type Way = Box<dyn Fn(folio_ops::Operation) -> Result<Sample, OfMapcount>>;
 
 /// All ways to count, in the same memory, in the order of [`CONFIGURATIONS`].
-fn ways(job: &FolioOps, order: Order) -> Result<[Box<dyn Way>; WAYS], Error> {
+fn ways(job: &FolioOps, order: Order) -> Result<[Way; WAYS], Error> {
     let pages = memory_budget::pages(job)?;
     let contents = contents(pages, order, PLACEMENT, &mut huge_pages)?;
     Ok([
@@ -127,10 +110,10 @@ fn way<C: Mapcount + 'static>(
     contents: &Arc<Contents>,
     pages: usize,
     order: Order,
-) -> Result<Box<dyn Way>, Error> {
+) -> Result<Way, Error> {
     let advise = &mut huge_pages;
-    let way = folio_ops::FolioOps::<C>::with(contents, pages, order, PLACEMENT, advise)?;
-    Ok(Box::new(way))
+    let own = folio_ops::FolioOps::<C>::with(contents, pages, order, PLACEMENT, advise)?;
+    Ok(Box::new(move |operation| own.run(operation, thread_ns)))
 }
 
 /// The order of folios of this size.
@@ -141,31 +124,44 @@ fn order_of(folio_bytes: u64) -> Result<Order, Error> {
     Ok(Order::new((folio_bytes / PAGE_BYTES).ilog2())?)
 }
 
-/// Times one operation with each of `ways` in turn, once for each of `repeats`, and once before
+/// Times one operation with each of `ways` in turn, once for each of `runs`, and once before
 /// that to warm up.
 fn time(
-    ways: &[Box<dyn Way>; WAYS],
+    ways: &[Way; WAYS],
     job: &FolioOps,
-    (folio_bytes, operation): (u64, Operation),
-    repeats: &mut [Repeat],
+    timed: Timed,
+    runs: &mut [FolioOpsRun],
 ) -> Result<(), Error> {
-    for turn in 0..=repeats.len() {
+    for turn in 0..=runs.len() {
         let locked_ns = read_modify_write_ns(thread_ns);
-        let samples = take_turns(turn, WAYS, |way| Ok(ways[way].run(of_mapcount(operation))?))?;
-        let Some(repeat) = turn.checked_sub(1).map(|at| &mut repeats[at]) else { continue };
-        for (counters, sample) in CONFIGURATIONS.into_iter().zip(samples) {
-            repeat.cells.push(FolioCell {
-                folio_bytes,
-                operation,
-                counters: counters.to_string(),
-                ns_per_page: sample.time_ns as f64 / job.pages() as f64,
-                copied: operation.writes().then_some(sample.copied as u64),
-                reused: operation.writes().then_some(sample.reused as u64),
-                locked_ns: Some(locked_ns),
-            });
-        }
+        let samples = take_turns(turn, WAYS, |way| Ok(ways[way](of_mapcount(timed.1))?))?;
+        let Some(run) = turn.checked_sub(1).map(|at| &mut runs[at]) else { continue };
+        let cell = |(counters, sample): (&str, Sample)| {
+            let cell = cell(timed, counters, &[sample], job.pages());
+            FolioCell { locked_ns: Some(locked_ns), ..cell }
+        };
+        run.cells.extend(CONFIGURATIONS.into_iter().zip(samples).map(cell));
     }
     Ok(())
+}
+
+/// What `samples` of one way to count come to, of which each is of so many pages.
+fn cell(
+    (folio_bytes, operation): Timed,
+    counters: &str,
+    samples: &[Sample],
+    pages: u64,
+) -> FolioCell {
+    let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
+    FolioCell {
+        folio_bytes,
+        operation,
+        counters: counters.to_string(),
+        ns_per_page: sum(|sample| sample.time_ns) as f64 / (pages * samples.len() as u64) as f64,
+        copied: operation.writes().then(|| sum(|sample| sample.copied as u64)),
+        reused: operation.writes().then(|| sum(|sample| sample.reused as u64)),
+        locked_ns: None,
+    }
 }
 
 /// What `act` comes to for each of so many `ways`, in their order. Every other time they have their

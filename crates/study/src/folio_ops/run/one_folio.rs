@@ -2,6 +2,7 @@
 
 use std::thread::Builder;
 
+use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{
     Contended, MM_OWNER, NO_PAGE_MAPCOUNT, PAGE_MAPCOUNT, PRECISE_OWNERS,
 };
@@ -10,7 +11,7 @@ use filemap_mapcount::one_folio::{OneFolio, ROUNDS_AT_A_TIME, Run, Until};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
 use super::at_once::at_once;
-use super::{Repeat, take_turns};
+use super::take_turns;
 use crate::error::Error;
 
 /// As many as two CPUs run at once.
@@ -33,12 +34,12 @@ const WAYS: [(&str, Runs); 4] = [
     (PRECISE_OWNERS, runs::<PreciseOwners>),
 ];
 
-/// Adds to each of `repeats` what threads get done on a folio of this size and order.
-pub fn time((folio_bytes, order): (u64, Order), repeats: &mut [Repeat]) -> Result<(), Error> {
-    for (turn, repeat) in repeats.iter_mut().enumerate() {
+/// Adds to each of `runs` what threads get done on a folio of this size and order.
+pub fn time((folio_bytes, order): (u64, Order), runs: &mut [FolioOpsRun]) -> Result<(), Error> {
+    for (turn, run) in runs.iter_mut().enumerate() {
         let done = take_turns(turn, WAYS.len(), |way| WAYS[way].1(order))?;
         let named = WAYS.into_iter().zip(done);
-        repeat.contended.extend(named.map(|((counters, _), runs)| Contended {
+        run.contended.extend(named.map(|((counters, _), runs)| Contended {
             folio_bytes,
             counters: counters.to_string(),
             batches_per_second: runs.iter().map(|run| run.per_second() * BATCHES as f64).collect(),

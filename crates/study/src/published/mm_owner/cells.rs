@@ -4,7 +4,7 @@ use filemap_job::FolioOpsRecord;
 use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde_json::{Value, json};
 
-use super::{NAME, OwnerTolerance, PUBLISHED};
+use super::data::{NAME, OwnerTolerance, PUBLISHED};
 use crate::folio_ops::{Compared, locked};
 use crate::published::cell::{Cell, FAILS, MODEL_ONLY, NOT_COMPARED};
 

@@ -2,26 +2,21 @@
 
 mod cells;
 mod counting;
-
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+mod data;
 
 use filemap_job::folio_ops::{Operation, PAGE_BYTES, PMD_BYTES};
 use filemap_job::{DEFAULT_SEED, EngineKind, FolioOps, FolioOpsRecord, Record};
 use filemap_report::units::bytes;
-use serde::Deserialize;
 
 use self::cells::{BENCHMARK, COPIED, PERCENT};
+pub use self::data::NAME;
+use self::data::PUBLISHED;
 use super::cell::Cell;
 use super::data::{Notes, Series, Values};
-use super::{Begin, Found, Length, Options, Study};
+use super::study::{Begin, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::folio_ops::{self, Asked, Figure};
 use crate::stats::MAD;
-
-pub const NAME: &str = "mm-owner";
-
-static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -32,32 +27,6 @@ const SIZES: [u64; 9] =
 
 /// Those of a brief form.
 const FEW_SIZES: [u64; 3] = [16 * KIB, 128 * KIB, PMD_BYTES];
-
-#[derive(Deserialize)]
-struct Published {
-    /// What is said of children that copy, by case.
-    vm_scalability: BTreeMap<String, String>,
-    tolerance: OwnerTolerance,
-    /// By operation and by the size of the folios in KiB: the change of the time in percent, with
-    /// owner slots beside counts of pages, and without these.
-    #[serde(flatten)]
-    changes: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
-}
-
-/// What is tolerated of times; data/published.toml says of what.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OwnerTolerance {
-    same_percent: f64,
-    copied_percent: f64,
-    owner_free_kib: u64,
-    owner_locked: f64,
-    saved_locked: (f64, f64),
-    saved_kib: u64,
-    most_percent: f64,
-    reuse_percent: f64,
-    alike_points: f64,
-}
 
 /// The study of the series.
 struct MmOwner(Length);

@@ -3,9 +3,11 @@
 use filemap_job::waits::{Cause, Wait};
 use serde_json::{Map, Value, json};
 
-use super::plan::{PUBLISHED_CPUS, Tried};
+use super::data::{
+    LEAST_SEEDS, NAME, PAGE_KIB, PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB, RetryRow,
+};
+use super::plan::Tried;
 use super::trial::{Trial, TrialRun};
-use super::{LEAST_SEEDS, NAME, PAGE_KIB, PUBLISHED, PUBLISHED_JOB, RetryRow};
 use crate::published::cell::{Cell, NOT_COMPARED};
 use crate::published::tolerance::Tolerance;
 use crate::stats::Sample;

@@ -1,82 +1,23 @@
 //! The vma-retry series: 500 threads that read files of their own under one memory cgroup.
 
 mod cells;
+mod data;
 mod plan;
 mod trial;
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
 use filemap_job::{DEFAULT_SEED, Record, seeds};
 use filemap_report::units::time;
-use serde::Deserialize;
 
 use self::cells::Variant;
+pub use self::data::NAME;
+use self::data::{LEAST_SEEDS, PAGE_KIB, PUBLISHED_JOB};
 use self::plan::{Experiment, Form, Tried};
 use self::trial::{Run, Trial};
 use super::cell::Cell;
 use super::data::{Notes, Series};
-use super::{Begin, Found, Length, Options, Study};
+use super::study::{Begin, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::spread::over_seeds;
-
-pub const NAME: &str = "vma-retry";
-
-static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
-
-/// The experiment that the published figures are of.
-const PUBLISHED_JOB: &str = "published job";
-
-/// Seeds of the published job where none are given. Fewer decide nothing: runs of the job differ.
-const LEAST_SEEDS: usize = 5;
-
-/// Bytes of a page, in KiB.
-const PAGE_KIB: u64 = 4;
-
-#[derive(Deserialize)]
-struct Published {
-    /// Two runs without it, and two variants of it.
-    rows: Vec<RetryRow>,
-    /// By the figure.
-    tolerance: BTreeMap<String, Bounds>,
-}
-
-/// Between which figures a median has to lie; nothing is judged where there are none.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Bounds {
-    without: Option<(f64, f64)>,
-    with: Option<(f64, f64)>,
-}
-
-/// One run of 600 s.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RetryRow {
-    /// `baseline 1`, `baseline 2`, `series A` or `series B`.
-    case: String,
-    /// Files mapped, read and unmapped.
-    rounds: u64,
-    /// The same a second.
-    rounds_s: f64,
-    /// Misses of 100 drops.
-    miss_drop_pct: f64,
-    /// Faults that dropped their lock for I/O.
-    retry_mmap_drop: u64,
-    /// Retries that found their page gone.
-    #[allow(dead_code, reason = "a test holds the share of misses against it")]
-    retry_io_miss: u64,
-}
-
-impl RetryRow {
-    fn with_series(&self) -> bool {
-        self.case.starts_with("series")
-    }
-
-    fn drops_per_round(&self) -> f64 {
-        self.retry_mmap_drop as f64 / self.rounds as f64
-    }
-}
 
 /// The study of the series.
 struct VmaRetry {

@@ -1,17 +1,14 @@
 //! What is run: the published job, and what experiments make of it.
 
+use super::data::{PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB};
 use super::trial::{Trial, TrialRun};
-use super::{PUBLISHED, PUBLISHED_JOB};
-use crate::published::Length;
+use crate::published::study::Length;
 
 /// The published job, in pages of 4 KiB.
 const THREADS: u64 = 500;
 const FILE_PAGES: u64 = 4096;
 const HIGH_PAGES: u64 = 1 << 18;
 const MAX_PAGES: u64 = (12 << 18) / 10;
-
-/// CPUs of the published machine.
-pub const PUBLISHED_CPUS: u64 = 256;
 
 /// How long trials run, and which there are.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use filemap_model::{Profile, trace};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::plan::PUBLISHED_CPUS;
+use super::data::PUBLISHED_CPUS;
 use crate::engine::Progress;
 use crate::error::Error;
 use crate::footer::Origin;

@@ -1,0 +1,33 @@
+//! The series that there are.
+
+use super::cell::Cell;
+use super::data::{Notes, Series};
+use super::study::{Length, Options, Study};
+use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
+use crate::error::Error;
+
+/// What is special of a series.
+pub(super) struct Kind {
+    pub name: &'static str,
+    pub study: fn(&Options, Length) -> Result<Box<dyn Study>, Error>,
+    /// The values of its notes.
+    pub notes: for<'a> fn(&Series, &'a [Cell]) -> Notes<'a>,
+}
+
+pub(super) const KINDS: [Kind; 5] = [
+    Kind { name: mmap_miss::NAME, study: mmap_miss::study, notes: mmap_miss::notes },
+    Kind { name: vma_bound::NAME, study: vma_bound::study, notes: vma_bound::notes },
+    Kind { name: exec_order::NAME, study: exec_order::study, notes: exec_order::notes },
+    Kind { name: vma_retry::NAME, study: vma_retry::study, notes: vma_retry::notes },
+    Kind { name: mm_owner::NAME, study: mm_owner::study, notes: mm_owner::notes },
+];
+
+/// Every published series.
+pub const NAMES: [&str; 5] =
+    [KINDS[0].name, KINDS[1].name, KINDS[2].name, KINDS[3].name, KINDS[4].name];
+
+/// The series of which cells depend on a seed.
+pub const RANDOM: [&str; 2] = [mmap_miss::NAME, vma_retry::NAME];
+
+/// The series to which this machine has something to add.
+pub const OF_PROGRAMS: &str = vma_bound::NAME;

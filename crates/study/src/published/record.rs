@@ -1,0 +1,112 @@
+//! The record of published tables, and the report on it.
+
+use filemap_job::Record;
+use filemap_job::record::SCHEMA;
+use filemap_report::{Part, Report, Table};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::cell::{Cell, FAILS};
+use super::data::Series;
+use super::kinds::KINDS;
+use super::page;
+use super::source::Source;
+use super::study::Found;
+use crate::footer::{Footer, Origin};
+use crate::json::to_json;
+
+/// The title of a report on several series.
+const TITLE: &str = "Published figures beside the model's";
+
+/// The record of published tables.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Published {
+    schema: u32,
+    #[serde(flatten)]
+    footer: Footer,
+    /// Of each series.
+    sources: Vec<Source>,
+    /// Those of a series together, in the order of `sources`.
+    cells: Vec<Cell>,
+}
+
+impl Published {
+    /// What was found of series; `records` are those of all, and `command` repeats it.
+    pub fn new(found: Vec<Found>, records: &[Record], command: String) -> Self {
+        let own = found.iter().filter_map(|(_, origin)| origin.clone());
+        let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
+        let series = found.iter().filter_map(|(cells, _)| Series::find(&cells.first()?.series));
+        Published {
+            schema: SCHEMA,
+            footer: Footer::of(&origins, command),
+            sources: series.map(|series| series.source.clone()).collect(),
+            cells: found.into_iter().flat_map(|(cells, _)| cells).collect(),
+        }
+    }
+
+    /// How many published cells the model misses, of those that decide whether the command fails.
+    pub fn failed(&self) -> usize {
+        self.cells.iter().filter(|cell| cell.verdict == FAILS).count()
+    }
+
+    /// The whole report on it.
+    pub fn report(&self) -> Report {
+        let all: Vec<&[Cell]> =
+            self.cells.chunk_by(|one, other| one.series == other.series).collect();
+        // Sources have no name of their series; they come in the same order.
+        let is_whole = self.sources.len() == all.len();
+        let (mut parts, mut rows) = (Vec::new(), Table::default());
+        if all.len() != 1 {
+            parts.push(Part::Heading(TITLE.to_string()));
+        }
+        for (at, cells) in all.iter().enumerate() {
+            let name = cells[0].series.as_str();
+            match self.sources.get(at).filter(|_| is_whole) {
+                Some(source) => parts.extend(source.parts()),
+                None => parts.push(Part::Heading(name.to_string())),
+            }
+            parts.push(Part::Paragraph(verdicts(cells)));
+            parts.extend(page::pictures(cells));
+            let kind = KINDS.iter().find(|kind| kind.name == name);
+            if let Some((kind, series)) = kind.zip(Series::find(name)) {
+                let json: Vec<Value> = cells.iter().map(|cell| json!(cell)).collect();
+                parts.extend(series.parts(&json, &(kind.notes)(series, cells)));
+                series.csv.iter().for_each(|shown| rows.join(shown.csv(&json)));
+            }
+            parts.extend(misses(cells));
+        }
+        if !is_whole {
+            parts.extend(self.sources.iter().flat_map(Source::parts));
+        }
+        let report = Report { parts, rows, footer: self.footer.footer(), json: to_json(self) };
+        report.of(page::cards(&self.cells))
+    }
+}
+
+/// How many cells hold, and what is said of the others.
+fn verdicts(cells: &[Cell]) -> String {
+    let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
+    let published = count(&|cell| cell.published.is_some());
+    let hold = count(&|cell| cell.ok == Some(true));
+    let mut others: Vec<&str> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.ok != Some(true)) {
+        if !others.contains(&cell.verdict.as_str()) {
+            others.push(&cell.verdict);
+        }
+    }
+    let other = |own: &&str| format!("{} {own}", count(&|cell| cell.verdict == *own));
+    let others = others.iter().map(other).collect::<Vec<_>>().join(", ");
+    let hold = format!("{hold} of {published} published cells hold.");
+    if others.is_empty() { hold } else { format!("{hold} Verdicts on the others: {others}.") }
+}
+
+/// What is tolerated of the cells that do not hold; `None` where all of them hold.
+fn misses(cells: &[Cell]) -> Option<Part> {
+    let line = |cell: &Cell| {
+        let tolerance = cell.tolerance.as_deref().unwrap_or("nothing");
+        format!("{}: {}. Tolerated: {tolerance}.", cell.joined_names(), cell.verdict)
+    };
+    let missed: Vec<String> =
+        cells.iter().filter(|cell| cell.ok == Some(false)).map(line).collect();
+    (!missed.is_empty()).then_some(Part::List(missed))
+}
