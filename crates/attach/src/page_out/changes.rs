@@ -27,7 +27,8 @@ pub struct Changes {
 }
 
 struct Process {
-    memory: PageOut,
+    /// `None` where it had ended before its first page could be taken.
+    memory: Option<PageOut>,
     recent: Recent,
 }
 
@@ -37,9 +38,7 @@ impl Changes {
         let process = match self.processes.entry(pid) {
             Entry::Occupied(process) => process.into_mut(),
             Entry::Vacant(vacant) => {
-                // It may have ended meanwhile.
-                let Ok(memory) = PageOut::of(pid) else { return };
-                vacant.insert(Process { memory, recent: Recent::default() })
+                vacant.insert(Process { memory: PageOut::of(pid).ok(), recent: Recent::default() })
             }
         };
         process.recent.touch(tid, address);
@@ -61,6 +60,7 @@ impl Changes {
         let mut refused = None;
         for Process { memory, recent } in self.processes.values_mut() {
             self.stayed += recent.count_late();
+            let Some(memory) = memory else { continue };
             let taken = memory.take(recent.due());
             recent.keep_due(|address| memory.has(address));
             // Those that wait on the list of a CPU cannot be taken before they leave it.

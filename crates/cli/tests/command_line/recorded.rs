@@ -45,6 +45,7 @@ pub fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>>
 fn recorded_with(place: &Place, name: &str, flags: &str, words: &[&str]) -> Option<Vec<Event>> {
     let path = place.scratch.path(name);
     let alone = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
+    let mut last = String::new();
     for _ in 0..MOST_RECORDINGS {
         let mut command = place.command("record", &format!("{flags} --out {path} --"));
         let output = command.args(words).output().expect("the command starts");
@@ -57,8 +58,11 @@ fn recorded_with(place: &Place, name: &str, flags: &str, words: &[&str]) -> Opti
             return Some(events(&path));
         }
         fs::remove_file(&path).expect("it was written");
+        last = stderr(&output);
     }
-    panic!("{words:?} was never recorded with all of its touches");
+    assert!(last.contains("too busy"), "{words:?} was never recorded with all touches: {last}");
+    skip(&last);
+    None
 }
 
 /// The pages of the file at `path` that are touched, in order.
@@ -424,19 +428,35 @@ fn signals_are_handed_on_and_the_recording_is_kept() {
     panic!("it was never recorded with all of its touches");
 }
 
-/// A recorder that is killed leaves what was recorded by then, which can be read.
+/// A recorder that is killed leaves what was recorded by then, which can be read. It can no longer
+/// say whether touches are missing, as where it came too late: then it is tried again.
 #[test]
 fn a_recorder_that_is_killed_leaves_a_part() {
     let place = Place::new("record_killed");
     let [program, data] = place.lookups();
+    for _ in 0..MOST_KILLED {
+        let Some(touched) = killed_recording(&place, [&program, &data]) else { return };
+        if touched == first_touches(200) {
+            return;
+        }
+        fs::remove_file(place.scratch.path("r.part")).expect("it was left");
+    }
+    panic!("no part has all touches");
+}
+
+/// How often a recorder is killed.
+const MOST_KILLED: usize = 5;
+
+/// The touches of a file in what is left of a recorder that was killed while its program went on.
+fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64>> {
     let path = place.scratch.path("r");
     let mut command = place.command("record", &format!("--out {path} --"));
-    command.args([&program, &data, "200", "wait"]);
+    command.args([program, data, "200", "wait"]);
     let mut running = Running::start(&mut command);
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
     if !lines.any(|line| line.is_ok_and(|line| line == "ready")) {
         assert!(!is_recorded(&running.output()), "it has not run");
-        return;
+        return None;
     }
     // What there is is written every second.
     std::thread::sleep(std::time::Duration::from_millis(2500));
@@ -450,7 +470,6 @@ fn a_recorder_that_is_killed_leaves_a_part() {
     let part = format!("{path}.part");
     let reader = Reader::new(File::open(&part).expect("it is left"), &part).expect("it begins");
     let left: Vec<Event> = reader.collect::<Result<_, _>>().expect("its blocks are whole");
-    assert_eq!(touches(&left, &data), first_touches(200));
     let shown = place.command("record", &format!("--show {part}")).output().unwrap();
     assert!(shown.status.success(), "{}", stderr(&shown));
     assert!(String::from_utf8_lossy(&shown.stdout).contains("cut off"), "{shown:?}");
@@ -458,6 +477,7 @@ fn a_recorder_that_is_killed_leaves_a_part() {
     let again = place.command("record", &format!("--out {path} -- true")).output().unwrap();
     assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
     assert!(stderr(&again).contains(".part"), "{}", stderr(&again));
+    Some(touches(&left, data))
 }
 
 /// A process that runs is recorded for a while, and has its own advice back then.

@@ -108,6 +108,14 @@ impl SinglePages {
         self.single_out(source, (seen, range), path, None);
     }
 
+    /// A file that is recorded was mapped, which is told only after the end. Nothing was done to
+    /// the mapping, so that pages came with others where any was touched.
+    pub fn missed(&mut self, source: &Source, seen: &Seen, range: &MappedRange) {
+        let faulted = source.faults(seen.pid, range, seen.at_ns, u64::MAX).len() as u64;
+        self.late += u64::from(faulted > 0);
+        self.late_pages += faulted.saturating_sub(1);
+    }
+
     /// Does it, or tries again after twice the pause. There is one if this is another try, before
     /// which faults may have been taken from the source.
     fn single_out(
@@ -148,6 +156,8 @@ impl SinglePages {
                 let pause = paused.map_or(SHORTEST_PAUSE, |pause| (pause * 2).min(LONGEST_PAUSE));
                 let next = Instant::now() + pause;
                 self.waiting.push(Waiting { seen, range, next, pause });
+            } else {
+                self.late += 1;
             }
             return;
         }
@@ -189,7 +199,9 @@ impl SinglePages {
         }
         if !was_there {
             self.late_pages += late_pages;
-            self.late += u64::from(late_pages > 0 || arrives);
+            // Its process has ended before anything was done to it.
+            let was_left = held.get().is_none() && faulted > 0;
+            self.late += u64::from(late_pages > 0 || arrives || was_left);
         }
     }
 

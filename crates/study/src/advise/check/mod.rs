@@ -57,9 +57,7 @@ pub struct LeftOut {
 }
 
 /// What the check says of the answer.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "CheckVerdict")]
 pub enum Verdict {

@@ -130,15 +130,18 @@ impl Followed {
     /// Has the pages of a mapping that was just made come one at a time.
     fn act(&mut self, seen: &Seen, is_over: bool) {
         match &seen.what {
-            What::Map(map) if !is_over => {
+            What::Map(map) => {
                 self.single.replaced(seen.pid, map);
                 let Some(MappedFile { id: file, path }) = &map.file else { return };
                 if !self.files.contains_key(file) {
                     self.know(*file, path);
                 }
-                if let Some(stored) = self.files.get(file).cloned().flatten() {
-                    let size = stored.size_now().filter(|size| *size != stored.size_bytes);
-                    self.sizes.extend(size.map(|size| ((seen.tid, seen.at_ns), size)));
+                let Some(stored) = self.files.get(file).cloned().flatten() else { return };
+                let size = stored.size_now().filter(|size| *size != stored.size_bytes);
+                self.sizes.extend(size.map(|size| ((seen.tid, seen.at_ns), size)));
+                if is_over {
+                    self.single.missed(&self.source, seen, map);
+                } else {
                     self.single.mapped(&mut self.source, seen, map, &stored.path);
                 }
             }
