@@ -76,7 +76,13 @@ fn shown(section: &[Part]) -> Markup {
     let is_drawn = drawn.iter().any(|part| rank(part) == 5);
     html! {
         @for part in drawn { (parts::one(part)) }
-        @if is_drawn && !rest.is_empty() { h2 { "Figures" } }
+        @if is_drawn && !rest.is_empty() {
+            @if let Some(Part::Heading(_)) = section.first() {
+                h3 { "Figures" }
+            } @else {
+                h2 { "Figures" }
+            }
+        }
         @for part in rest { (parts::one(part)) }
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn markup(plot: &Plot) -> Markup {
     html! {
         figure {
             figcaption {
-                h2 { (plot.title) }
+                h3 { (plot.title) }
                 p { (plot.note) }
                 @for entries in &plot.legend { (legend(entries)) }
             }
