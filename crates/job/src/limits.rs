@@ -1,6 +1,7 @@
 //! Values of flags, held against what is allowed.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use filemap_core::units::PageCount;
@@ -25,13 +26,24 @@ pub(crate) fn size(
     to: u64,
 ) -> Result<Option<u64>, Error> {
     let Some(text) = text else { return Ok(None) };
-    match text.bytes() {
-        Ok(bytes) if (from..=to).contains(&bytes) => Ok(Some(bytes)),
+    let bytes = bounded(&text.0, text.bytes(), from..=to, format_size);
+    bytes.map(Some).map_err(|error| error.of(flag))
+}
+
+/// `value`, which `text` says, if it is in `range`, whose ends messages show as `shown` has them.
+fn bounded(
+    text: &str,
+    value: Result<u64, Error>,
+    range: RangeInclusive<u64>,
+    shown: fn(u64) -> String,
+) -> Result<u64, Error> {
+    match value {
+        Ok(value) if range.contains(&value) => Ok(value),
         // Too large for 64 bits, or for this flag.
         Ok(_) | Err(Error::OutOfRange { .. }) => {
-            Err(out_of_range(shorten(&text.0), format_size(from), format_size(to)).of(flag))
+            Err(out_of_range(shorten(text), shown(*range.start()), shown(*range.end())))
         }
-        Err(error) => Err(error.of(flag)),
+        Err(error) => Err(error),
     }
 }
 
@@ -64,14 +76,8 @@ pub(crate) fn duration(
     to: u64,
 ) -> Result<Option<u64>, Error> {
     let Some(text) = text else { return Ok(None) };
-    match parse_duration_ns(text) {
-        Ok(ns) if (from..=to).contains(&ns) => Ok(Some(ns)),
-        Ok(_) | Err(Error::OutOfRange { .. }) => {
-            let [from, to] = [from, to].map(format_duration);
-            Err(out_of_range(shorten(text), from, to).of(flag))
-        }
-        Err(error) => Err(error.of(flag)),
-    }
+    let ns = bounded(text, parse_duration_ns(text), from..=to, format_duration);
+    ns.map(Some).map_err(|error| error.of(flag))
 }
 
 /// The pages of each piece that a mapping of `mapped` pages is split into: at most as many pieces
