@@ -16,7 +16,8 @@ use filemap_mapcount::one_folio::{OneFolio, Run, Until, fairness};
 use filemap_mapcount::{
     Error, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use support::{cpu_ns, huge_pages, median, numbers, refuse, wall_ns};
+use support::clock::{now_ns, thread_ns};
+use support::{huge_pages, median, numbers, refuse};
 
 const NAMES: [&str; 4] = ["PageMapcount", "MmOwner", "NoPageMapcount", "PreciseOwners"];
 
@@ -112,7 +113,7 @@ fn copies<C: Mapcount>(
             let begin = &begin;
             start(scope, threads, move || {
                 begin.wait();
-                (child.run(cpu_ns), child)
+                (child.run(thread_ns), child)
             })
         };
         let started: Vec<_> = children.into_iter().map(run).collect();
@@ -145,7 +146,7 @@ fn one_folio<C: Mapcount>(order: Order, threads: usize) -> Result<[f64; 3], Erro
         let run = |_| {
             start(scope, threads, || {
                 begin.wait();
-                folio.run(Until::Ns(ONE_FOLIO_NS), wall_ns)
+                folio.run(Until::Ns(ONE_FOLIO_NS), now_ns)
             })
         };
         let started: Vec<_> = (0..threads).map(run).collect();

@@ -68,7 +68,7 @@ pub mod sums;
 pub use broken::Broken;
 pub use error::Error;
 pub use folio::Folio;
-pub use mapcount::{Change, Mapcount};
+pub use mapcount::{Change, Mapcount, Pages};
 pub use mm_id::{MmId, MmIds};
 pub use mm_owner::MmOwner;
 pub use no_page_mapcount::NoPageMapcount;

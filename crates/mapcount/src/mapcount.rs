@@ -15,6 +15,11 @@ pub struct Change {
     pub in_part: bool,
 }
 
+/// What pages of one folio have beside the folio's own state, one after the other.
+pub trait Pages<'a, P: 'a>: ExactSizeIterator<Item = &'a P> {}
+
+impl<'a, P: 'a, I: ExactSizeIterator<Item = &'a P>> Pages<'a, P> for I {}
+
 /// The mapcounts of one large folio.
 ///
 /// A *mapping* is a page-table entry of a page, or a PMD entry of the whole folio, which counts
@@ -34,24 +39,14 @@ pub trait Mapcount: Default + Send + Sync + 'static {
     ///
     /// # Panics
     /// On no page, more than the folio has, or more mappings than can be counted.
-    fn map<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a Self::Page>,
-    ) -> Change;
+    fn map<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, Self::Page>) -> Change;
 
     /// Removes a mapping by `mm` of each of `pages`.
     ///
     /// # Panics
     /// On no page, more than the folio has, or pages that were not mapped, as far as the counter
     /// can tell.
-    fn unmap<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a Self::Page>,
-    ) -> Change;
+    fn unmap<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, Self::Page>) -> Change;
 
     /// Adds a mapping by `mm` of the whole folio, by one PMD entry.
     ///

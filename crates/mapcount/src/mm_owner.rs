@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::atomics::{Atomic, Atomics, Real};
-use crate::mapcount::{Change, Mapcount, check_batch};
+use crate::mapcount::{Change, Mapcount, Pages, check_batch};
 use crate::mm_id::MmId;
 use crate::order::Order;
 use crate::owners::{MAX_MAPPINGS, Owners};
@@ -34,23 +34,13 @@ impl<A: Atomics, R: SlotRules> Mapcount for MmOwner<A, R> {
     const MAX_MAPPINGS: u32 = MAX_MAPPINGS;
 
     #[inline]
-    fn map<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a A::Page>,
-    ) -> Change {
+    fn map<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, A::Page>) -> Change {
         self.owners.map(mm, check_batch(order, pages.len()), 0);
         self.pages.map(order, pages)
     }
 
     #[inline]
-    fn unmap<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a A::Page>,
-    ) -> Change {
+    fn unmap<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, A::Page>) -> Change {
         self.owners.unmap(mm, check_batch(order, pages.len()), 0);
         self.pages.unmap(order, pages)
     }

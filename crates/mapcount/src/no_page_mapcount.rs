@@ -1,7 +1,7 @@
 //! Two owners, and no counts of pages.
 
 use crate::atomics::{Atomics, Real};
-use crate::mapcount::{Change, Mapcount, average, check_batch, whole};
+use crate::mapcount::{Change, Mapcount, Pages, average, check_batch, whole};
 use crate::mm_id::MmId;
 use crate::order::Order;
 use crate::owners::{MAX_MAPPINGS, Owners};
@@ -30,23 +30,13 @@ impl<A: Atomics, R: SlotRules> Mapcount for NoPageMapcount<A, R> {
     const MAX_MAPPINGS: u32 = MAX_MAPPINGS;
 
     #[inline]
-    fn map<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a ()>,
-    ) -> Change {
+    fn map<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, ()>) -> Change {
         let counts = self.owners.map(mm, check_batch(order, pages.len()), 0);
         whole(order, counts)
     }
 
     #[inline]
-    fn unmap<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a ()>,
-    ) -> Change {
+    fn unmap<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, ()>) -> Change {
         let counts = self.owners.unmap(mm, check_batch(order, pages.len()), 0);
         whole(order, counts)
     }

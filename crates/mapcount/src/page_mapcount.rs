@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 use crate::atomics::{Atomic, Atomics, Real};
 use crate::broken::Broken;
-use crate::mapcount::{Change, Mapcount, check_batch};
+use crate::mapcount::{Change, Mapcount, Pages, check_batch};
 use crate::mm_id::MmId;
 use crate::order::Order;
 use crate::page_counts::PageCounts;
@@ -56,23 +56,13 @@ impl<A: Atomics> Mapcount for PageMapcount<A> {
     const MAX_MAPPINGS: u32 = i32::MAX as u32;
 
     #[inline]
-    fn map<'a>(
-        &self,
-        order: Order,
-        _: MmId,
-        pages: impl ExactSizeIterator<Item = &'a A::Page>,
-    ) -> Change {
+    fn map<'a>(&self, order: Order, _: MmId, pages: impl Pages<'a, A::Page>) -> Change {
         self.more(check_batch(order, pages.len()));
         self.pages.map(order, pages)
     }
 
     #[inline]
-    fn unmap<'a>(
-        &self,
-        order: Order,
-        _: MmId,
-        pages: impl ExactSizeIterator<Item = &'a A::Page>,
-    ) -> Change {
+    fn unmap<'a>(&self, order: Order, _: MmId, pages: impl Pages<'a, A::Page>) -> Change {
         self.fewer(check_batch(order, pages.len()));
         self.pages.unmap(order, pages)
     }

@@ -50,7 +50,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::atomics::{Atomic, Atomics, Real};
 use crate::broken::Broken;
 use crate::lock::{LOCK, locked};
-use crate::mapcount::{Change, Counts, Mapcount, average, check_batch, whole};
+use crate::mapcount::{Change, Counts, Mapcount, Pages, average, check_batch, whole};
 use crate::mm_id::MmId;
 use crate::order::Order;
 use crate::sums::{MAPPING_BITS, Sums};
@@ -158,22 +158,12 @@ impl<A: Atomics> Mapcount for PreciseOwners<A> {
     const MAX_MAPPINGS: u32 = S0_MASK as u32;
 
     #[inline]
-    fn map<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a ()>,
-    ) -> Change {
+    fn map<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, ()>) -> Change {
         whole(order, self.add(mm, check_batch(order, pages.len()), 0))
     }
 
     #[inline]
-    fn unmap<'a>(
-        &self,
-        order: Order,
-        mm: MmId,
-        pages: impl ExactSizeIterator<Item = &'a ()>,
-    ) -> Change {
+    fn unmap<'a>(&self, order: Order, mm: MmId, pages: impl Pages<'a, ()>) -> Change {
         whole(order, self.remove(mm, check_batch(order, pages.len()), 0))
     }
 

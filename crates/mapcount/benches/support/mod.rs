@@ -1,25 +1,12 @@
-//! A clock, huge pages, medians, and the numbers of a command line.
+//! Clocks, huge pages, medians, and the numbers of a command line.
 #![allow(dead_code, reason = "each bench uses a part")]
+
+#[path = "../../../kernel/src/clock.rs"]
+pub mod clock;
 
 use std::ops::Range;
 
 use rustix::mm::{Advice, madvise};
-use rustix::time::{ClockId, clock_gettime};
-
-/// The CPU time of this thread.
-pub fn cpu_ns() -> u64 {
-    ns(ClockId::ThreadCPUTime)
-}
-
-/// Time that goes on while the thread waits.
-pub fn wall_ns() -> u64 {
-    ns(ClockId::Monotonic)
-}
-
-fn ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
 
 /// Asks for huge pages, through which a kernel reaches its own memory. A kernel that has none
 /// refuses, and then everything is measured through small ones.
