@@ -6,6 +6,7 @@
 
 mod decisions;
 mod event;
+mod lines;
 mod observed;
 mod observer;
 mod packed;

@@ -1,16 +1,16 @@
 //! A trace instance of our own, that watches the page cache of some files.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use filemap_job::{Seen, ShownKind};
 
 use super::event::{Event, Inode, parse};
+use super::lines::each_line;
+use crate::Error;
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::mounted::Mounted;
-use crate::{Error, ending};
 
 /// Bytes that one event takes in the buffer, with room to spare.
 const EVENT_BYTES: u64 = 112;
@@ -157,22 +157,9 @@ impl Trace {
         if lost > 0 {
             return Err(Error::LostEvents { lost, buffer_kib: self.buffer_kib });
         }
-        let path = self.path.join("trace");
-        let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
-        let mut reader = BufReader::with_capacity(1 << 20, file);
-        let mut line = Vec::new();
-        loop {
-            // An instance that somebody reads cannot be removed.
-            ending::check()?;
-            line.clear();
-            let read = reader.read_until(b'\n', &mut line);
-            if read.map_err(|error| Error::os("read", &path, error))? == 0 {
-                return Ok(());
-            }
-            if let Some(event) = parse(&String::from_utf8_lossy(&line), &self.files)? {
-                each(event);
-            }
-        }
+        each_line(&self.path.join("trace"), |line| {
+            parse(line, &self.files).map(|event| event.into_iter().for_each(&mut each))
+        })
     }
 
     /// Events that did not find room, on all CPUs.

@@ -1,18 +1,18 @@
 //! How long the threads of a process waited for `mmap_lock`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use filemap_job::waits::{Cause, Histogram};
 
 use super::event::{Fields, origin};
+use super::lines::each_line;
 use super::tracefs::{TraceFs, lost_events};
+use crate::Error;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::cpus;
-use crate::{Error, ending};
 
 const ASKS: &str = "mmap_lock_start_locking";
 const HAS: &str = "mmap_lock_acquire_returned";
@@ -105,22 +105,13 @@ impl WaitTrace {
     /// # Errors
     /// When a signal ends this process, and when it cannot be read.
     pub fn read(&self, until_ns: u64) -> Result<TracedWaits, Error> {
-        let path = self.path.join("trace");
-        let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
-        let mut reader = BufReader::with_capacity(1 << 20, file);
         let mut reading = Reading::new(self.tells_contention, until_ns);
         let full = self.full_cpus()?;
-        let mut line = Vec::new();
-        loop {
-            // An instance that somebody reads cannot be removed.
-            ending::check()?;
-            line.clear();
-            let read = reader.read_until(b'\n', &mut line);
-            if read.map_err(|error| Error::os("read", &path, error))? == 0 {
-                return Ok(reading.traced(&full));
-            }
-            reading.line(&String::from_utf8_lossy(&line));
-        }
+        each_line(&self.path.join("trace"), |line| {
+            reading.line(line);
+            Ok(())
+        })?;
+        Ok(reading.traced(&full))
     }
 
     /// The CPUs whose buffers were full.
