@@ -4,14 +4,14 @@ use crate::mapped_range::MappedRange;
 
 /// Something that a thread did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct Event<W = What> {
     /// When, in nanoseconds of CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// The process, as this process' namespace numbers it.
     pub pid: u32,
     /// The thread that did it; the process itself where that is not known.
     pub tid: u32,
-    pub what: What,
+    pub what: W,
 }
 
 /// What a thread can do.

@@ -49,21 +49,13 @@ impl Follower {
 
     /// As [`Follower::of_children`], in a given way.
     pub fn of_children_by(way: Way) -> Result<Follower, Error> {
-        let by = match way {
-            Way::PerfEvents => By::PerfEvents(PerfEvents::of_children()?),
-            Way::PageTables => By::PageTables(PageTables::of_children()?),
-        };
-        Ok(Follower { by })
+        Follower::by(way, PerfEvents::of_children, PageTables::of_children)
     }
 
     /// As [`Follower::of_children`], without faults, so that they cost those threads nothing.
     pub fn of_children_without_faults() -> Result<Follower, Error> {
         or_by_page_tables(|way| {
-            let by = match way {
-                Way::PerfEvents => By::PerfEvents(PerfEvents::of_children_without_faults()?),
-                Way::PageTables => By::PageTables(PageTables::of_children()?),
-            };
-            Ok(Follower { by })
+            Follower::by(way, PerfEvents::of_children_without_faults, PageTables::of_children)
         })
     }
 
@@ -74,9 +66,17 @@ impl Follower {
 
     /// As [`Follower::of_processes`], in a given way.
     pub fn of_processes_by(way: Way) -> Result<Follower, Error> {
+        Follower::by(way, PerfEvents::of_processes, PageTables::of_processes)
+    }
+
+    fn by(
+        way: Way,
+        perf_events: fn() -> Result<PerfEvents, Error>,
+        page_tables: fn() -> Result<PageTables, Error>,
+    ) -> Result<Follower, Error> {
         let by = match way {
-            Way::PerfEvents => By::PerfEvents(PerfEvents::of_processes()?),
-            Way::PageTables => By::PageTables(PageTables::of_processes()?),
+            Way::PerfEvents => By::PerfEvents(perf_events()?),
+            Way::PageTables => By::PageTables(page_tables()?),
         };
         Ok(Follower { by })
     }

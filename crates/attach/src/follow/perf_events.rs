@@ -37,9 +37,6 @@ const MINOR_RING: u8 = 2;
 /// Bytes of a fault's record.
 const FAULT_BYTES: u32 = 32;
 
-/// A thread makes others while its events are opened: this often new ones are looked for.
-const MOST_LOOKS: u32 = 16;
-
 /// Few faults wake nobody, so that they are looked for this often while there are faults.
 const BUSY_PERIOD: Duration = Duration::from_millis(1);
 const IDLE_PERIOD: Duration = Duration::from_millis(10);
@@ -118,21 +115,8 @@ impl PerfEvents {
         if self.known.contains(&pid) {
             return Ok(());
         }
-        let mut followed = HashSet::new();
-        for _ in 0..MOST_LOOKS {
-            let threads = process::threads(pid)?;
-            let new: Vec<_> = threads.into_iter().filter(|tid| followed.insert(*tid)).collect();
-            if new.is_empty() {
-                break;
-            }
-            for tid in new {
-                match self.follow(tid, &[]) {
-                    // The thread has ended.
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    followed => followed.map_err(|error| refusal::of_process(pid, error))?,
-                }
-            }
-        }
+        let refused = |error| refusal::of_process(pid, error);
+        perf::each_thread(pid, |tid| self.follow(tid, &[]), refused)?;
         self.known.insert(pid);
         let at_ns = now_ns();
         let told = |range| Event { at_ns, pid, tid: pid, what: What::Map(range) };

@@ -2,12 +2,9 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
 
 use crate::mapped_range::{FileId, MappedRange};
-
-/// `PROCMAP_QUERY`, of Linux 6.11.
-const QUERY: libc::c_ulong = 0xc068_6611;
+use crate::process::Query;
 
 /// A range may have come apart into as many areas.
 const MOST_AREAS: usize = 4096;
@@ -29,26 +26,6 @@ pub struct Area {
     protection: u32,
     is_shared: bool,
     pub is_vdso: bool,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct Query {
-    size: u64,
-    flags: u64,
-    address: u64,
-    begin: u64,
-    end: u64,
-    vma_flags: u64,
-    page_size: u64,
-    offset_bytes: u64,
-    inode: u64,
-    major: u32,
-    minor: u32,
-    name_size: u32,
-    build_id_size: u32,
-    name_address: u64,
-    build_id_address: u64,
 }
 
 impl Areas {
@@ -99,32 +76,20 @@ impl Areas {
 
 fn query(file: &File, address: u64) -> io::Result<Area> {
     let mut name = [0_u8; 16];
-    let mut query = Query {
-        size: size_of::<Query>() as u64,
-        address,
-        name_size: name.len() as u32,
-        name_address: name.as_mut_ptr() as u64,
-        ..Query::default()
+    let query = match Query::ask(file, address, &mut name) {
+        Err(error) if error.raw_os_error() == Some(libc::ENAMETOOLONG) => {
+            Query::ask(file, address, &mut [])?
+        }
+        answer => answer?,
     };
-    // SAFETY: `query` has its own size in it, and `name` as many bytes as it says.
-    let mut answer = unsafe { libc::ioctl(file.as_raw_fd(), QUERY, &raw mut query) };
-    let name_is_too_long = || io::Error::last_os_error().raw_os_error() == Some(libc::ENAMETOOLONG);
-    if answer < 0 && name_is_too_long() {
-        (query.name_size, query.name_address) = (0, 0);
-        // SAFETY: as above, without a name.
-        answer = unsafe { libc::ioctl(file.as_raw_fd(), QUERY, &raw mut query) };
-    }
-    if answer < 0 {
-        return Err(io::Error::last_os_error());
-    }
     Ok(Area {
-        begin: query.begin,
+        begin: query.start,
         end: query.end,
         offset_bytes: query.offset_bytes,
         file: (query.major, query.minor, query.inode),
         protection: (query.vma_flags & 7) as u32,
         is_shared: query.vma_flags & 8 != 0,
-        is_vdso: query.name_size > 0 && name.starts_with(b"[vdso]\0"),
+        is_vdso: query.name_bytes > 0 && name.starts_with(b"[vdso]\0"),
     })
 }
 

@@ -4,7 +4,9 @@ mod event;
 mod record;
 mod ring;
 mod rings;
+mod threads;
 
 pub(crate) use event::{Attributes, Flag, enable, lost_records, open, redirect};
 pub(crate) use record::{Kind, Record};
 pub(crate) use rings::{NOTHING, OWN_THREAD, Purpose, RingPlan, Rings};
+pub(crate) use threads::each_thread;

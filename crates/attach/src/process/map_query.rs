@@ -9,22 +9,42 @@ use crate::{FileId, MappedRange};
 /// `struct procmap_query` of `linux/fs.h`.
 #[repr(C)]
 #[derive(Default)]
-struct Query {
+pub(crate) struct Query {
     size: u64,
     flags: u64,
     address: u64,
-    start: u64,
-    end: u64,
-    vma_flags: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) vma_flags: u64,
     page_bytes: u64,
-    offset: u64,
-    inode: u64,
-    major: u32,
-    minor: u32,
-    name_bytes: u32,
+    pub(crate) offset_bytes: u64,
+    pub(crate) inode: u64,
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+    /// Bytes of the name, with the 0 behind it; 0 where it has none.
+    pub(crate) name_bytes: u32,
     build_id_bytes: u32,
     name: u64,
     build_id: u64,
+}
+
+impl Query {
+    /// What `maps`, a file of `/proc`, has mapped at `address`. The mapping's name is put into
+    /// `name`, unless that is empty.
+    pub(crate) fn ask(maps: &File, address: u64, name: &mut [u8]) -> io::Result<Query> {
+        let (name, name_bytes) = match name.len() {
+            0 => (0, 0),
+            bytes => (name.as_mut_ptr() as u64, bytes as u32),
+        };
+        let size = size_of::<Query>() as u64;
+        let mut query = Query { size, address, name, name_bytes, ..Query::default() };
+        // SAFETY: the kernel reads and writes this structure, and as many bytes of the name as it
+        // says, of which nobody else has a reference.
+        match unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) } {
+            0 => Ok(query),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }
 
 const PROCMAP_QUERY: u64 = 0xc068_6611;
@@ -64,15 +84,10 @@ pub(crate) fn mapped_at(pid: u32, address: u64) -> Option<Vma> {
 }
 
 fn vma_at(pid: u32, maps: &File, address: u64) -> Option<Vma> {
-    let size = size_of::<Query>() as u64;
-    let mut query = Query { size, address, ..Query::default() };
-    // SAFETY: the kernel reads and writes this structure, and there is room for no name.
-    match unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) } {
-        0 => Some(Vma::from(&query)),
-        _ if io::Error::last_os_error().raw_os_error() == Some(libc::ENOTTY) => {
-            listed_at(pid, address)
-        }
-        _ => None,
+    match Query::ask(maps, address, &mut []) {
+        Ok(query) => Some(Vma::from(&query)),
+        Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => listed_at(pid, address),
+        Err(_) => None,
     }
 }
 
@@ -111,7 +126,7 @@ impl From<&Query> for Vma {
         Vma {
             start: query.start,
             end: query.end,
-            offset_bytes: query.offset,
+            offset_bytes: query.offset_bytes,
             file: FileId { major: query.major, minor: query.minor, inode: query.inode },
             protection: (query.vma_flags & PROTECTION) as u32,
             is_shared: query.vma_flags & SHARED != 0,

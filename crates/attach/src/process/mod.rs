@@ -16,7 +16,7 @@ pub use state::{
     ThreadState, check_is_process, children, is_32_bit, seccomp_mode, thread_state, threads, user,
 };
 
-pub(crate) use map_query::mapped_at;
+pub(crate) use map_query::{Query, mapped_at};
 pub(crate) use mounts::{Mount, mounts};
 pub(crate) use state::{Life, life, size_pages};
 

@@ -6,7 +6,6 @@
 
 mod points;
 
-use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -29,18 +28,8 @@ const PURPOSE: Purpose = Purpose {
 /// A record is in its ring by so long after its time.
 const DELAY_NS: u64 = 1_000_000;
 
-/// A thread makes others while its events are opened: this often new ones are looked for.
-const MOST_LOOKS: u32 = 16;
-
-/// Something that a thread did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// When, in nanoseconds of CLOCK_MONOTONIC.
-    pub at_ns: u64,
-    pub pid: u32,
-    pub tid: u32,
-    pub what: What,
-}
+/// Something that a thread did, as tracepoints tell it.
+pub type Event = event::Event<What>;
 
 /// What a thread can do. A length or address is in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,21 +147,7 @@ impl TracePoints {
     /// Those of [`TracePoints::of_processes`]; the process is gone.
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
         process::check_is_process(pid)?;
-        let mut followed = HashSet::new();
-        for _ in 0..MOST_LOOKS {
-            let threads = process::threads(pid)?;
-            let new: Vec<_> = threads.into_iter().filter(|tid| followed.insert(*tid)).collect();
-            if new.is_empty() {
-                break;
-            }
-            for tid in new {
-                match self.follow(tid, &[]) {
-                    // The thread has ended.
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    followed => followed.map_err(refused)?,
-                }
-            }
-        }
+        perf::each_thread(pid, |tid| self.follow(tid, &[]), refused)?;
         let at_ns = now_ns();
         let told = |range| Event { at_ns, pid, tid: pid, what: What::Map(range) };
         self.first.extend(process::maps(pid)?.into_iter().map(told));
