@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
 /// What was done for processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -45,7 +48,9 @@ impl ProcessStatistics {
 }
 
 /// What became of a mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "State")]
 pub enum MappingState {
     /// It is governed.
     Governed,
@@ -57,29 +62,52 @@ pub enum MappingState {
     GivenBack,
 }
 
+impl MappingState {
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            MappingState::Governed => "governed",
+            MappingState::OwnAdvice => "own-advice",
+            MappingState::Ended => "ended",
+            MappingState::GivenBack => "given-back",
+        }
+    }
+}
+
 /// What was done for a mapping.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MappingStatistics {
-    /// Its file; `None` where this stands for several that have ended.
+    /// Its file; null where this stands for several mappings that have ended.
+    #[serde(serialize_with = "as_text")]
     pub path: Option<PathBuf>,
     /// How many mappings it stands for.
     pub mappings: u64,
     /// What became of it.
     pub state: MappingState,
-    /// Where it begins.
+    /// Its address.
+    #[serde(rename = "start")]
     pub address: u64,
-    /// How long it is.
+    /// Its length in bytes.
+    #[serde(rename = "bytes")]
     pub length_bytes: u64,
-    /// Where it begins in its file.
+    /// Where it begins in its file, in bytes.
     pub offset_bytes: u64,
     /// Major faults in it.
+    #[serde(rename = "faults")]
     pub major_faults: u64,
     /// Major faults in it before it was governed.
+    #[serde(skip)]
     pub early_faults: u64,
-    /// Bytes that were asked for besides.
+    /// Bytes that the kernel was asked for beside the pages that faulted.
+    #[serde(rename = "advised_bytes")]
     pub asked_bytes: u64,
     /// Calls that asked.
     pub calls: u64,
     /// How long a thread of the program was stopped to advise it.
     pub stopped_ns: u64,
+}
+
+/// A path that is no text is written as it is shown.
+fn as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }

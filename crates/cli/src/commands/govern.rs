@@ -5,6 +5,7 @@ mod running;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 
 use filemap_attach::Way;
 use filemap_govern::{Costs, Governing, Left, Settings, Target, run_directory};
@@ -177,11 +178,11 @@ fn inputs(args: &GovernArgs, program: &Program) -> Inputs {
 /// The files that `processes` have read by mappings.
 fn mapped(processes: &[Process]) -> Inputs {
     let mappings = processes.iter().flat_map(|process| &process.mappings);
-    mapped_files(mappings.filter_map(|mapping| mapping.path.as_deref()))
+    mapped_files(mappings.filter_map(|mapping| mapping.own.path.as_deref()))
 }
 
 /// Files that a program has read by mappings.
-fn mapped_files<'a>(paths: impl Iterator<Item = &'a str>) -> Inputs {
+fn mapped_files<'a>(paths: impl Iterator<Item = &'a Path>) -> Inputs {
     let mut inputs = Inputs::default();
     paths.for_each(|path| inputs.add_regular("a file that the program read,", path.as_ref()));
     inputs

@@ -65,7 +65,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     words.extend(flags.flags());
     let variants = [first, second];
     let named = variants_flag(&variants.map(Variant::name));
-    words.push(format!("{named} {goal} --seed {seed}"));
+    words.push(format!("{named} {} --seed {seed}", String::from(goal)));
     let command = words.join(" ");
     let kept = Kept { asked: Asked::begin(), state: args.state };
     let search = Searching {

@@ -22,16 +22,24 @@ impl Measure {
     pub const ALL: [Measure; 4] =
         [Measure::BytesRead, Measure::MajorFaults, Measure::ElapsedNs, Measure::CpuNs];
 
-    /// Its key, what it is called, its unit, and what a governed run is that has less of it or
-    /// more.
-    const fn told(self) -> (&'static str, &'static str, Unit, [&'static str; 2]) {
+    /// Its key, what it is called, its unit, what a governed run is that has less of it or more, and
+    /// its value in a run.
+    const fn told(self) -> Told {
         match self {
-            Measure::BytesRead => ("bytes_read", "read", Unit::Bytes, OF_AMOUNT),
-            Measure::MajorFaults => {
-                ("major_faults", "major faults", Unit::Count, ["fewer", "more"])
+            Measure::BytesRead => {
+                ("bytes_read", "read", Unit::Bytes, OF_AMOUNT, |run| run.bytes_read)
             }
-            Measure::ElapsedNs => ("elapsed_ns", "elapsed", Unit::Nanoseconds, OF_TIME),
-            Measure::CpuNs => ("cpu_ns", "CPU time", Unit::Nanoseconds, OF_AMOUNT),
+            Measure::MajorFaults => {
+                ("major_faults", "major faults", Unit::Count, ["fewer", "more"], |run| {
+                    run.ran.major_faults
+                })
+            }
+            Measure::ElapsedNs => {
+                ("elapsed_ns", "elapsed", Unit::Nanoseconds, OF_TIME, |run| run.ran.elapsed_ns)
+            }
+            Measure::CpuNs => {
+                ("cpu_ns", "CPU time", Unit::Nanoseconds, OF_AMOUNT, |run| run.ran.cpu_ns)
+            }
         }
     }
 
@@ -46,16 +54,9 @@ impl Measure {
     pub const fn unit(self) -> Unit {
         self.told().2
     }
-
-    fn value(self, run: &Measured) -> u64 {
-        match self {
-            Measure::BytesRead => run.bytes_read,
-            Measure::MajorFaults => run.ran.major_faults,
-            Measure::ElapsedNs => run.ran.elapsed_ns,
-            Measure::CpuNs => run.ran.cpu_ns,
-        }
-    }
 }
+
+type Told = (&'static str, &'static str, Unit, [&'static str; 2], fn(&Measured) -> u64);
 
 /// One measure of plain and governed runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -89,8 +90,9 @@ impl Cell {
         plain: impl Iterator<Item = &'a Measured>,
         governed: impl Iterator<Item = &'a Measured>,
     ) -> Cell {
-        let plain: Vec<u64> = plain.map(|run| measure.value(run)).collect();
-        let governed: Vec<u64> = governed.map(|run| measure.value(run)).collect();
+        let (.., words, value) = measure.told();
+        let plain: Vec<u64> = plain.map(value).collect();
+        let governed: Vec<u64> = governed.map(value).collect();
         let spread = |samples: &[u64]| Spread::of(samples.iter().copied()).expect("it was run");
         let (before, after) = (spread(&plain), spread(&governed));
         let tested = Tested::unpaired(&samples(plain), &samples(governed), Margin::NONE);
@@ -101,7 +103,7 @@ impl Cell {
             ratio: (after.median > 0.0).then(|| before.median / after.median),
             change_percent: tested.change_percent(),
             p_value: tested.p_value,
-            verdict: tested.verdict.said(measure.told().3).to_string(),
+            verdict: tested.verdict.said(words).to_string(),
             error: None,
             ok: None,
         }

@@ -14,6 +14,6 @@ mod told;
 pub use asked::{Asked, compare};
 pub use compare::Comparison;
 pub use measured::{Measured, Variant};
-pub use process::{Mapping, Observer, Process, State, Totals};
+pub use process::{Mapping, Observer, Process, Totals};
 pub use run::Run;
 pub use told::processes;

@@ -3,7 +3,7 @@
 use filemap_attach::program::parent;
 use filemap_job::record::SCHEMA;
 use filemap_report::units::{bytes, number, time};
-use filemap_report::{Column, Part, Report, Unit, csv, table};
+use filemap_report::{Column, Part, Report, Unit, csv, raw, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,13 +58,13 @@ const fn shown_columns<'a>() -> [Column<Row<'a>>; 8] {
     [
         Column::of("", "", Unit::Text, |row| row.number.to_string().into()),
         Column::of("", "process", Unit::Text, |row| row.process.pid.to_string().into()),
-        Column::of("", "state", Unit::Text, |row| row.of.state.name().replace('-', " ").into()),
-        Column::of("", "size", Unit::Bytes, |row| row.of.bytes.into()),
-        Column::of("", "faults", Unit::Count, |row| row.of.faults.into()),
-        Column::of("", "asked for", Unit::Bytes, |row| row.of.advised_bytes.into()),
+        Column::of("", "state", Unit::Text, |row| row.of.own.state.name().replace('-', " ").into()),
+        Column::of("", "size", Unit::Bytes, |row| row.of.own.length_bytes.into()),
+        Column::of("", "faults", Unit::Count, |row| row.of.own.major_faults.into()),
+        Column::of("", "asked for", Unit::Bytes, |row| row.of.own.asked_bytes.into()),
         Column::of("", "mapped", Unit::Bytes, |row| row.of.mapped_bytes.into()),
         Column::of("", "stopped", Unit::Nanoseconds, |row| {
-            Some(row.of.stopped_ns).filter(|ns| *ns > 0).into()
+            Some(row.of.own.stopped_ns).filter(|ns| *ns > 0).into()
         }),
     ]
 }
@@ -72,20 +72,20 @@ const fn shown_columns<'a>() -> [Column<Row<'a>>; 8] {
 /// What CSV has.
 const fn columns<'a>() -> [Column<Row<'a>>; 14] {
     [
-        Column::of("pid", "", Unit::Count, |row| row.process.pid.into()),
-        Column::of("image", "", Unit::Count, |row| u64::from(row.process.image).into()),
-        Column::of("path", "", Unit::Text, |row| row.of.path.clone().into()),
-        Column::of("mappings", "", Unit::Count, |row| row.of.mappings.into()),
-        Column::of("state", "", Unit::Text, |row| row.of.state.name().into()),
-        Column::of("start", "", Unit::Count, |row| row.of.start.into()),
-        Column::of("bytes", "", Unit::Bytes, |row| row.of.bytes.into()),
-        Column::of("offset_bytes", "", Unit::Bytes, |row| row.of.offset_bytes.into()),
-        Column::of("faults", "", Unit::Count, |row| row.of.faults.into()),
-        Column::of("advised_bytes", "", Unit::Bytes, |row| row.of.advised_bytes.into()),
-        Column::of("calls", "", Unit::Count, |row| row.of.calls.into()),
-        Column::of("stopped_ns", "", Unit::Nanoseconds, |row| row.of.stopped_ns.into()),
-        Column::of("mapped_bytes", "", Unit::Bytes, |row| row.of.mapped_bytes.into()),
-        Column::of("wasted_bytes", "", Unit::Bytes, |row| row.of.wasted_bytes.into()),
+        raw("pid", |row| row.process.pid.into()),
+        raw("image", |row| u64::from(row.process.image).into()),
+        raw("path", |row| path(row.of).into()),
+        raw("mappings", |row| row.of.own.mappings.into()),
+        raw("state", |row| row.of.own.state.name().into()),
+        raw("start", |row| row.of.own.address.into()),
+        raw("bytes", |row| row.of.own.length_bytes.into()),
+        raw("offset_bytes", |row| row.of.own.offset_bytes.into()),
+        raw("faults", |row| row.of.own.major_faults.into()),
+        raw("advised_bytes", |row| row.of.own.asked_bytes.into()),
+        raw("calls", |row| row.of.own.calls.into()),
+        raw("stopped_ns", |row| row.of.own.stopped_ns.into()),
+        raw("mapped_bytes", |row| row.of.mapped_bytes.into()),
+        raw("wasted_bytes", |row| row.of.wasted_bytes.into()),
     ]
 }
 
@@ -171,11 +171,15 @@ const NOTE: &str = "Faults: the major ones. Asked for: what the governor had the
                     fault-around. Stopped: how long a thread of the program was held to advise \
                     the mapping.";
 
+fn path(mapping: &Mapping) -> Option<String> {
+    mapping.own.path.as_ref().map(|path| path.display().to_string())
+}
+
 fn file(mapping: &Mapping) -> String {
-    match (&mapping.path, mapping.offset_bytes) {
-        (None, _) => format!("{} mappings that have ended", number(mapping.mappings as f64)),
-        (Some(path), 0) => shown(path),
-        (Some(path), offset) => format!("{}, from {} on", shown(path), bytes(offset as f64)),
+    match (path(mapping), mapping.own.offset_bytes) {
+        (None, _) => format!("{} mappings that have ended", number(mapping.own.mappings as f64)),
+        (Some(path), 0) => shown(&path),
+        (Some(path), offset) => format!("{}, from {} on", shown(&path), bytes(offset as f64)),
     }
 }
 
@@ -183,9 +187,9 @@ fn file(mapping: &Mapping) -> String {
 mod tests {
     use serde_json::{Map, Value};
 
-    use super::super::State;
     use super::super::process::tests::{mapping, process};
     use super::*;
+    use filemap_govern::MappingState as State;
     use filemap_report::{Format, TEXT_COLUMNS};
 
     fn run(processes: Vec<Process>) -> Run {
@@ -206,12 +210,16 @@ mod tests {
     #[test]
     fn each_mapping_has_a_row_and_its_file() {
         let mut large = mapping("/data/a", State::Governed, 1023 << 30);
-        large.faults = 123_456;
-        large = large.with_mapped(Some(8192), 4096);
+        large.major_faults = 123_456;
         large.offset_bytes = 1 << 20;
-        let mut others = mapping("", State::Ended, 0).with_mapped(Some(0), 4096);
+        let mut others = mapping("", State::Ended, 0);
         (others.path, others.mappings) = (None, 12_000);
-        let of = process(vec![large, mapping("/data/b", State::GivenBack, 1 << 24), others]);
+        let given_back = mapping("/data/b", State::GivenBack, 1 << 24);
+        let of = process(vec![
+            Mapping::of(large, Some(8192), 4096),
+            Mapping::of(given_back, None, 4096),
+            Mapping::of(others, Some(0), 4096),
+        ]);
         let report = report(vec![of]);
         let text = report.render(Format::Table);
         for line in ["1: /data/a, from 1 MiB on", "2: /data/b\n", "3: 12 000 mappings that have"] {
@@ -232,7 +240,11 @@ mod tests {
 
     #[test]
     fn names_do_nothing_to_a_terminal() {
-        let report = report(vec![process(vec![mapping("/a\x1b[2J\nb", State::Governed, 1 << 24)])]);
+        let report = report(vec![process(vec![Mapping::of(
+            mapping("/a\x1b[2J\nb", State::Governed, 1 << 24),
+            None,
+            4096,
+        )])]);
         let text = report.render(Format::Table);
         assert!(text.contains("1: /a\\u{1b}[2J\\nb\n"), "{text}");
         let json: Value = serde_json::from_str(&report.json).unwrap();

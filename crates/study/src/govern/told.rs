@@ -5,7 +5,7 @@ use filemap_attach::process::Smaps;
 use filemap_govern::{MappingState, MappingStatistics, ProcessStatistics, Statistics};
 use filemap_kernel::page_size;
 
-use super::process::{Mapping, Observer, Process, State};
+use super::process::{Mapping, Observer, Process};
 
 /// What `statistics` say of each process that was followed in this `way`.
 pub fn processes(statistics: &Statistics, way: Way) -> Vec<Process> {
@@ -33,28 +33,8 @@ fn process(own: &ProcessStatistics, way: Way) -> Process {
 }
 
 fn mapping(own: &MappingStatistics, smaps: Option<&Smaps>) -> Mapping {
-    let state = match own.state {
-        MappingState::Governed => State::Governed,
-        MappingState::OwnAdvice => State::OwnAdvice,
-        MappingState::Ended => State::Ended,
-        MappingState::GivenBack => State::GivenBack,
-    };
     let mapped = smaps.filter(|_| own.state != MappingState::Ended);
     let mapped =
         mapped.map(|smaps| smaps.mapped_bytes(own.address, own.length_bytes, own.offset_bytes));
-    let of = Mapping {
-        path: own.path.as_ref().map(|path| path.display().to_string()),
-        mappings: own.mappings,
-        state,
-        start: own.address,
-        bytes: own.length_bytes,
-        offset_bytes: own.offset_bytes,
-        faults: own.major_faults,
-        advised_bytes: own.asked_bytes,
-        calls: own.calls,
-        stopped_ns: own.stopped_ns,
-        mapped_bytes: None,
-        wasted_bytes: None,
-    };
-    of.with_mapped(mapped, page_size())
+    Mapping::of(own.clone(), mapped, page_size())
 }

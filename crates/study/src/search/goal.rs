@@ -1,12 +1,11 @@
 //! What a search looks for, and how far a job meets it.
 
-use std::fmt;
 use std::str::FromStr;
 
 use filemap_job::Run;
 use serde::{Deserialize, Serialize};
 
-use filemap_report::units;
+use filemap_report::Unit;
 
 /// What a search compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,35 +19,29 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them.
-    pub const ALL: [Metric; 3] = [Metric::Bytes, Metric::Majors, Metric::Elapsed];
+    const ALL: [Metric; 3] = [Metric::Bytes, Metric::Majors, Metric::Elapsed];
 
-    /// The name in flags and reports.
-    pub const fn name(self) -> &'static str {
+    /// The name in flags and reports, what it is in headings, and its unit.
+    const fn told(self) -> (&'static str, &'static str, Unit) {
         match self {
-            Metric::Bytes => "bytes",
-            Metric::Majors => "majors",
-            Metric::Elapsed => "elapsed",
+            Metric::Bytes => ("bytes", "bytes read", Unit::Bytes),
+            Metric::Majors => ("majors", "major faults", Unit::Count),
+            Metric::Elapsed => ("elapsed", "time that the model predicts", Unit::Nanoseconds),
         }
+    }
+
+    const fn name(self) -> &'static str {
+        self.told().0
     }
 
     /// What it is, for headings.
     pub(super) const fn words(self) -> &'static str {
-        match self {
-            Metric::Bytes => "bytes read",
-            Metric::Majors => "major faults",
-            Metric::Elapsed => "time that the model predicts",
-        }
+        self.told().1
     }
 
     /// The value of `cost`, as a reader reads it.
     pub(super) fn shown(self, cost: &Cost) -> String {
-        let value = cost.figure(self) as f64;
-        match self {
-            Metric::Bytes => units::bytes(value),
-            Metric::Majors => units::number(value),
-            Metric::Elapsed => units::time(value),
-        }
+        self.told().2.text(cost.figure(self) as f64)
     }
 }
 
@@ -98,19 +91,14 @@ impl Goal {
     }
 }
 
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Goal::Worse(metric) => write!(f, "--worse {}", metric.name()),
-            Goal::Over(metric) => write!(f, "--over {}", metric.name()),
-            Goal::Differ => f.write_str("--differ"),
-        }
-    }
-}
-
+/// As on the command line.
 impl From<Goal> for String {
     fn from(goal: Goal) -> String {
-        goal.to_string()
+        match goal {
+            Goal::Worse(metric) => format!("--worse {}", metric.name()),
+            Goal::Over(metric) => format!("--over {}", metric.name()),
+            Goal::Differ => "--differ".to_string(),
+        }
     }
 }
 

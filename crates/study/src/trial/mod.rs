@@ -96,7 +96,8 @@ impl Governed {
             return Told { paths: Vec::new(), ungoverned };
         };
         let mappings = processes.into_iter().flat_map(|process| process.mappings);
-        let mut paths: Vec<String> = mappings.filter_map(|mapping| mapping.path).collect();
+        let paths = mappings.filter_map(|mapping| mapping.own.path);
+        let mut paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
         paths.sort();
         paths.dedup();
         Told { paths, ungoverned }

@@ -1,5 +1,7 @@
 //! `filemap govern --compare`.
 
+use std::path::Path;
+
 use filemap_study::govern::{Asked, compare};
 
 use crate::args::GovernArgs;
@@ -27,7 +29,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let footer = super::footer(SCOPE, super::command(args));
     let compared = compare(&asked, &Machine, footer, |paths| match &args.json {
         Some(path) => {
-            let paths = paths.iter().map(String::as_str);
+            let paths = paths.iter().map(Path::new);
             check_only("--json", path, &super::mapped_files(paths))
         }
         None => Ok(()),
