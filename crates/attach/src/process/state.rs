@@ -141,6 +141,17 @@ pub(crate) fn life(pid: u32) -> Result<Life, Error> {
     })
 }
 
+/// The place of the user time behind the name.
+const USER_TICKS: usize = 11;
+
+/// The user time of a thread until now, in nanoseconds; `None` where it is gone.
+pub fn user_ns(pid: u32, tid: u32) -> Option<u64> {
+    let stat = read(pid, &format!("task/{tid}/stat")).ok()?;
+    let ticks: u64 =
+        fields_behind_name(&stat)?.split_ascii_whitespace().nth(USER_TICKS)?.parse().ok()?;
+    Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
+}
+
 /// The fields of `stat` behind the name in parentheses, which may have any bytes.
 fn fields_behind_name(stat: &[u8]) -> Option<&str> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -175,6 +186,13 @@ mod tests {
         assert!(matches!(seccomp_mode(pid), Ok(0..=2)));
         assert!(life(pid).is_ok_and(|life| life.program.1 != 0 && !life.has_ended));
         assert!(matches!(maps_of_nobody(), Err(Error::Gone { .. })));
+    }
+
+    #[test]
+    fn user_time_is_the_fourteenth_field() {
+        let stat = b"77 (a b) 9 ) S 1 77 77 0 -1 4194560 1 2 3 4 55 66 7 8 20 0 1 0 9 9 9";
+        let mut fields = fields_behind_name(stat).unwrap().split_ascii_whitespace();
+        assert_eq!(fields.nth(USER_TICKS), Some("55"));
     }
 
     fn maps_of_nobody() -> Result<Vec<crate::MappedRange>, Error> {

@@ -5,10 +5,10 @@
 //! takes a patched kernel to do is not tried: advice is for who has the kernel that runs.
 //!
 //! Something helps that reads less or is faster by 5 %, and is neither slower nor reads more by as
-//! much. The fastest wins. What is within 10 % of it, or is faster at half or double the latency, is
-//! tied with it. Of these the one that reads least is named, and then the one that reaches least
-//! far: advice for one mapping before a governed program, and that before a size that every program
-//! on the machine gets.
+//! much. The fastest wins. What is within 10 % of it, or is faster at half or double the latency,
+//! is tied with it. Of these the one that reads least is named, and then the one that reaches least
+//! far: advice for one mapping before a governed program, and that before a size that every
+//! program on the machine gets.
 
 mod answer;
 mod apply;

@@ -22,8 +22,8 @@ impl Measure {
     pub const ALL: [Measure; 4] =
         [Measure::BytesRead, Measure::MajorFaults, Measure::ElapsedNs, Measure::CpuNs];
 
-    /// Its key, what it is called, its unit, what a governed run is that has less of it or more, and
-    /// its value in a run.
+    /// Its key, what it is called, its unit, what a governed run is that has less of it or more,
+    /// and its value in a run.
     const fn told(self) -> Told {
         match self {
             Measure::BytesRead => {

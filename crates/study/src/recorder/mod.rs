@@ -47,16 +47,8 @@ pub struct Recorded<W> {
     unknown: u64,
     /// The files that are in it.
     pub files: Vec<OsString>,
-    /// Mappings of which pages came with others that were touched before they came one at a time.
-    late: u64,
-    /// How many pages, as far as that is known.
-    late_pages: u64,
-    /// Touches that may have been repeated without being told, as the page stayed in its process.
-    stayed: u64,
-    /// Why pages could not be taken from a process, where each change of page is recorded.
-    not_taken: Option<String>,
-    /// Why pages did not come one at a time somewhere.
-    refused: Option<String>,
+    /// What was followed, which says what may be missing.
+    followed: Followed,
     /// The mappings that stay advised RANDOM, with their processes.
     left: Vec<(u32, MappedRange)>,
     /// Why it ends early.
@@ -88,7 +80,7 @@ fn drop_cached(path: impl AsRef<Path>) {
 /// Records what `followed` tells to `output`, which errors call `name`, until `is_over`. Where the
 /// recording cannot be written, it is read all the same.
 fn record<W: Write>(
-    followed: &mut Followed,
+    mut followed: Followed,
     output: W,
     name: &str,
     header: &Header,
@@ -101,7 +93,7 @@ fn record<W: Write>(
     let mut recording = Recording {
         writer: Writer::new(output, name, header),
         assembly: Assembly::new(header.page_size, has_changes),
-        times: UserTimes::new(),
+        times: UserTimes::default(),
         kept: Vec::new(),
     };
     let (mut timed, mut flushed) = (Instant::now(), Instant::now());
@@ -127,24 +119,8 @@ fn record<W: Write>(
     };
     let left = followed.end_advice();
     let (written, unknown, files) = recording.end(followed.lost());
-    let (late, late_pages) = followed.late();
-    let (stayed, not_taken) = followed.stayed();
-    let refused = followed.refused();
     let written = Some(written);
-    let is_whole = true;
-    Recorded {
-        written,
-        unknown,
-        files,
-        late,
-        late_pages,
-        stayed,
-        not_taken,
-        refused,
-        left,
-        failed,
-        is_whole,
-    }
+    Recorded { written, unknown, files, followed, left, failed, is_whole: true }
 }
 
 struct Recording<W: Write> {

@@ -74,9 +74,8 @@ pub fn of_program<W: Write + Send>(
             let source = source.into_iter().next()?;
             let header = asked.header(words.to_vec());
             let single = SinglePages::of_children(&source);
-            let mut followed =
-                Followed::new(source, single, header.page_size, asked.wanted.clone());
-            Some(record(&mut followed, output, name, &header, &is_over))
+            let followed = Followed::new(source, single, header.page_size, asked.wanted.clone());
+            Some(record(followed, output, name, &header, &is_over))
         });
         let ended = open(journal.as_ref(), tell).and_then(|(source, events)| {
             asked.check(&source)?;

@@ -43,12 +43,12 @@ pub fn of_processes<W: Write>(
         }
     ));
     let header = asked.header(Vec::new());
-    let mut followed = Followed::new(source, single, header.page_size, asked.wanted.clone());
+    let followed = Followed::new(source, single, header.page_size, asked.wanted.clone());
     let end = asked.duration.map(|duration| Instant::now() + duration);
     let is_over = || {
         is_ended()
             || end.is_some_and(|end| Instant::now() >= end)
             || !pids.iter().any(|pid| Path::new(&format!("/proc/{pid}/exe")).is_symlink())
     };
-    Ok(record(&mut followed, output, name, &header, &is_over))
+    Ok(record(followed, output, name, &header, &is_over))
 }

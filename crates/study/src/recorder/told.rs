@@ -14,6 +14,8 @@ impl<W> Recorded<W> {
     /// where it is. What came too early is dropped, for the next try.
     pub fn lacks(&self, name: &str, totals: Totals) -> Option<String> {
         let lost = totals.lost + self.unknown;
+        let (late, late_pages) = self.followed.late();
+        let (stayed, not_taken) = self.followed.stayed();
         Some(if lost > 0 {
             format!(
                 "the recording in '{name}' is not whole, as {lost} events or more were lost; run \
@@ -24,33 +26,31 @@ impl<W> Recorded<W> {
                 "the recording in '{name}' may lack touches, as somebody has changed fault-around \
                  meanwhile; run it again alone"
             )
-        } else if let Some(refused) = &self.refused {
+        } else if let Some(refused) = self.followed.refused() {
             format!(
                 "the recording in '{name}' lacks touches of pages that came with others, as a \
                  process was not made to read single pages: {refused}"
             )
-        } else if self.late > 0 {
+        } else if late > 0 {
             self.files.iter().for_each(drop_cached);
-            let pages = match self.late_pages {
+            let pages = match late_pages {
                 0 => "pages".to_string(),
                 1 => "a page".to_string(),
                 pages => format!("{pages} pages"),
             };
             format!(
-                "the recording in '{name}' may lack touches: {pages} of {} of its mappings came \
-                 with others before they could be read one at a time; run it again",
-                self.late
+                "the recording in '{name}' may lack touches: {pages} of {late} of its mappings came \
+                 with others before they could be read one at a time; run it again"
             )
-        } else if let Some(error) = &self.not_taken {
+        } else if let Some(error) = not_taken {
             format!(
                 "the recording in '{name}' lacks touches of pages that were touched before: {error}"
             )
-        } else if self.stayed > 0 {
+        } else if stayed > 0 {
             format!(
-                "the recording in '{name}' may lack touches: {} times a page stayed in its process \
-                 while more than {MOST_OPEN} others were touched, as another mapping has it, it \
-                 was written to or locked, or the machine is too busy",
-                self.stayed
+                "the recording in '{name}' may lack touches: {stayed} times a page stayed in its \
+                 process while more than {MOST_OPEN} others were touched, as another mapping has \
+                 it, it was written to or locked, or the machine is too busy"
             )
         } else {
             return None;

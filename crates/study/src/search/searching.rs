@@ -68,8 +68,8 @@ pub struct Searching<'a, E> {
 }
 
 impl<E: Engines + Sync> Searching<'_, E> {
-    /// Looks for jobs, going on from what whole rounds have `found`, until all are tried, time is up
-    /// or there was asked for what there is. What each whole round has found is kept.
+    /// Looks for jobs, going on from what whole rounds have `found`, until all are tried, time is
+    /// up or there was asked for what there is. What each whole round has found is kept.
     ///
     /// # Errors
     /// When no job of the space can be run or both variants are the same, those of the model, and

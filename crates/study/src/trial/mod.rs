@@ -1,7 +1,7 @@
 //! Programs that are run again and again to be measured, plain or governed.
 //!
-//! A program is metered by what the kernel accounts to children that were waited for. A governed run
-//! is `filemap govern --json` itself, run as a child, so that its own costs count.
+//! A program is metered by what the kernel accounts to children that were waited for. A governed
+//! run is `filemap govern --json` itself, run as a child, so that its own costs count.
 
 mod ran;
 
