@@ -65,7 +65,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let begun = begin_for(args, &program);
     let ungoverned = begun.as_ref().err().cloned();
     if let Some(reason) = &ungoverned {
-        say(&format!("'{}' runs ungoverned: {reason}", program.path.display()));
+        say(format!("'{}' runs ungoverned: {reason}", program.path.display()));
     }
     let governing = begun.ok();
     if governing.is_none() && target.is_none() && !args.observe {
@@ -157,7 +157,7 @@ fn tell_left(left: &[Left]) {
     pids.sort_unstable();
     pids.dedup();
     let flags = pids.iter().map(|pid| format!(" --pid {pid}")).collect::<String>();
-    say(&format!(
+    say(format!(
         "{} stay advised MADV_RANDOM: {}; run filemap govern --release{flags}",
         counted(left.len()),
         first.reason

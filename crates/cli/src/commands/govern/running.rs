@@ -90,7 +90,7 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
     }
     match found {
         0 => say("no killed governor has left advice for mappings of these processes"),
-        found => say(&format!("the advice of {} is restored", super::counted(found))),
+        found => say(format!("the advice of {} is restored", super::counted(found))),
     }
     Ok(Outcome::Done)
 }
@@ -112,7 +112,7 @@ fn with_children(named: &[u32]) -> Vec<u32> {
 fn tell_children(named: &[u32]) {
     let others = with_children(named).split_off(named.len());
     if let Some(first) = others.first() {
-        say(&format!(
+        say(format!(
             "{} that they started earlier are not governed; name them too, as in --pid {first}, or \
              give the --cgroup of all",
             match others.len() {

@@ -86,12 +86,12 @@ fn kept(mut recorded: Recorded<Target>, name: &str, asked: &Asked) -> Result<(),
         return Err(error);
     }
     if let Some(line) = recorded.lacks(name, totals) {
-        say(&line);
+        say(line);
     } else if totals.touches == 0 {
-        say(&asked.found_nothing());
+        say(asked.found_nothing());
     } else if stderr().is_terminal() {
         let which = if asked.changes { "" } else { "first " };
-        say(&format!("{} {which}touches of pages are in '{name}'", totals.touches));
+        say(format!("{} {which}touches of pages are in '{name}'", totals.touches));
     }
     Ok(())
 }
