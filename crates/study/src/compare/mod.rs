@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use filemap_job::record::SCHEMA;
 use filemap_job::{Job, Record, Run, Summary, Written};
-use filemap_report::{Head, Part, Report, Table};
+use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -165,11 +165,7 @@ impl Comparison {
         rows.iter_mut().for_each(|row| drop(row.drain(..skipped)));
         Report {
             parts,
-            rows: Table {
-                title: String::new(),
-                columns: rows::HEADS[skipped..].iter().copied().map(Head::left).collect(),
-                rows,
-            },
+            rows: Table::of(rows::HEADS.into_iter().skip(skipped), [""; 0], rows),
             footer: self.footer.footer(),
             json: to_json(self),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use filemap_report::units::{bytes, bytes_range};
-use filemap_report::{Head, Part, Table};
+use filemap_report::{Part, Table};
 
 use super::emulated::has_emulated_times;
 use super::{Variants, regression};
@@ -100,12 +100,9 @@ fn spread_table(of: &Variants) -> Table {
             range.unwrap_or("-".to_string()),
         ])
     };
-    let right = ["median", "least to most", "change, seed by seed"].map(Head::right);
-    Table {
-        title: format!("Read from device over {} seeds", spread::seeds(&of.records[0])),
-        columns: [Head::left("variant")].into_iter().chain(right).collect(),
-        rows: (0..of.cells.len()).filter_map(row).collect(),
-    }
+    let heads = ["median", "least to most", "change, seed by seed"];
+    let title = format!("Read from device over {} seeds", spread::seeds(&of.records[0]));
+    Table::of(["variant"], heads, (0..of.cells.len()).filter_map(row)).titled(title)
 }
 
 /// What is to be said of measured times: outliers, and which of the variants differ.

@@ -1,7 +1,7 @@
 //! The counter of misses along a run, and the pages of the file, in characters.
 
 use filemap_report::units::number;
-use filemap_report::{Head, Part, Table};
+use filemap_report::{Part, Table};
 
 use super::counter::Moves;
 use super::course::Course;
@@ -38,11 +38,7 @@ fn course(course: &Course, max: u16) -> Table {
         value => bars[(value.min(highest) * bars.len()).div_ceil(highest) - 1],
     };
     let line = course.highs(columns).into_iter().map(bar).collect();
-    Table {
-        title: String::new(),
-        columns: vec![Head::left("highest"), Head::left("along the accesses")],
-        rows: vec![vec![max.to_string(), line]],
-    }
+    Table::of(["highest", "along the accesses"], [""; 0], [vec![max.to_string(), line]])
 }
 
 /// What moved the counter.
@@ -54,16 +50,13 @@ fn moves(moves: &Moves) -> Table {
     let added = moves.misses.saturating_sub(moves.misses_at_cap);
     let by_retries = (moves.retries_taking, moves.taken_by_retries);
     let by_arounds = (moves.arounds_taking, moves.taken_by_arounds);
-    Table {
-        title: String::new(),
-        columns: vec![Head::left("what moved mmap_miss"), Head::right("times"), Head::right("by")],
-        rows: vec![
-            row("miss", moves.misses, "+", added),
-            row("fault-around on the retry of a miss", by_retries.0, "-", by_retries.1),
-            row("fault-around of another fault", by_arounds.0, "-", by_arounds.1),
-            row("page found by the fault itself", moves.hits_taking, "-", moves.hits_taking),
-        ],
-    }
+    let rows = [
+        row("miss", moves.misses, "+", added),
+        row("fault-around on the retry of a miss", by_retries.0, "-", by_retries.1),
+        row("fault-around of another fault", by_arounds.0, "-", by_arounds.1),
+        row("page found by the fault itself", moves.hits_taking, "-", moves.hits_taking),
+    ];
+    Table::of(["what moved mmap_miss"], ["times", "by"], rows)
 }
 
 /// The pages of the file.
@@ -79,15 +72,12 @@ pub(super) fn map(map: &Map) -> Vec<Part> {
         vec![name.to_string(), cells.iter().map(mark).collect()]
     };
     let pages = format!("{} to {}", map.start, (map.start + map.pages).saturating_sub(1));
-    let table = Table {
-        title: String::new(),
-        columns: vec![Head::left("pages"), Head::left(pages)],
-        rows: vec![
-            strip("mapped", |cell| (cell.mapped, cell.pages)),
-            strip("came in", |cell| (cell.came, cell.pages)),
-            strip("accessed", |cell| (cell.used, cell.came)),
-            strip("left", |cell| (cell.left, cell.came)),
-        ],
-    };
+    let rows = [
+        strip("mapped", |cell| (cell.mapped, cell.pages)),
+        strip("came in", |cell| (cell.came, cell.pages)),
+        strip("accessed", |cell| (cell.used, cell.came)),
+        strip("left", |cell| (cell.left, cell.came)),
+    ];
+    let table = Table::of(["pages", pages.as_str()], [""; 0], rows);
     vec![Part::Table(table), Part::Paragraph(MAP_NOTE.to_string())]
 }

@@ -37,7 +37,7 @@ impl Map {
     pub(super) fn new(pages: &Pages, mapped: &Parts, cells: u64) -> Self {
         let (from, to) = mapped.bounds();
         let first = pages.seen().next().map_or(from, |(index, ..)| index);
-        let last = pages.last().unwrap_or_default();
+        let last = pages.seen().next_back().map_or(PageIndex(0), |(index, ..)| index);
         let start = from.min(first).0;
         let end = to.0.max(last.0 + 1);
         let mut map = Map::empty(start, end, cells);

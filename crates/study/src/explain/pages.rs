@@ -138,23 +138,18 @@ impl Pages {
     }
 
     /// Each page that was ever in, in order: whether it was ever accessed, and whether it is in.
-    pub(super) fn seen(&self) -> impl Iterator<Item = (PageIndex, bool, bool)> {
+    pub(super) fn seen(&self) -> impl DoubleEndedIterator<Item = (PageIndex, bool, bool)> {
         self.chunks.iter().flat_map(|(number, chunk)| {
             let first = number * CHUNK_PAGES;
-            (first..).zip(chunk.iter()).filter_map(|(index, page)| {
+            chunk.iter().enumerate().filter_map(move |(offset, page)| {
                 let was_in = page.flags & (PRESENT | IN_BEFORE) != 0;
                 let touched = page.flags & (TOUCHED | USED_BEFORE) != 0;
-                was_in.then_some((PageIndex(index), touched, page.flags & PRESENT != 0))
+                was_in.then_some((
+                    PageIndex(first + offset as u64),
+                    touched,
+                    page.flags & PRESENT != 0,
+                ))
             })
-        })
-    }
-
-    /// The last page that was ever in.
-    pub(super) fn last(&self) -> Option<PageIndex> {
-        self.chunks.iter().rev().find_map(|(number, chunk)| {
-            let was_in = |page: &Page| page.flags & (PRESENT | IN_BEFORE) != 0;
-            let offset = chunk.iter().rposition(was_in)? as u64;
-            Some(PageIndex(number * CHUNK_PAGES + offset))
         })
     }
 

@@ -5,8 +5,8 @@ use filemap_job::{Counters, EngineKind, Record, Run, Spread};
 use crate::record::{MAX_ROWS, with_range};
 use crate::waits;
 use filemap_report::Part;
+use filemap_report::Table;
 use filemap_report::units::{number, time};
-use filemap_report::{Head, Table};
 
 /// What `record` says by file, mapping and thread.
 pub(super) fn parts(record: &Record) -> Vec<Part> {
@@ -45,47 +45,40 @@ fn of_runs(spread: Option<Spread>) -> String {
 }
 
 fn files(record: &Record) -> Table {
-    let heads = ["pages read", "major faults", "evicted", "cached"].map(Head::right);
     let rows = record.summary.files.iter().map(|file| {
         let counts = [file.data_pages_read, file.major_faults, file.evicted_pages, file.cached];
         [file.name.clone()].into_iter().chain(counts.map(of_runs)).collect()
     });
-    table("file", heads, rows)
+    table("file", &["pages read", "major faults", "evicted", "cached"], rows)
 }
 
-/// What is counted of a mapping and of a thread.
-const COUNTED: [&str; 4] = ["accesses", "pages read", "major faults", "minor faults"];
+/// What is counted of a mapping and of a thread, which has its time behind it.
+const COUNTED: [&str; 5] = ["accesses", "pages read", "major faults", "minor faults", "ms"];
 
-fn counted(of: &Counters) -> [String; 4] {
+fn counted(name: &str, of: &Counters) -> Vec<String> {
     let counts = [of.accesses, of.data_pages_read, of.major_faults, of.minor_faults];
-    counts.map(|count| count.map_or_else(String::new, |count| number(count as f64)))
+    let counts = counts.map(|count| count.map_or_else(String::new, |count| number(count as f64)));
+    [name.to_string()].into_iter().chain(counts).collect()
 }
 
 fn mappings(run: &Run) -> Table {
-    let rows = run.mappings.iter().map(|mapping| {
-        [mapping.name.clone()].into_iter().chain(counted(&mapping.counters)).collect()
-    });
-    table("mapping", COUNTED.map(Head::right), rows)
+    let rows = run.mappings.iter().map(|mapping| counted(&mapping.name, &mapping.counters));
+    table("mapping", &COUNTED[..4], rows)
 }
 
 /// A table by thread, where there are several.
 fn threads(run: &Run) -> Table {
-    let [accesses, read, major, minor] = COUNTED;
     let rows = run.threads.iter().filter(|_| run.threads.len() > 1).map(|thread| {
         let ms = thread.elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));
-        let counts = counted(&thread.counters).into_iter().chain([ms]);
-        [thread.name.clone()].into_iter().chain(counts).collect()
+        let mut row = counted(&thread.name, &thread.counters);
+        row.push(ms);
+        row
     });
-    table("thread", [accesses, read, major, minor, "ms"].map(Head::right), rows)
+    table("thread", &COUNTED, rows)
 }
 
-fn table<const N: usize>(
-    of: &str,
-    heads: [Head; N],
-    rows: impl Iterator<Item = Vec<String>>,
-) -> Table {
-    let columns = [Head::left(of)].into_iter().chain(heads).collect();
-    Table { title: String::new(), columns, rows: rows.collect() }.at_most(MAX_ROWS, 0)
+fn table(of: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
+    Table::of([of], heads.iter().copied(), rows).at_most(MAX_ROWS, 0)
 }
 
 #[cfg(test)]

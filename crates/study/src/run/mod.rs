@@ -9,7 +9,7 @@ mod tests;
 
 use filemap_job::{Job, Record, Run, Spread};
 use filemap_report::units::number;
-use filemap_report::{Head, Part, Report, Table};
+use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -123,11 +123,19 @@ impl RunRecord {
     }
 }
 
-/// The heads of a table over the runs of `record`: those of one have a value only.
-fn heads(record: &Record, of: &str, several: &[&str]) -> (Vec<Head>, usize) {
+/// A table over the runs of `record`, of which one has its value only.
+fn table(
+    record: &Record,
+    of: &str,
+    several: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Table {
     let names = if record.runs.len() > 1 { several } else { &["value"] };
-    let heads = names.iter().copied().map(Head::right);
-    ([Head::left(of)].into_iter().chain(heads).collect(), names.len())
+    let rows = rows.map(|mut row| {
+        row.truncate(1 + names.len());
+        row
+    });
+    Table::of([of], names.iter().copied(), rows)
 }
 
 /// The figures that matter first.
@@ -137,28 +145,24 @@ fn figures_table(record: &Record, measures: &Measures) -> Table {
         (runs, 1) => format!("{runs} runs"),
         (_, seeds) => format!("{seeds} seeds"),
     };
-    let (columns, values) = heads(record, &of, &["median", "min", "max"]);
     let rows = measures.iter().filter_map(|(figure, measure)| {
         let own = measure.filter(|_| figure.is_shown([measure]))?;
-        let own = [own.median, own.min, own.max].into_iter().take(values);
+        let own = [own.median, own.min, own.max].map(|value| figure.unit.text(value));
         let name = figure.row_name([record.engine.as_str()]);
-        Some([name].into_iter().chain(own.map(|value| figure.unit.text(value))).collect())
+        Some([name].into_iter().chain(own).collect())
     });
-    let rows = rows.collect();
-    Table { title: String::new(), columns, rows }
+    table(record, &of, &["median", "min", "max"], rows)
 }
 
 /// Every counter under its own name.
 fn summary(record: &Record) -> Table {
-    let (columns, values) = heads(record, "counter", &["median", "MAD", "min", "max"]);
     let row = |(name, spread): (&str, Option<Spread>)| {
         let spread = spread?;
-        let own = [spread.median, spread.mad, spread.min as f64, spread.max as f64];
-        let cells = own.into_iter().take(values).map(number);
-        Some([name.to_string()].into_iter().chain(cells).collect())
+        let own = [spread.median, spread.mad, spread.min as f64, spread.max as f64].map(number);
+        Some([name.to_string()].into_iter().chain(own).collect())
     };
-    let rows = spreads(record).into_iter().filter_map(row).collect();
-    Table { title: String::new(), columns, rows }
+    let rows = spreads(record).into_iter().filter_map(row);
+    table(record, "counter", &["median", "MAD", "min", "max"], rows)
 }
 
 /// One row for each run.
@@ -168,9 +172,5 @@ fn rows(record: &Record) -> Table {
         [record.engine.clone(), run.seed.to_string()].into_iter().chain(cells).collect()
     };
     let names = ["engine", "seed"].into_iter().chain(values(&Run::default()).map(|(name, _)| name));
-    Table {
-        title: String::new(),
-        columns: names.map(Head::left).collect(),
-        rows: record.runs.iter().map(row).collect(),
-    }
+    Table::of(names, [""; 0], record.runs.iter().map(row))
 }

@@ -4,8 +4,8 @@ use filemap_job::{Counters, PhaseRun, Record, Run, Spread};
 
 use crate::record::{MAX_ROWS, shortened};
 use filemap_report::Part;
+use filemap_report::Table;
 use filemap_report::units::number;
-use filemap_report::{Head, Table};
 
 /// Longest name of a phase, in characters.
 const NAME_COLUMNS: usize = 18;
@@ -23,9 +23,6 @@ const SHOWN: [(&str, &str); 5] = [
 pub(super) fn part(record: &Record) -> Option<Part> {
     let has_phases = |run: &&Run| run.phases.len() > 1 || !run.files.is_empty();
     let first = record.runs.first().filter(has_phases)?;
-    let mut columns = vec![Head::right("phase"), Head::left("does")];
-    columns.extend(SHOWN.map(|(_, heading)| Head::right(heading)));
-    columns.push(Head::right("ms"));
     let rows = first.phases.iter().enumerate().map(|(index, phase)| {
         let runs = || record.runs.iter().filter_map(move |run| run.phases.get(index));
         let median = |value: fn(&PhaseRun) -> Option<u64>| Spread::of(runs().filter_map(value));
@@ -38,8 +35,10 @@ pub(super) fn part(record: &Record) -> Option<Part> {
         row.push(elapsed.map_or("-".to_string(), |ns| format!("{:.3}", ns.median / 1e6)));
         row
     });
-    let rows = rows.collect();
-    Some(Part::Table(Table { title: String::new(), columns, rows }.at_most(MAX_ROWS, 1)))
+    let heads = SHOWN.iter().map(|(_, heading)| *heading).chain(["ms"]);
+    let mut table = Table::of(["phase", "does"], heads, rows);
+    table.columns[0].right = true;
+    Some(Part::Table(table.at_most(MAX_ROWS, 1)))
 }
 
 /// What a phase is called in a row, where there are so many threads.
@@ -62,12 +61,9 @@ pub(super) fn rows(record: &Record) -> Table {
     };
     let names = ["engine", "seed", "number", "thread", "phase"].into_iter();
     let names = names.chain(Counters::NAMES.iter().copied()).chain(["elapsed_ns"]);
-    let of_run = |run: &Run| run.phases.iter().enumerate().map(|of| row(run, of)).collect();
-    Table {
-        title: String::new(),
-        columns: names.map(Head::left).collect(),
-        rows: record.runs.iter().flat_map(|run| -> Vec<Vec<String>> { of_run(run) }).collect(),
-    }
+    let of_run =
+        |run: &'_ Run| -> Vec<_> { run.phases.iter().enumerate().map(|of| row(run, of)).collect() };
+    Table::of(names, [""; 0], record.runs.iter().flat_map(of_run))
 }
 
 fn counter(run: &PhaseRun, name: &str) -> Option<u64> {
