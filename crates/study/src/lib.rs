@@ -24,6 +24,7 @@ pub mod machine_profile;
 mod measure;
 mod measures;
 pub mod parallel;
+pub mod planned;
 pub mod provenance;
 pub mod published;
 pub mod random_jobs;

@@ -23,6 +23,7 @@ use crate::output::Inputs;
 use crate::recording;
 use filemap_study::input;
 use filemap_study::kernel_match;
+use filemap_study::planned::Planned;
 use filemap_study::provenance;
 use rustix::process::geteuid;
 
@@ -86,16 +87,13 @@ fn advised(
                        it names with filemap compare";
         return Err(Error::CannotRun(message.to_string()));
     }
-    let mut written = given.written.clone();
-    let found = given.resolve(&mut written)?;
-    let profile = found.on_device(given::profile(&mut written)?);
-    let program = given.validate(&written)?;
+    let Planned { job: program, profile, warnings, .. } = Planned::of(given)?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
     let shown = Some(shown(&words)).filter(|shown| !shown.is_empty());
     let bench = Bench { program: &program, profile, contents: &contents, engines: &Machine };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
-    advice.warnings = found.warnings;
+    advice.warnings = warnings;
     let kernel = given.kernel();
     advice.warnings.extend(kernel_match::warnings(kernel.as_deref(), &[&program])?);
     let mut command = given.command("advise", &program);

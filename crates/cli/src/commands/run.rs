@@ -2,7 +2,8 @@
 
 use filemap_job::{EngineKind, Job};
 use filemap_model::trace;
-use filemap_study::run::{Asked, Plan, RunRecord};
+use filemap_study::planned::Planned;
+use filemap_study::run::{self, Asked, RunRecord};
 use filemap_study::traced_job;
 
 use super::show_job;
@@ -30,20 +31,22 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
 /// What comes out of one job, and where it goes.
 fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, RunRecord), Error> {
     let mut output = args.output.open(inputs, &[("--log", args.log.as_deref())])?;
-    let plan = Plan::of(given)?;
+    let planned = Planned::of(given)?;
     if args.log.is_some() {
-        check_log(&plan.job, args.asked.repeated.seeds)?;
+        check_log(&planned.job, args.asked.repeated.seeds)?;
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
-        match plan.job.engine {
+        match planned.job.engine {
             EngineKind::Model => {
                 // Its runs decide all the same.
-                trace(&plan.job, &plan.profile, &mut log)?;
+                trace(&planned.job, &planned.profile, &mut log)?;
                 log.finish()?;
             }
             // A run of its own: a trace takes time.
-            EngineKind::Kernel => log.write_observed(&traced_job::observe(&plan.job, &Machine)?)?,
+            EngineKind::Kernel => {
+                log.write_observed(&traced_job::observe(&planned.job, &Machine)?)?
+            }
         }
     }
     let asked = Asked {
@@ -51,7 +54,7 @@ fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, R
         apply: args.asked.apply,
         history: output.has_record(),
     };
-    Ok((output, plan.run(&Machine, asked)?))
+    Ok((output, run::run(planned, &Machine, asked)?))
 }
 
 /// Refuses a log of what has none.

@@ -41,14 +41,6 @@ pub struct Bench {
 /// The first difference of each file of a program.
 type Firsts = Vec<Option<First>>;
 
-/// What came of one run on the kernel.
-enum Outcome {
-    /// What was found of each file.
-    Found(Vec<Finding>),
-    /// It found no memory for a large folio: nobody knows what it would have decided.
-    WithoutFolio(Firsts),
-}
-
 impl Bench {
     /// A bench for the running kernel, that writes down in `journal` what it changes.
     ///
@@ -98,12 +90,13 @@ impl Bench {
                     seen = observed.seen;
                     disturbed += u64::from(observed.repeated);
                 }
+                let program = programs[number];
                 let found = match observed {
-                    Ok(observed) => judge(programs[number], io_bytes, &observed, &firsts[number])?,
+                    Ok(observed) => judge(program, io_bytes, &observed, &mut firsts[number])?,
                     Err(error) => match *error.cause() {
                         KernelError::Disturbed { runs, .. } => {
                             disturbed += u64::from(runs);
-                            not_compared(programs[number], disturbed_in(runs))
+                            Some(not_compared(program, disturbed_in(runs)))
                         }
                         _ => {
                             goes_on = each(number, Err(error))?;
@@ -112,16 +105,11 @@ impl Bench {
                     },
                 };
                 match found {
-                    Outcome::WithoutFolio(first) if round < REPEATS_WITHOUT_FOLIO => {
-                        firsts[number].get_or_insert(first);
-                        again.push(number);
+                    None if round < REPEATS_WITHOUT_FOLIO => again.push(number),
+                    found => {
+                        let lacking = || not_compared(program, without_folio());
+                        goes_on = each(number, Ok(found.unwrap_or_else(lacking)))?;
                     }
-                    Outcome::WithoutFolio(_) => {
-                        let found = not_compared(programs[number], without_folio());
-                        let Outcome::Found(found) = found else { unreachable!("it is found") };
-                        goes_on = each(number, Ok(found))?;
-                    }
-                    Outcome::Found(found) => goes_on = each(number, Ok(found))?,
                 }
                 Ok(goes_on)
             })?;
@@ -187,14 +175,15 @@ impl Bench {
     }
 }
 
-/// Compares what the kernel decided of `program`, whose run before had the differences `before`,
-/// with what the model does.
+/// What the kernel decided of each file of `program` beside what the model does; `None` where it
+/// found no memory for a large folio, and nobody knows what it would have decided. `before` has the
+/// differences of the first such run.
 fn judge(
     program: &Job,
     io_bytes: u64,
     observed: &Observed,
-    before: &Option<Firsts>,
-) -> Result<Outcome, Error> {
+    before: &mut Option<Firsts>,
+) -> Result<Option<Vec<Finding>>, Error> {
     let seen = observed.seen;
     let mut log = shown(program, seen);
     observed.decisions.iter().for_each(|decision| log.record(*decision));
@@ -207,16 +196,17 @@ fn judge(
     let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
     // What the rules decide is decided alike again. What memory there is, is not.
     let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
-    let is_decided = !found.iter().any(|own| own.lacks_folio) || before.as_ref() == Some(&firsts);
-    Ok(match is_decided {
-        true => Outcome::Found(found.into_iter().map(Finding::Compared).collect()),
-        false => Outcome::WithoutFolio(firsts),
-    })
+    let lacks_folio = found.iter().any(|own| own.lacks_folio);
+    if lacks_folio && before.as_ref() != Some(&firsts) {
+        before.get_or_insert(firsts);
+        return Ok(None);
+    }
+    Ok(Some(found.into_iter().map(Finding::Compared).collect()))
 }
 
 /// No file of `program` was compared.
-fn not_compared(program: &Job, reason: String) -> Outcome {
-    Outcome::Found(vec![Finding::NotCompared { reason }; program.files.len()])
+fn not_compared(program: &Job, reason: String) -> Vec<Finding> {
+    vec![Finding::NotCompared { reason }; program.files.len()]
 }
 
 fn disturbed_in(runs: u32) -> String {

@@ -18,9 +18,10 @@ use super::traced::Traced;
 use super::tried;
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::given::{self, Given};
-use crate::seeds::{self, Cell, with_seeds};
-use crate::{host, input, kernel_match, provenance, traced_job};
+use crate::given::Given;
+use crate::planned::Planned;
+use crate::seeds::{self, with_seeds};
+use crate::{host, input, provenance, traced_job};
 
 /// Refuses what there is no log of a kernel of.
 fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
@@ -60,32 +61,20 @@ fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
 /// # Errors
 /// What cannot be explained, with what can, and those of the engine.
 pub fn run(given: &Given, seeds: Option<u64>, engines: &impl Engines) -> Result<Explained, Error> {
-    let mut written = given.written.clone();
-    let found = given.resolve(&mut written)?;
-    let profile = found.on_device(given::profile(&mut written)?);
-    let job = &given.validate(&written)?;
+    let planned = Planned::of(given)?;
+    let Planned { job, profile, .. } = &planned;
     check(job, seeds)?;
-    kernel_match::check(job)?;
-    let mut warnings = found.warnings;
-    warnings.extend(job.without_effect());
-    warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[job])?);
-    let command = with_seeds(given.command("explain", job), seeds);
     let begun = seeds::spent();
     let (explanation, mut record) = match job.engine {
-        EngineKind::Model => of_model(job, &profile, seeds.unwrap_or(1), engines)?,
+        EngineKind::Model => of_model(job, profile, seeds.unwrap_or(1), engines)?,
         EngineKind::Kernel => of_kernel(job, engines)?,
     };
-    let took = seeds::spent() - begun;
-    given.leave_lists(&mut record);
-    record.warnings = warnings;
-    if job.of_flags.is_none() {
-        return Ok(Explained::new(&explanation, job, &record, None, command));
-    }
-    if seeds.is_none() {
-        let cell = Cell { name: "this job", job, profile: &profile, record: &record };
-        record.warnings.extend(seeds::warnings(&[cell], took)?);
-    }
-    let remedies = tried::remedies(job, &profile, &record)?;
+    planned.warn(&mut record, seeds, seeds::spent() - begun)?;
+    let remedies = match job.of_flags {
+        Some(_) => tried::remedies(job, profile, &record)?,
+        None => None,
+    };
+    let command = with_seeds(given.command("explain", job), seeds);
     Ok(Explained::new(&explanation, job, &record, remedies, command))
 }
 

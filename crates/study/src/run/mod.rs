@@ -1,9 +1,9 @@
 //! One job: what its runs came to.
 
+mod asked;
 mod by_table;
 mod drawn;
 mod phases;
-mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -13,8 +13,8 @@ use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use asked::{Asked, run};
 pub(crate) use drawn::cards;
-pub use plan::{Asked, Plan};
 
 use crate::error::Error;
 use crate::explain::Courses;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::engine::mock::Mock;
 use crate::given::Given;
+use crate::planned::Planned;
 
 fn json(mock: &Mock, keys: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
@@ -13,7 +14,7 @@ fn json(mock: &Mock, keys: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let written = Written::Flags(Box::new(flags.clone()));
     let given = Given { path: None, written, flags, is_thrash: false, of_recording: None };
     let asked = Asked { seeds, apply: false, history: false };
-    let record = Plan::of(&given)?.run(mock, asked)?;
+    let record = run(Planned::of(&given)?, mock, asked)?;
     Ok(serde_json::from_str(&record.report(false).json).unwrap())
 }
 
