@@ -74,7 +74,7 @@ pub(crate) const FIGURES: &[Figure] = &[
         seen.pages(seen.run.counters.data_pages_read).filter(|_| is_without_device)
     })
     .rare(),
-    of("read_of_used", "  of what was used", Factor, |seen| {
+    of(READ_OF_USED, "  of what was used", Factor, |seen| {
         let used = seen.used_bytes.filter(|&used| used > 0.0)?;
         Some(seen.read_bytes()? / used)
     }),
@@ -107,6 +107,9 @@ pub(crate) const ROUNDS_A_SECOND: &str = "rounds_per_second";
 /// See [`ROUNDS_A_SECOND`].
 pub(crate) const MISSES_PER_DROP: &str = "misses_per_drop_percent";
 
+/// The key of what was read against what was used.
+pub(crate) const READ_OF_USED: &str = "read_of_used";
+
 /// The key of the time that a run took.
 pub(crate) const ELAPSED: &str = "elapsed_ns";
 
@@ -117,7 +120,7 @@ const FIRST: [&str; 8] = [
     "bytes_read",
     "major_faults",
     ELAPSED,
-    "read_of_used",
+    READ_OF_USED,
     "evicted_bytes",
     "cached_bytes",
 ];
@@ -200,11 +203,6 @@ impl FigureInput<'_> {
         let is_known = waits == 0 || !self.run.waits.is_empty();
         let of_lock = self.run.waits.iter().filter(|wait| wait.cause == lock.name());
         is_known.then(|| of_lock.map(|wait| wait.sum_ns).sum::<u64>() as f64)
-    }
-
-    /// Bytes of a page.
-    pub(crate) fn page_bytes(&self) -> f64 {
-        self.page_bytes
     }
 
     fn pages(&self, pages: Option<u64>) -> Option<f64> {

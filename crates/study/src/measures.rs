@@ -31,11 +31,6 @@ impl Measures {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static Figure, Option<&Measure>)> {
         FIGURES.iter().zip(self.0.iter().map(Option::as_ref))
     }
-
-    /// The figure of that key, where some run saw it.
-    pub(crate) fn get(&self, key: &str) -> Option<(&'static Figure, &Measure)> {
-        self.iter().find(|(figure, _)| figure.key == key).and_then(|(f, own)| Some((f, own?)))
-    }
 }
 
 impl Serialize for Measures {

@@ -1,4 +1,10 @@
 //! Where reports go.
+//!
+//! Every output is opened before anything is run. Outputs and inputs are compared by device and
+//! inode, and a command of which two are the same file is refused. New contents go into a file
+//! without a name in the directory of the output, are synced, and are then put in its place. So an
+//! output has all of its old contents or all of the new ones. Pipes, devices and what the caller
+//! has open (`/dev/fd/N`) are written to as they are.
 
 mod collision;
 mod flags;

@@ -19,7 +19,7 @@ impl Explained {
         let by = if self.is_of_tables() { "by file and cause" } else { "by cause" };
         let mut parts = vec![
             Part::Heading(format!("{}: bytes {by}", title(&record))),
-            Part::Cards(crate::run::cards(&record, &Measures::of(&record, None), None)),
+            Part::Cards(crate::run::cards(&record, &Measures::of(&record, None))),
             setup::of_record(&record),
             Part::Lead(self.answer.clone()),
             Part::Bars(causes::as_bars(self)),

@@ -1,53 +1,35 @@
 //! What a page shows of a record: its figures that matter most, its bytes by cause, and its course.
 
 use filemap_job::{EngineKind, Record};
-use filemap_report::units::{bytes, factor};
 use filemap_report::{Card, Part};
 use maud::html;
 
 use crate::explain::{Courses, pictures};
-use crate::figures::{self, ELAPSED, FigureInput, MISSES_PER_DROP, ROUNDS_A_SECOND};
+use crate::figures::{Figure, READ_OF_USED};
+use crate::measure::Measure;
 use crate::measures::Measures;
 use crate::record::{outcomes, runs_are};
-use crate::spread::bytes_read;
-use crate::stats::Sample;
 
-/// Figures that are shown first, where a job has them.
-const CARDS: [&str; 7] = [
-    ROUNDS_A_SECOND,
-    MISSES_PER_DROP,
-    "bytes_read",
-    "major_faults",
-    ELAPSED,
-    "cached_bytes",
-    "evicted_bytes",
-];
-
-/// Most of them.
+/// Most figures that are shown first.
 const MOST_CARDS: usize = 5;
 
 /// The figures of `record` that matter first.
-pub(crate) fn cards(record: &Record, measures: &Measures, used_pages: Option<u64>) -> Vec<Card> {
-    let card = |key: &&str| {
-        let (figure, own) = measures.get(key)?;
-        let is_shown = figure.key != "evicted_bytes" || own.max > 0.0;
-        let name = figure.row_name([record.engine.as_str()]).trim().to_string();
+pub(crate) fn cards(record: &Record, measures: &Measures) -> Vec<Card> {
+    let known = measures.iter().filter_map(|(figure, own)| Some((figure.rank()?, figure, own?)));
+    let is_shown = |figure: &Figure, own: &Measure| figure.key != "evicted_bytes" || own.max > 0.0;
+    let mut ranked: Vec<_> = known.filter(|(_, figure, own)| is_shown(figure, own)).collect();
+    ranked.sort_by_key(|(rank, ..)| *rank);
+    let card = |(_, figure, own): (usize, &Figure, &Measure)| {
+        let name = match figure.key {
+            READ_OF_USED => "read, against what is used".to_string(),
+            _ => figure.row_name([record.engine.as_str()]).trim().to_string(),
+        };
         let text = |value: f64| figure.unit.text(value);
         let range = (own.min < own.max)
             .then(|| format!("median; from {} to {}", text(own.min), text(own.max)));
-        is_shown.then(|| Card::new(name, text(own.median), range.unwrap_or_default()))
+        Card::new(name, text(own.median), range.unwrap_or_default())
     };
-    let mut cards: Vec<Card> = CARDS.iter().filter_map(card).collect();
-    let read = Sample::of(bytes_read(record)).map(|read| read.median);
-    let page = figures::seen(record, None).first().map(FigureInput::page_bytes);
-    let used = used_pages.zip(page).map(|(pages, page)| pages as f64 * page);
-    if let (Some(read), Some(used)) = (read, used.filter(|&used| used > 0.0)) {
-        let more = format!("the job accesses {}", bytes(used));
-        let card = Card::new("read, against what is used", factor(read / used), more);
-        cards.insert(1.min(cards.len()), card);
-    }
-    cards.truncate(MOST_CARDS);
-    cards
+    ranked.into_iter().take(MOST_CARDS).map(card).collect()
 }
 
 /// All that is drawn of `record`, whose first run had this course.

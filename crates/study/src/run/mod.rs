@@ -77,7 +77,7 @@ impl RunRecord {
         let measures = self.measures.or_of(record);
         let mut parts = vec![
             Part::Heading(record::title(record)),
-            Part::Cards(cards(record, &measures, self.used_pages)),
+            Part::Cards(cards(record, &measures)),
             setup::of_record(record),
             Part::Table(figures_table(record, &measures)),
         ];
