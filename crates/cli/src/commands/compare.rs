@@ -1,34 +1,74 @@
 //! `filemap compare`.
 
-mod several;
-
+use filemap_job::{JobSpec, shell_word};
 use filemap_study::compare::{self, Asked, Plan};
-use filemap_study::variants::Variant;
+use filemap_study::seeds::with_seeds;
 
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::error::Error;
-use crate::given::{self, Given};
+use crate::given;
 use crate::machine::Machine;
 use crate::output::Inputs;
 
 /// Runs a job in several variants, or several jobs, and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
-    if args.job_files.len() > 1 {
-        return several::run(args);
+    let is_one = args.job_files.len() < 2;
+    if !is_one {
+        check_several(&args)?;
     }
-    let (given, mut inputs) = given::job(args.job_files.first().map(String::as_str), &args.job)?;
     let asked = asked(&args);
-    let variants = with_variants(&given, &mut inputs, &asked)?;
+    let in_file = |path: Option<&str>, error| match path {
+        Some(path) if !is_one => Error::InFile { path: path.into(), error: Box::new(error) },
+        _ => error,
+    };
+    let paths = args.job_files.iter().map(|path| Some(path.as_str()));
+    let none = args.job_files.is_empty().then_some(None);
+    let mut inputs = Inputs::default();
+    let mut jobs = Vec::new();
+    for path in paths.chain(none) {
+        let (given, own) = given::job(path, &args.job)?;
+        inputs.extend(own);
+        let variants = compare::variants(&given, &asked).map_err(|error| in_file(path, error))?;
+        let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
+        profiles.for_each(|name| inputs.add_profile("machine of a variant", name));
+        jobs.push((path, given, variants));
+    }
     let output = args.output.open_compared(&inputs)?;
-    let plan = Plan::of(given, &variants, &asked)?;
+    let mut plans = Vec::new();
+    for (path, given, variants) in jobs {
+        let plan = Plan::of(given, &variants, &asked).map_err(|error| in_file(path, error))?;
+        plans.push((path.filter(|_| !is_one).map(String::from), plan));
+    }
+    let [(None, plan)] = plans.as_slice() else {
+        let comparison = compare::run(plans, &Machine, &asked, command(&args))?;
+        output.write(&comparison.report(args.asked.verbose))?;
+        return Ok(Outcome::Done);
+    };
     let (command, job_file) = (plan.command.clone(), plan.job_file());
     let apply = if asked.apply { " --apply" } else { "" };
     let of_letter = format!("{command}{apply} --format kernel");
-    let comparison = compare::run(vec![(None, plan)], &Machine, &asked, command)?;
+    let comparison = compare::run(plans, &Machine, &asked, command)?;
     let letter = comparison.letter(of_letter, job_file.as_ref());
     output.write_compared(&comparison.report(args.asked.verbose), &letter)?;
     Ok(Outcome::Done)
+}
+
+/// Refuses what is of one job, and a job that is given twice.
+fn check_several(args: &CompareArgs) -> Result<(), Error> {
+    let paths = &args.job_files;
+    if let Some(at) = (1..paths.len()).find(|&at| paths[..at].contains(&paths[at])) {
+        let message = format!("{} is given twice; give each job file once", paths[at]);
+        return Err(Error::Usage(message));
+    }
+    let of_one =
+        [("--html", args.output.html().is_some()), ("--format kernel", args.output.is_letter())];
+    match of_one.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => {
+            Err(Error::Usage(format!("{flag} shows one job; give one job file, or leave it out")))
+        }
+        None => Ok(()),
+    }
 }
 
 fn asked(args: &CompareArgs) -> Asked {
@@ -41,10 +81,17 @@ fn asked(args: &CompareArgs) -> Asked {
     }
 }
 
-/// The variants of a job that was `given`; adds their machine profiles to `inputs`.
-fn with_variants(given: &Given, inputs: &mut Inputs, asked: &Asked) -> Result<Vec<Variant>, Error> {
-    let variants = compare::variants(given, asked)?;
-    let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
-    profiles.for_each(|name| inputs.add_profile("machine of a variant", name));
-    Ok(variants)
+/// The command that compares several jobs again.
+fn command(args: &CompareArgs) -> String {
+    let flags = JobSpec { image: None, modules: None, ..args.job.spec.clone() };
+    let named = |flag: &'static str, values: &[String]| -> Vec<String> {
+        values.iter().map(|value| format!("{flag} {}", shell_word(value))).collect()
+    };
+    let mut words = vec!["filemap compare".to_string()];
+    words.extend(args.job_files.iter().map(|path| shell_word(path)));
+    words.extend(flags.flags());
+    words.extend(named("--variants", &args.variants));
+    words.extend(named("--image", &args.job.image));
+    words.extend(named("--modules", &args.job.modules));
+    with_seeds(words.join(" "), args.asked.repeated.seeds)
 }
