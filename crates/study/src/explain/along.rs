@@ -1,10 +1,9 @@
-//! The counter of misses along a run, and the pages of the file, in characters.
+//! The counter of misses, and the pages of the file in characters.
 
 use filemap_report::units::number;
 use filemap_report::{Part, Table};
 
 use super::counter::Moves;
-use super::course::Course;
 use super::map::{Cell, Map};
 use super::pictures;
 use super::record::MissCounter;
@@ -19,26 +18,12 @@ const MAP_NOTE: &str = "· none, - up to a third, + up to two thirds, # more: of
 /// The counter of a run of so many accesses.
 pub(super) fn counter(counter: &MissCounter, accesses: u64) -> Vec<Part> {
     let mut parts = vec![Part::Heading("mmap_miss".to_string())];
-    if let Some(max) = counter.max {
+    if counter.max.is_some() {
         let plot = pictures::misses(&counter.course, accesses, counter.complete);
         parts.push(Part::Plot(plot));
-        parts.push(Part::Table(course(&Course::of(accesses, &counter.course), max)));
     }
     parts.extend(counter.moves.as_ref().map(|of| Part::Table(moves(of))));
     parts
-}
-
-/// The highest value of the counter along the run.
-fn course(course: &Course, max: u16) -> Table {
-    let highest = usize::from(max.max(1));
-    let bars = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let columns = (course.accesses() as usize).clamp(1, LINE_CELLS);
-    let bar = |value: u16| match usize::from(value) {
-        0 => '·',
-        value => bars[(value.min(highest) * bars.len()).div_ceil(highest) - 1],
-    };
-    let line = course.highs(columns).into_iter().map(bar).collect();
-    Table::of(["highest", "along the accesses"], [""; 0], [vec![max.to_string(), line]])
 }
 
 /// What moved the counter.

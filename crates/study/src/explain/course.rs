@@ -13,16 +13,6 @@ pub struct Course {
 pub const COURSE_POINTS: u64 = 512;
 
 impl Course {
-    /// A course of so many accesses, of which `points` are known already.
-    pub(super) fn of(accesses: u64, points: &[Point]) -> Self {
-        let mut course = Course::new(accesses);
-        for point in points {
-            let piece = course.piece(point.access);
-            course.points[piece] = Some(*point);
-        }
-        course
-    }
-
     pub(super) fn new(accesses: u64) -> Self {
         Course { accesses, points: vec![None; accesses.clamp(1, COURSE_POINTS) as usize] }
     }
@@ -50,23 +40,5 @@ impl Course {
     /// The pieces in which the counter was shown or changed, in order.
     pub fn points(&self) -> impl Iterator<Item = Point> {
         self.points.iter().copied().flatten()
-    }
-
-    /// The highest value in each of `columns` equal pieces of the run; where nothing changed,
-    /// the last value before.
-    pub(super) fn highs(&self, columns: usize) -> Vec<u16> {
-        let mut highs = Vec::with_capacity(columns);
-        let mut last = 0;
-        for column in 0..columns {
-            let start = column * self.points.len() / columns;
-            let end = ((column + 1) * self.points.len()).div_ceil(columns);
-            let mut high = last;
-            for point in self.points[start..end.max(start + 1)].iter().flatten() {
-                high = high.max(point.high);
-                last = point.last;
-            }
-            highs.push(high);
-        }
-        highs
     }
 }

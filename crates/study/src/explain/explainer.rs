@@ -134,8 +134,8 @@ impl<'a> Explainer<'a> {
         let mut of_files = Vec::new();
         for Followed { pages, .. } in self.files.values() {
             let own = if knows_accesses { pages.amounts } else { brought_alone(&pages.brought) };
-            amounts += own;
-            brought += pages.brought;
+            amounts.add(&own, Amount::add);
+            brought.add(&pages.brought, Brought::add);
             evicted += pages.evicted;
             absent_accesses += pages.absent_touches;
             of_files.push(own);

@@ -1,38 +1,24 @@
 //! Why a page was read.
 
-use std::ops::AddAssign;
-
 use filemap_core::decision::Cause;
 
-/// Why a page was read. Each page that enters the cache is counted under exactly one of these,
-/// when it leaves or at the end.
+/// Why a page was read, as the module says. Each page that enters the cache is counted under
+/// exactly one of these, when it leaves or at the end. Those but the first two were not accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "their names say it")]
 pub enum Origin {
-    /// The program accessed it while it was in, for the first time.
     Used,
-    /// The program accessed it while it was in, and had done so when it was in before.
     Refetched,
-    /// Not accessed, and not in the mapping; of an ELF file, before or behind all its segments.
     BeyondMapping,
-    /// Not accessed, and in the gap between two segments of an ELF file.
     BetweenSegments,
-    /// Not accessed, and in because folios are larger than the page asked for.
     FolioRounding,
-    /// Not accessed: read around a fault.
     ReadAround,
-    /// Not accessed: read because a marked folio was hit.
     Async,
-    /// Not accessed: read by an on-demand window, of a `read(2)` or a fault advised SEQUENTIAL.
     OnDemand,
-    /// Not accessed: asked for by MADV_WILLNEED or POSIX_FADV_WILLNEED.
     WillNeed,
-    /// Not accessed: asked for by the governor.
     Governor,
-    /// Not accessed: read behind a fault in an executable mapping.
     Executable,
-    /// Not accessed: read by a fault in a mapping advised HUGEPAGE.
     HugePage,
-    /// Not accessed: read alone.
     Single,
 }
 
@@ -107,15 +93,14 @@ impl<T> PerOrigin<T> {
         &mut self.0[origin as usize]
     }
 
+    /// Adds each value of `other` to its own by `add`.
+    pub(super) fn add(&mut self, other: &Self, add: fn(&mut T, &T)) {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| add(own, other));
+    }
+
     /// All of them, in the order of reports.
     pub fn iter(&self) -> impl Iterator<Item = (Origin, &T)> {
         Origin::ALL.iter().map(|(origin, ..)| *origin).zip(&self.0)
-    }
-}
-
-impl<T: AddAssign + Copy> AddAssign for PerOrigin<T> {
-    fn add_assign(&mut self, other: Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own += other);
     }
 }
 
@@ -128,8 +113,8 @@ pub struct Amount {
     pub again: u64,
 }
 
-impl AddAssign for Amount {
-    fn add_assign(&mut self, other: Amount) {
+impl Amount {
+    pub(super) fn add(&mut self, other: &Amount) {
         self.pages += other.pages;
         self.again += other.again;
     }
@@ -146,8 +131,8 @@ pub struct Brought {
     pub used: u64,
 }
 
-impl AddAssign for Brought {
-    fn add_assign(&mut self, other: Brought) {
+impl Brought {
+    pub(super) fn add(&mut self, other: &Brought) {
         self.calls += other.calls;
         self.pages += other.pages;
         self.used += other.used;
