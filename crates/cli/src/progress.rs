@@ -34,11 +34,6 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar for `total` jobs.
-    pub fn new(total: usize) -> Self {
-        Bar::of(Some(total as u64))
-    }
-
     /// A bar for `total` jobs; `None` is as many as there is time for.
     pub fn of(total: Option<u64>) -> Self {
         let bar = ProgressBar::hidden();

@@ -51,18 +51,14 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     if spec.image.is_some() {
         spec.on.get_or_insert(EngineKind::Kernel.to_string());
     }
-    let engines = spec.on.as_deref().unwrap_or_default();
-    let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
+    let on_kernel = is_on_kernel(spec);
     let mut found = Found::default();
-    let on_kernel_alone = engines == EngineKind::Kernel.name();
+    let on_kernel_alone = spec.on.as_deref() == Some(EngineKind::Kernel.name());
     // A program's segments have been read, and with them its size.
     if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf()) {
         let holes = resolve_file(spec, &path)?;
         if holes == Holes::Some && !on_kernel_alone {
-            found.warnings.push(format!(
-                "'{path}' has holes, which are filled without its device; bytes_read and the \
-                 times of the model count them as read"
-            ));
+            found.warnings.push(of_holes(&path));
         }
     }
     if let Some(image) = spec.image.as_deref().filter(|_| on_kernel) {
@@ -91,14 +87,18 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
 /// Gives the threads of the workload `thrash` the CPUs of this machine, as many as there are
 /// threads for, where it runs on this machine or is compared with it.
 pub fn resolve_cpus(spec: &mut JobSpec) {
-    let engines = spec.on.as_deref().unwrap_or_default();
-    let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
-    if !on_kernel && spec.image.is_none() && spec.kernel.as_deref() != Some("host") {
+    if !is_on_kernel(spec) && spec.image.is_none() && spec.kernel.as_deref() != Some("host") {
         return;
     }
     let here = filemap_kernel::probe::cpus::allowed();
     let booted = spec.threads.filter(|_| spec.image.is_some()).unwrap_or(here);
     spec.cpus.get_or_insert(here.min(booted));
+}
+
+/// Whether one of the engines of `spec` is the kernel.
+fn is_on_kernel(spec: &JobSpec) -> bool {
+    let mut engines = spec.on.iter().flat_map(|on| on.split(','));
+    engines.any(|engine| engine == EngineKind::Kernel.name())
 }
 
 /// Takes the size of the file at `path`; returns its holes.
@@ -196,15 +196,20 @@ pub fn existing_files(spec: &mut ProgramSpec, path: &str) -> Result<Vec<String>,
             seen.push((data.dev(), data.ino(), name.to_string()));
         }
         if holes == Holes::Some && !is_elf {
-            warnings.push(format!(
-                "'{path}' has holes, which are filled without its device; bytes_read and the \
-                 times of the model count them as read"
-            ));
+            warnings.push(of_holes(path));
         }
         let elf = is_elf.then(|| input::segments(path)).transpose().map_err(of_file)?;
         *found = Some(FoundFile { size_bytes, sparse: holes == Holes::All && !is_elf, elf });
     }
     Ok(warnings)
+}
+
+/// What to say of the file at `path`, which has holes.
+fn of_holes(path: &str) -> String {
+    format!(
+        "'{path}' has holes, which are filled without its device; bytes_read and the times of the \
+         model count them as read"
+    )
 }
 
 /// The release of the kernel at `path`.

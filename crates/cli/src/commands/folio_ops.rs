@@ -7,11 +7,9 @@ use filemap_study::folio_ops::{self, Asked, report};
 use crate::Outcome;
 use crate::args::FolioOpsArgs;
 use crate::error::Error;
-use crate::interrupt;
 use crate::machine::Machine;
 use crate::output::Inputs;
-use crate::progress::Bar;
-use filemap_study::engine::{Engines, Progress};
+use filemap_study::engine::Engines;
 use filemap_study::provenance;
 
 /// Times operations and prints their record.
@@ -43,8 +41,8 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
 }
 
 fn on_kernel(job: &FolioOps, apply: bool) -> Result<FolioOpsRecord, Error> {
-    let (journal, _undoing) = interrupt::journal()?;
-    let progress = Bar::new(usize::try_from(samples(job)).unwrap_or(usize::MAX));
+    let (journal, _undoing) = Machine.journal()?;
+    let progress = Machine.progress(Some(samples(job)));
     let Measured { runs, missing, mut environment } =
         measure(job, &journal, apply, || progress.advance())?;
     provenance::stamp(&mut environment, job.engine.name());

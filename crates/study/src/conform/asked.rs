@@ -44,14 +44,11 @@ impl Asked {
 
     /// A pattern `spec` on this kernel.
     pub fn on_kernel(&self, spec: &JobSpec) -> JobSpec {
-        let mut spec = JobSpec { with: self.with.clone(), ..spec.clone() };
-        match &self.image {
-            Some((path, modules)) => {
-                spec.kernel = Some(self.rules.clone().unwrap_or_else(|| "host".to_string()));
-                (spec.image, spec.modules) = (Some(path.clone()), modules.clone());
-                spec.on = Some(EngineKind::Kernel.to_string());
-            }
-            None => spec.kernel = Some(self.rules.clone().unwrap_or("host".to_string())),
+        let rules = self.rules.clone().unwrap_or("host".to_string());
+        let mut spec = JobSpec { with: self.with.clone(), kernel: Some(rules), ..spec.clone() };
+        if let Some((path, modules)) = self.image.clone() {
+            (spec.image, spec.modules) = (Some(path), modules);
+            spec.on = Some(EngineKind::Kernel.to_string());
         }
         spec
     }
