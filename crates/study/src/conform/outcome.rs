@@ -18,23 +18,17 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 /// # Errors
 /// When all patterns of `found` were left out.
 pub(super) fn check_left_out(found: &Conformance) -> Result<(), Error> {
-    let mut reasons: Vec<(&str, usize)> = Vec::new();
-    for pattern in &found.patterns {
-        let Some(reason) = &pattern.left_out else { return Ok(()) };
-        match reasons.iter_mut().find(|(other, _)| other == reason) {
-            Some((_, patterns)) => *patterns += 1,
-            None => reasons.push((reason, 1)),
-        }
+    let all = found.patterns.len();
+    if found.left_out() < all || all == 0 {
+        return Ok(());
     }
-    let reasons = match reasons.as_slice() {
-        [] => return Ok(()),
+    let reasons = match found.lacking().as_slice() {
         [(reason, _)] => reason.to_string(),
         several => {
-            let texts = several.iter().map(|(reason, number)| format!("{reason} ({number})"));
+            let texts = several.iter().map(|(reason, of)| format!("{reason} ({})", of.len()));
             texts.collect::<Vec<_>>().join("; ")
         }
     };
-    let all = found.patterns.len();
     Err(Error::CannotRun(format!("none of {all} patterns can run here: {reasons}")))
 }
 

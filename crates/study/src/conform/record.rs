@@ -153,6 +153,19 @@ impl Conformance {
         self.patterns.iter().filter(|pattern| pattern.left_out.is_some()).count()
     }
 
+    /// What the machine lacks, each with the patterns that need it.
+    pub(super) fn lacking(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut lacking: Vec<(&str, Vec<&str>)> = Vec::new();
+        for pattern in &self.patterns {
+            let Some(reason) = &pattern.left_out else { continue };
+            match lacking.iter_mut().find(|(other, _)| other == reason) {
+                Some((_, names)) => names.push(&pattern.name),
+                None => lacking.push((reason, vec![&pattern.name])),
+            }
+        }
+        lacking
+    }
+
     /// Why the patterns together do not show that kernel and model agree, although each alone may.
     pub fn doubt(&self) -> Option<String> {
         let is_compared = self.patterns.iter().any(|pattern| pattern.ok.is_some());

@@ -1,7 +1,5 @@
 //! The report on compared patterns.
 
-use std::collections::BTreeMap;
-
 use filemap_job::{JobSpec, ShownKind};
 use filemap_report::units::number;
 use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded, table};
@@ -60,7 +58,9 @@ impl Conformance {
             doubt.map(|doubt| format!("{}: {doubt}.", pattern.name)).into_iter().for_each(&mut say);
         }
         self.doubt().map(|doubt| format!("All patterns: {doubt}.")).into_iter().for_each(&mut say);
-        self.why_left_out().into_iter().for_each(&mut say);
+        for (reason, names) in self.lacking() {
+            say(format!("Left out: {reason}. Patterns: {}.", names.join("; ")));
+        }
         parts.extend(self.patterns.iter().filter_map(difference).map(Part::Preformatted));
         let (all, left_out) = (self.patterns.len(), self.left_out());
         if left_out > 0 {
@@ -140,20 +140,6 @@ impl Conformance {
             let what = missing.into_iter().map(ShownKind::what).collect::<Vec<_>>().join("; ");
             format!("Not compared, as this kernel has no tracepoint of it: {what}.{note}")
         })
-    }
-
-    /// What the machine lacks, each with the patterns that need it.
-    fn why_left_out(&self) -> Vec<String> {
-        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for pattern in &self.patterns {
-            if let Some(reason) = &pattern.left_out {
-                by_reason.entry(reason).or_default().push(&pattern.name);
-            }
-        }
-        let text = |(reason, names): (&str, Vec<&str>)| {
-            format!("Left out: {reason}. Patterns: {}.", names.join("; "))
-        };
-        by_reason.into_iter().map(text).collect()
     }
 }
 
