@@ -14,7 +14,7 @@ use crate::job_flags::{JobFlags, count, size};
 use crate::output::{OutputFlags, PageFlags};
 
 /// Most rounds of a calibration.
-const MAX_ROUNDS: u64 = 100;
+pub const MAX_ROUNDS: u64 = 100;
 
 /// Most seeds of a random cell.
 const MAX_SEEDS: u64 = 1000;
@@ -450,7 +450,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub file_size: Option<SizeText>,
     /// How often each figure is measured. The median is used [default: 5].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_ROUNDS>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = rounds, allow_hyphen_values = true)]
     pub runs: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
@@ -495,4 +495,8 @@ fn glob() -> impl TypedValueParser<Value = OsString> {
         true => Err("an empty pattern matches no file; give one such as '*.db'"),
         false => Ok(pattern),
     })
+}
+
+fn rounds(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_ROUNDS)
 }

@@ -6,7 +6,7 @@ use filemap_study::calibrate::{Asked, calibrate};
 use filemap_study::machine_profile;
 
 use crate::Outcome;
-use crate::args::CalibrateArgs;
+use crate::args::{CalibrateArgs, MAX_ROUNDS};
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::output::{Inputs, Output, is_stdout};
@@ -21,6 +21,11 @@ const DEFAULT_ROUNDS: u64 = 5;
 pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     let bytes = bytes(args)?;
     let rounds = args.runs.unwrap_or(DEFAULT_ROUNDS);
+    if !(1..=MAX_ROUNDS).contains(&rounds) {
+        return Err(Error::Usage(format!(
+            "--runs {rounds} is out of range; give 1 to {MAX_ROUNDS}"
+        )));
+    }
     let (path, kept) = place(args)?;
     let out = (machine_profile::FLAG, Some(path.as_str()));
     let mut output = Output::open(&args.output, &Inputs::default(), &[out])?;
