@@ -14,7 +14,7 @@ pub use mounts::filesystem_type;
 pub use smaps::Smaps;
 pub use state::{
     ThreadState, check_is_process, children, is_32_bit, seccomp_mode, thread_state, threads, user,
-    user_ns,
+    user_ns, with_children,
 };
 
 pub(crate) use map_query::{Query, mapped_at};

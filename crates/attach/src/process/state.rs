@@ -108,6 +108,19 @@ pub fn children(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(found)
 }
 
+/// Processes that run, with all that they have started which runs too.
+pub fn with_children(named: &[u32]) -> Vec<u32> {
+    let mut all = named.to_vec();
+    let mut next = 0;
+    while let Some(pid) = all.get(next).copied() {
+        next += 1;
+        let new = children(pid).unwrap_or_default().into_iter();
+        let new: Vec<u32> = new.filter(|child| !all.contains(child)).collect();
+        all.extend(new);
+    }
+    all
+}
+
 /// How many pages of addresses are mapped.
 pub(crate) fn size_pages(pid: u32) -> Result<u64, Error> {
     let statm = read(pid, "statm")?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::{check_is_process, children};
+use filemap_attach::process::{check_is_process, with_children};
 use filemap_attach::{Error as Refused, cgroup};
 use filemap_govern::{Governing, Target, ready, run_directory};
 use filemap_study::govern::{self, Run};
@@ -93,19 +93,6 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
         found => say(format!("the advice of {} is restored", super::counted(found))),
     }
     Ok(Outcome::Done)
-}
-
-/// Processes that run, with all that they have started which runs too.
-fn with_children(named: &[u32]) -> Vec<u32> {
-    let mut all = named.to_vec();
-    let mut next = 0;
-    while let Some(pid) = all.get(next).copied() {
-        next += 1;
-        let new = children(pid).unwrap_or_default().into_iter();
-        let new: Vec<u32> = new.filter(|child| !all.contains(child)).collect();
-        all.extend(new);
-    }
-    all
 }
 
 /// Says that what the named processes have started before is not governed.
