@@ -259,66 +259,54 @@ mod tests {
 
     #[test]
     fn sizes() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("4096", 4096),
-            ("4k", 4096),
-            ("4K", 4096),
-            ("1m", 1 << 20),
-            ("20g", 20 << 30),
-            ("1t", 1 << 40),
-            ("2p", 2 << 50),
-            ("1.5g", 3 << 29),
-            ("1.50k", 1536),
-            ("2.0", 2),
-            ("0.5k", 512),
-            ("4GiB", 4 << 30),
-            ("4GB", 4 << 30),
-            ("4gb", 4 << 30),
-            ("4G", 4 << 30),
-            ("4Gi", 4 << 30),
-            ("4 GiB", 4 << 30),
-            ("1.5 GiB", 3 << 29),
-            ("128KiB", 128 << 10),
-            ("1PiB", 1 << 50),
-            ("18446744073709551615", u64::MAX),
-            ("16383.5p", 16383 * (1 << 50) + (1 << 49)),
-        ] {
-            assert_eq!(parse_size(text), Ok(bytes), "{text}");
-        }
+        let of = |texts: &[&str], bytes: u64| {
+            texts.iter().for_each(|text| assert_eq!(parse_size(text), Ok(bytes), "{text}"));
+        };
+        of(&["0"], 0);
+        of(&["4096", "4k", "4K"], 4096);
+        of(&["4GiB", "4GB", "4gb", "4G", "4Gi", "4 GiB"], 4 << 30);
+        of(&["1m"], 1 << 20);
+        of(&["128KiB"], 128 << 10);
+        of(&["20g"], 20 << 30);
+        of(&["1t"], 1 << 40);
+        of(&["2p"], 2 << 50);
+        of(&["1PiB"], 1 << 50);
+        of(&["1.5g", "1.5 GiB"], 3 << 29);
+        of(&["1.50k"], 1536);
+        of(&["2.0"], 2);
+        of(&["0.5k"], 512);
+        of(&["18446744073709551615"], u64::MAX);
+        of(&["16383.5p"], 16383 * (1 << 50) + (1 << 49));
     }
 
     #[test]
     fn bad_sizes_are_named() {
-        for (text, words) in [
-            ("", "'' is no size; give a size such as"),
-            ("k", "'k' is no size"),
-            (".5k", "'.5k' is no size"),
-            ("5.k", "'5.k' is no size"),
-            ("1.2.3", "'1.2.3' is no size"),
-            (" 4k", "' 4k' is no size"),
-            ("+4k", "'+4k' is no size"),
-            ("4x", "unknown unit 'x' in '4x'; units are k, m, g"),
-            ("4kbi", "unknown unit 'kbi'"),
-            ("4kk", "unknown unit 'kk'"),
-            ("4ib", "unknown unit 'ib'"),
-            ("4b", "unknown unit 'b'"),
-            ("4ki b", "unknown unit 'ki b'"),
-            ("4\tk", "unknown unit ' k' in '4 k'"),
-            ("4k ", "unknown unit 'k ' in '4k '"),
-            ("4 ", "unknown unit ' ' in '4 '"),
-            ("4k\n", "unknown unit 'k '"),
-            ("1e9", "unknown unit 'e9'"),
-            ("-4k", "'-4k' is negative"),
-            ("0.3k", "'0.3k' is not a whole number of bytes"),
-            ("1.5", "'1.5' is not a whole number of bytes"),
-            ("0.0000000000000000001p", "not a whole number"),
-            ("16384p", "16384p is out of range; give 0 to 18446744073709551615"),
-            ("18446744073709551616", "out of range"),
-            ("99999999999999999999999999999999", "out of range"),
-        ] {
+        let bad = |text: &str, words: &str| {
             let error = parse_size(text).unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains('\n'), "{text}: {error}");
+        };
+        bad("", "'' is no size; give a size such as");
+        for text in ["k", ".5k", "5.k", "1.2.3", " 4k", "+4k"] {
+            bad(text, &format!("'{text}' is no size"));
+        }
+        bad("4x", "unknown unit 'x' in '4x'; units are k, m, g");
+        for unit in ["kbi", "kk", "ib", "b", "ki b"] {
+            bad(&format!("4{unit}"), &format!("unknown unit '{unit}'"));
+        }
+        for (text, unit, shown) in [("4\tk", " k", "4 k"), ("4k ", "k ", "4k "), ("4 ", " ", "4 ")]
+        {
+            bad(text, &format!("unknown unit '{unit}' in '{shown}'"));
+        }
+        bad("4k\n", "unknown unit 'k '");
+        bad("1e9", "unknown unit 'e9'");
+        bad("-4k", "'-4k' is negative");
+        for text in ["0.3k", "1.5"] {
+            bad(text, &format!("'{text}' is not a whole number of bytes"));
+        }
+        bad("0.0000000000000000001p", "not a whole number");
+        bad("16384p", "16384p is out of range; give 0 to 18446744073709551615");
+        for text in ["18446744073709551616", "99999999999999999999999999999999"] {
+            bad(text, "out of range");
         }
     }
 
@@ -327,16 +315,15 @@ mod tests {
         for (text, ns) in [("60s", 60_000_000_000), ("100ms", 100_000_000), ("1.5us", 1500)] {
             assert_eq!(parse_duration_ns(text), Ok(ns), "{text}");
         }
-        for (text, words) in [
-            ("60", "unknown unit '' in '60'; units are ns, us, ms, s"),
-            ("5m", "unknown unit 'm'"),
-            ("-1s", "negative"),
-            ("0.5ns", "not a whole number of nanoseconds"),
-            ("20000000000s", "out of range"),
-        ] {
+        let bad = |text: &str, words: &str| {
             let error = parse_duration_ns(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
-        }
+        };
+        bad("60", "unknown unit '' in '60'; units are ns, us, ms, s");
+        bad("5m", "unknown unit 'm'");
+        bad("-1s", "negative");
+        bad("0.5ns", "not a whole number of nanoseconds");
+        bad("20000000000s", "out of range");
     }
 
     proptest! {

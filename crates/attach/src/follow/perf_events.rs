@@ -142,20 +142,13 @@ impl PerfEvents {
         let faults = |config| inherited(config).sampling(SAMPLE_ADDRESS);
         let kinds = [inherited(NOTHING).with(&tells), faults(MAJOR_FAULTS), faults(MINOR_FAULTS)];
         let told = if self.tells_faults { kinds.len() } else { 1 };
-        let opened = self.events.len();
+        let mut opened = Vec::new();
         for (cpu, targets) in self.rings.targets() {
             for (attributes, target) in kinds.iter().zip(targets).take(told) {
-                let event = perf::open(attributes, tid, cpu)
-                    .and_then(|event| perf::redirect(&event, target).map(|()| event));
-                match event {
-                    Ok(event) => self.events.push(event),
-                    Err(error) => {
-                        self.events.truncate(opened);
-                        return Err(error);
-                    }
-                }
+                opened.push(perf::open_into(target, attributes, tid, cpu)?);
             }
         }
+        self.events.append(&mut opened);
         Ok(())
     }
 

@@ -85,6 +85,18 @@ pub(crate) fn open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<Ow
     }
 }
 
+/// The same, where the event writes into the ring of `target`.
+pub(crate) fn open_into(
+    target: &OwnedFd,
+    attributes: &Attributes,
+    tid: u32,
+    cpu: u32,
+) -> io::Result<OwnedFd> {
+    let event = open(attributes, tid, cpu)?;
+    redirect(&event, target)?;
+    Ok(event)
+}
+
 fn open_as_is(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
     let no_group = -1;
     // SAFETY: the kernel reads as many bytes as the attributes say that they have.
@@ -108,7 +120,7 @@ fn open_as_is(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd
 /// The request that has an event write into the ring of another.
 const SET_OUTPUT: u64 = 0x2405;
 
-pub(crate) fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     // SAFETY: both are descriptors of ours, and the request reads no memory.
     match unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT as _, to.as_raw_fd()) } {
         0 => Ok(()),

@@ -155,21 +155,14 @@ impl TracePoints {
     }
 
     fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
-        let opened = self.events.len();
+        let mut opened = Vec::new();
         for (cpu, targets) in self.rings.targets() {
             for (attributes, is_fault) in self.points.attributes() {
                 let target = targets[usize::from(is_fault)];
-                let event = perf::open(&attributes.with(flags), tid, cpu)
-                    .and_then(|event| perf::redirect(&event, target).map(|()| event));
-                match event {
-                    Ok(event) => self.events.push(event),
-                    Err(error) => {
-                        self.events.truncate(opened);
-                        return Err(error);
-                    }
-                }
+                opened.push(perf::open_into(target, &attributes.with(flags), tid, cpu)?);
             }
         }
+        self.events.append(&mut opened);
         Ok(())
     }
 

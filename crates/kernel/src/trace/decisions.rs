@@ -115,7 +115,15 @@ impl<'a> Reader<'a> {
                 self.asked_for(
                     file,
                     cause,
-                    readahead(cause, index, order, start, size, async_size),
+                    Decision::Readahead {
+                        cause,
+                        index,
+                        order,
+                        start,
+                        size,
+                        async_size,
+                        mmap_miss: 0,
+                    },
                 );
             }
             Tracepoint::BasePages { start, size, async_size } => {
@@ -123,7 +131,15 @@ impl<'a> Reader<'a> {
                 if let Some((Found { index, .. }, _)) = self.found.take() {
                     let cause = self.either(Cause::SequentialSingle, Cause::ReadSingle);
                     let order = Order(0);
-                    let single = readahead(cause, index, order, start, size, async_size);
+                    let single = Decision::Readahead {
+                        cause,
+                        index,
+                        order,
+                        start,
+                        size,
+                        async_size,
+                        mmap_miss: 0,
+                    };
                     self.asked_for(file, cause, single);
                 }
                 self.push(file, Decision::BasePages { start, size, async_size });
@@ -210,8 +226,16 @@ impl<'a> Reader<'a> {
             return;
         }
         // Why it was asked for is known behind it.
-        let (cause, none) = (Cause::ReadAround, PageCount(0));
-        self.push(file, readahead(cause, start, order, start, pages, none));
+        let asked = Decision::Readahead {
+            cause: Cause::ReadAround,
+            index: start,
+            order,
+            start,
+            size: pages,
+            async_size: PageCount(0),
+            mmap_miss: 0,
+        };
+        self.push(file, asked);
         let at = self.out.len() - 1;
         self.runs.push(Run { file, at, start, order, pages });
     }
@@ -267,18 +291,6 @@ impl<'a> Reader<'a> {
             self.push(file, Decision::Served { index, major: false, tries: 1 });
         }
     }
-}
-
-fn readahead(
-    cause: Cause,
-    index: PageIndex,
-    order: Order,
-    start: PageIndex,
-    size: PageCount,
-    async_size: PageCount,
-) -> Decision {
-    let mmap_miss = 0;
-    Decision::Readahead { cause, index, order, start, size, async_size, mmap_miss }
 }
 
 /// Whether page `page` of a mapping is mapped executable.

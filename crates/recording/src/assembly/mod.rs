@@ -182,17 +182,15 @@ impl Assembly {
             }
             Did::Unmap { address, length } => self.unmap(told, *address, *length),
             Did::Move { from, to } => self.move_to(told, *from, *to),
-            Did::Protect { address, length, protection } => {
-                let protection = *protection;
-                self.each_part(told, *address, *length, |mapping, pages| What::Protect {
+            &Did::Protect { address, length, protection } => {
+                self.each_part(told, address, length, |mapping, pages| What::Protect {
                     mapping,
                     pages,
                     protection,
                 });
             }
-            Did::Madvise { address, length, advice } => {
-                let advice = *advice;
-                self.each_part(told, *address, *length, |mapping, pages| What::Madvise {
+            &Did::Madvise { address, length, advice } => {
+                self.each_part(told, address, length, |mapping, pages| What::Madvise {
                     mapping,
                     pages,
                     advice,
