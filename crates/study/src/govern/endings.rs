@@ -30,10 +30,6 @@ impl Ending {
         (self.exit_code, self.signal) == (other.exit_code, other.signal)
     }
 
-    fn is_success(&self) -> bool {
-        self.exit_code == Some(0)
-    }
-
     /// How they ended, as the end of a sentence.
     fn how(&self) -> String {
         ended(self.exit_code, self.signal)
@@ -72,18 +68,17 @@ pub fn differ(endings: &[Ending]) -> bool {
 
 /// What is to be said of `endings` where the program failed: `first` is a run before.
 pub fn failure(endings: &[Ending], first: Option<&Measured>) -> Option<String> {
-    let failed: Vec<&Ending> = endings.iter().filter(|ending| !ending.is_success()).collect();
     let first = first.map(Ending::of);
     let first = first.filter(|first| !endings.iter().any(|ending| ending.is_as(first)));
-    if failed.is_empty() && first.is_none() {
+    let failed = endings.iter().filter(|ending| ending.exit_code != Some(0));
+    let failed: usize = failed.map(|ending| ending.runs).sum();
+    if failed == 0 && first.is_none() {
         return None;
     }
-    let count = |of: &mut dyn Iterator<Item = &Ending>| of.map(|own| own.runs).sum::<usize>();
-    let all = count(&mut endings.iter());
-    let some = match count(&mut failed.iter().copied()) {
-        0 => "none of the runs".to_string(),
-        some if some == all => "all runs".to_string(),
-        some => format!("{some} of {all} runs"),
+    let some = match endings.iter().map(|ending| ending.runs).sum::<usize>() {
+        _ if failed == 0 => "none of the runs".to_string(),
+        all if failed == all => "all runs".to_string(),
+        all => format!("{failed} of {all} runs"),
     };
     let mut text = format!(
         "The program failed in {some}: {}. The figures are those of what it did until then.",

@@ -113,7 +113,7 @@ fn record<W: Write>(
             break None;
         }
         if flushed.elapsed() >= BETWEEN_BLOCKS {
-            recording.flush();
+            recording.with_writer(Writer::flush);
             flushed = Instant::now();
         }
     };
@@ -137,22 +137,15 @@ impl<W: Write> Recording<W> {
         self.times.share_out(&mut kept);
         for told in &kept {
             for event in self.assembly.take(told) {
-                self.write(&event);
+                self.with_writer(|writer| writer.write(&event));
             }
         }
     }
 
-    fn write(&mut self, event: &Event) {
+    /// Does something that may fail, unless something has failed before.
+    fn with_writer(&mut self, does: impl FnOnce(&mut Writer<W>) -> Result<(), RecordingError>) {
         if let Ok(writer) = &mut self.writer
-            && let Err(error) = writer.write(event)
-        {
-            self.writer = Err(error);
-        }
-    }
-
-    fn flush(&mut self) {
-        if let Ok(writer) = &mut self.writer
-            && let Err(error) = writer.flush()
+            && let Err(error) = does(writer)
         {
             self.writer = Err(error);
         }
@@ -162,7 +155,8 @@ impl<W: Write> Recording<W> {
     fn end(mut self, lost: u64) -> (Result<(W, Totals), RecordingError>, u64, Vec<OsString>) {
         self.take();
         if lost > 0 {
-            self.write(&Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } });
+            let lost = Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } };
+            self.with_writer(|writer| writer.write(&lost));
         }
         let Assembly { unknown, paths, .. } = self.assembly;
         (self.writer.and_then(Writer::finish), unknown, paths)

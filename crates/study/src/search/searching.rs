@@ -210,7 +210,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
             });
         }
         let (left_out, alike, tried) = (found.left_out, found.alike, found.tried());
-        let groups = self.groups(found, &|| self.keeper.times() > before)?;
+        let groups = self.groups(found, before)?;
         if self.keeper.times() > u32::from(before > 0) {
             notes.push("Not all jobs were made as small as they can be.".to_string());
         }
@@ -250,18 +250,14 @@ impl<E: Engines + Sync> Searching<'_, E> {
         Ok(Footer::new(&[record(first)?, record(second)?], command))
     }
 
-    /// What was found of each mechanism, the largest ratio first, with each job as small as it
-    /// can be, or as it is once that `is_enough`.
-    fn groups(
-        &self,
-        found: Found,
-        is_enough: &(impl Fn() -> bool + Sync),
-    ) -> Result<Vec<Group>, Error> {
+    /// What was found of each mechanism, the largest ratio first, with each job as small as it can
+    /// be, or as it is once there was asked for what there is more than `before`.
+    fn groups(&self, found: Found, before: u32) -> Result<Vec<Group>, Error> {
         let mut groups: Vec<Group> = found.mechanisms.into_values().collect();
         let wanted = cases(groups.iter_mut());
         let progress = self.engines.progress(Some(wanted.len() as u64));
         parallel::map(wanted, |(mechanism, of, case)| {
-            *case = self.smaller(&mechanism, of, case.clone(), is_enough)?;
+            *case = self.smaller(&mechanism, of, case.clone(), before)?;
             progress.advance();
             Ok::<_, Error>(())
         })?;
@@ -272,16 +268,10 @@ impl<E: Engines + Sync> Searching<'_, E> {
 
     /// The smallest job that shows what `case` does: for the first `of` three any of the
     /// mechanism, for the others a ratio or a difference that is not smaller.
-    fn smaller(
-        &self,
-        mechanism: &str,
-        of: usize,
-        case: Case,
-        is_enough: &(impl Fn() -> bool + Sync),
-    ) -> Result<Case, Error> {
+    fn smaller(&self, mechanism: &str, of: usize, case: Case, before: u32) -> Result<Case, Error> {
         let (ratio, cost) = case.gain(self.goal);
         let still = |spec: &JobSpec| -> Result<Option<Case>, Error> {
-            if is_enough() || !self.space.has(spec) {
+            if self.keeper.times() > before || !self.space.has(spec) {
                 return Ok(None);
             }
             let Fate::Found(now, case) = self.tried(spec.clone())? else { return Ok(None) };

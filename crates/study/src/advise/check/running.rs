@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::program::Program;
-use filemap_govern::{Advising, Given, Rule};
+use filemap_govern::{Advising, Given};
 use filemap_job::program::Job;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
@@ -99,14 +99,6 @@ struct Variant {
 }
 
 impl Variant {
-    /// The rules by which the program is advised.
-    fn rules(&self) -> &[Rule] {
-        match &self.how {
-            Some(How::Advised(rules, _)) => rules,
-            Some(How::Governed) | None => &[],
-        }
-    }
-
     /// Why not all of its advice was given to something in each run, as the end of a sentence.
     fn not_given(&self) -> Option<String> {
         let is_given = |given: &Given| given.rules.iter().all(|is_given| *is_given);
@@ -139,10 +131,6 @@ struct Running<'a, E> {
 
 impl<E: Engines> Running<'_, E> {
     fn run(&mut self, variant: &mut Variant) -> Result<(), Error> {
-        let governed = match variant.how {
-            Some(How::Governed) => Some(trial::Governed::of(self.again, &[])?),
-            _ => None,
-        };
         let _size = match variant.how {
             Some(How::Advised(_, Some(bytes))) => {
                 let (journal, undoing) = self.engines.journal()?;
@@ -152,23 +140,21 @@ impl<E: Engines> Running<'_, E> {
         };
         let paths = self.files.iter().map(|(path, _)| path.as_path());
         let cached_bytes = trial::drop_all(paths, &mut self.notes)?;
-        let advising = match variant.rules() {
-            [] => None,
-            rules => Some(Advising::begin(rules)?),
-        };
-        let metered = match &governed {
-            Some(governed) => governed.run(),
-            None => trial::run(self.again),
-        };
-        let given = match (advising, governed) {
-            (Some(advising), _) => advising.end(),
-            (None, Some(governed)) => {
+        let (metered, given) = match &variant.how {
+            Some(How::Governed) => {
+                let governed = trial::Governed::of(self.again, &[])?;
+                let metered = governed.run()?;
                 let is_given = !governed.told().paths.is_empty();
-                Given { rules: vec![is_given], ..Given::default() }
+                (metered, Given { rules: vec![is_given], ..Given::default() })
             }
-            (None, None) => Given::default(),
+            Some(How::Advised(rules, _)) if !rules.is_empty() => {
+                let advising = Advising::begin(rules)?;
+                let metered = trial::run(self.again);
+                let given = advising.end();
+                (metered?, given)
+            }
+            Some(How::Advised(..)) | None => (trial::run(self.again)?, Given::default()),
         };
-        let metered = metered?;
         variant.runs.push(CheckRun {
             pages_read: (metered.bytes_read / page_size()).saturating_sub(given.dropped_pages),
             ran: Ran::of(&metered, cached_bytes),
