@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::governing::Error;
+use crate::journal::start_ticks;
 use crate::run_directory::run_directory;
-use crate::start_ticks;
 
 /// How the names of such directories begin.
 const COLLECTING: &str = "collecting-";

@@ -6,7 +6,7 @@ mod endings;
 mod measure;
 mod measured;
 mod process;
-mod run;
+pub(crate) mod run;
 mod shown;
 mod tables;
 mod told;

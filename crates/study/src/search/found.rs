@@ -8,6 +8,9 @@ use super::goal::Goal;
 use super::record::{Case, Group};
 use crate::error::Error;
 
+/// Jobs of a round: they are tried beside each other, before what was found is varied.
+pub(super) const ROUND: u64 = 256;
+
 /// What became of a job that was drawn.
 pub(super) enum Fate {
     /// It is none.

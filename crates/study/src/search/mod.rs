@@ -14,6 +14,3 @@ pub use goal::{Goal, Metric};
 pub use record::Search;
 pub use searching::{Searching, variants_flag};
 pub use state::{Keeper, State};
-
-/// Jobs of a round: they are tried beside each other, before what was found is varied.
-const ROUND: u64 = 256;

@@ -19,11 +19,11 @@ use filemap_job::{Job, JobSpec, Record, shell_word};
 use filemap_model::{Digest, Model, Profile, trace};
 
 use super::draw::Space;
-use super::found::{Fate, Found};
+use super::found::{Fate, Found, ROUND};
 use super::goal::Goal;
+use super::mechanism;
 use super::record::{CASES, Case, Group, Search};
 use super::state::{Keeper, State};
-use super::{ROUND, mechanism};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::footer::Footer;

@@ -3,8 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ROUND;
-use super::found::Found;
+use super::found::{Found, ROUND};
 use crate::error::Error;
 
 /// The form of the file.

@@ -16,7 +16,7 @@ use filemap_kernel::metered::Metered;
 use filemap_kernel::{Error as KernelError, cold, ending, metered, page_size};
 
 use crate::error::{Error, reason};
-use crate::govern::Run;
+use crate::govern::run::Run;
 pub use ran::{OUTCOMES, Outcome, Ran, agree, differ, ended};
 
 /// How the lines begin that filemap writes to the stderr of a program.
