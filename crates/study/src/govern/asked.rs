@@ -8,11 +8,12 @@ use filemap_attach::program::Program;
 use filemap_job::record::SCHEMA;
 
 use super::compare::{Comparison, File};
+use super::governed::Governed;
 use super::measured::{Measured, Variant};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::footer::Footer;
-use crate::trial::{self, Governed, Ran};
+use crate::trial::{self, Ran};
 
 /// How often a program is run in each way where nothing is said.
 const RUNS: u64 = 5;

@@ -3,16 +3,18 @@
 mod asked;
 mod compare;
 mod endings;
+mod governed;
 mod measure;
 mod measured;
 mod process;
-pub(crate) mod run;
+mod run;
 mod shown;
 mod tables;
 mod told;
 
 pub use asked::{Asked, compare};
 pub use compare::Comparison;
+pub use governed::Governed;
 pub use measured::{Measured, Variant};
 pub use process::{Mapping, Observer, Process, Totals};
 pub use run::Run;

@@ -19,6 +19,7 @@ use crate::advise::rules::OF_FILES;
 use crate::advise::{Advice, Change};
 use crate::engine::Engines;
 use crate::error::Error;
+use crate::govern::Governed;
 use crate::trial::{self, Ran};
 use filemap_report::units::{number, time};
 
@@ -142,7 +143,7 @@ impl<E: Engines> Running<'_, E> {
         let cached_bytes = trial::drop_all(paths, &mut self.notes)?;
         let (metered, given) = match &variant.how {
             Some(How::Governed) => {
-                let governed = trial::Governed::of(self.again, &[])?;
+                let governed = Governed::of(self.again, &[])?;
                 let metered = governed.run()?;
                 let is_given = !governed.told().paths.is_empty();
                 (metered, Given { rules: vec![is_given], ..Given::default() })
