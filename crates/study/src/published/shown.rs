@@ -87,7 +87,9 @@ impl Shown {
             };
             let written = |row: &Vec<Option<Value>>| -> Vec<String> {
                 let cells = self.columns.iter().zip(row);
-                cells.map(|(column, value)| written(value.as_ref(), &column.format)).collect()
+                cells
+                    .map(|(own, value)| written(value.as_ref(), &filled(&own.format, texts)))
+                    .collect()
             };
             let is_seen =
                 |row: &Vec<String>| self.rows.len() == 1 || row[1..].iter().any(|text| says(text));
