@@ -2,14 +2,13 @@
 
 use super::cell::Cell;
 use super::data::{Notes, Series};
-use super::study::{Length, Options, Study};
+use super::study::{Chosen, Length, Options};
 use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
-use crate::error::Error;
 
 /// What is special of a series.
 pub(super) struct Kind {
     pub name: &'static str,
-    pub study: fn(&Options, Length) -> Result<Box<dyn Study>, Error>,
+    pub study: fn(&Options, Length) -> Chosen,
     /// The values of its notes.
     pub notes: for<'a> fn(&Series, &'a [Cell]) -> Notes<'a>,
 }

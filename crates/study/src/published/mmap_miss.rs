@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::cell::{Cell, MODEL_ONLY};
 use super::data::{Notes, Series, Values};
-use super::study::{Begin, Found, Length, Options, Study};
+use super::study::{Begin, Chosen, Found, Length, Options, Study};
 use super::tolerance::{BESIDE, Beside, Tolerance, is_inside};
 use crate::error::Error;
 use crate::spread::{ENOUGH_SEEDS, outcomes};
@@ -71,7 +71,7 @@ struct MmapMiss {
 }
 
 /// The study with as many seeds as are asked for in each random cell.
-pub fn study(options: &Options, _: Length) -> Result<Box<dyn Study>, Error> {
+pub fn study(options: &Options, _: Length) -> Chosen {
     let count = options.seeds.unwrap_or(ENOUGH_SEEDS);
     Ok(Box::new(MmapMiss { seeds: seeds(DEFAULT_SEED, count).collect() }))
 }

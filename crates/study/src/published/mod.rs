@@ -4,6 +4,12 @@
 //! rows a report has of it (`data/published.toml`). What is special of a series is in its module:
 //! what it runs, how its figures come from that, and the values in its notes. A report is made of
 //! the cells alone.
+//!
+//! A figure is judged by what is known of the published one. An unknown list of accesses is one
+//! sample, so such a cell is judged by the spread over seeds. Known accesses are judged on one side,
+//! by a measured bound: a counter of the whole machine counts more than the file. Counts that are
+//! exact decide whether the command fails. Times of this machine decide nothing. Published times are
+//! not fitted, as their device is not known; what is fitted is said, and is not judged.
 
 mod cell;
 mod data;

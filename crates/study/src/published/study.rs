@@ -28,6 +28,9 @@ pub trait Study {
     fn found(&self, records: &[Record], begin: &Begin<'_>) -> Result<Found, Error>;
 }
 
+/// A study, made as the options say.
+pub type Chosen = Result<Box<dyn Study>, Error>;
+
 /// Shows how far so many runs are.
 pub type Begin<'a> = dyn Fn(u64) -> Box<dyn Progress> + 'a;
 

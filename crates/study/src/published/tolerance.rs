@@ -124,23 +124,21 @@ impl GuestRun {
     fn fits(&self) -> bool {
         self.file_gib() < self.ram_gib
     }
-
-    /// KiB for each GiB beyond what the same guest counts in any case.
-    fn growth(&self, runs: &[GuestRun]) -> f64 {
-        let same = runs.iter().filter(|run| run.fits() && run.guest == self.guest);
-        let least = same.map(GuestRun::beside_kib).fold(f64::INFINITY, f64::min);
-        (self.beside_kib() - least).max(0.0) / self.file_gib()
-    }
 }
 
 impl Beside {
     fn of(runs: &[GuestRun]) -> Beside {
         let (fit, short): (Vec<&GuestRun>, Vec<&GuestRun>) =
             runs.iter().partition(|run| run.fits());
-        let largest = |figures: &mut dyn Iterator<Item = f64>| figures.fold(0.0, f64::max);
+        // Beyond what the same guest counts in any case.
+        let growth = |run: &GuestRun| {
+            let same = fit.iter().filter(|own| own.guest == run.guest);
+            let least = same.map(|own| own.beside_kib()).fold(f64::INFINITY, f64::min);
+            (run.beside_kib() - least) / run.file_gib()
+        };
         Beside {
-            fixed_kib: largest(&mut fit.into_iter().map(GuestRun::beside_kib)),
-            kib_for_a_gib: largest(&mut short.into_iter().map(|run| run.growth(runs))),
+            fixed_kib: fit.iter().map(|run| run.beside_kib()).fold(0.0, f64::max),
+            kib_for_a_gib: short.into_iter().map(growth).fold(0.0, f64::max),
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::cell::{Cell, FAILS, NOT_COMPARED};
 use super::data::{Notes, Series};
-use super::study::{Begin, Found, Length, Options, Study};
+use super::study::{Begin, Chosen, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::stats::{Sample, percent};
 
@@ -59,7 +59,7 @@ struct VmaBound {
 }
 
 /// The study with programs of this machine where there are some.
-pub fn study(options: &Options, _: Length) -> Result<Box<dyn Study>, Error> {
+pub fn study(options: &Options, _: Length) -> Chosen {
     let jobs = |spec: &JobSpec| Some((spec.file.clone()?, program_jobs(spec)));
     let programs = options.programs.iter().filter_map(jobs);
     let programs = programs.filter(|(_, jobs)| !jobs.is_empty()).collect();

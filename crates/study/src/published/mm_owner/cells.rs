@@ -20,13 +20,11 @@ pub const BENCHMARK: &str = "benchmark";
 /// so it decides nothing.
 const MISSES: &str = "misses";
 
-/// A figure in a unit beside what is published, and whether it holds with what is tolerated.
-struct Beside {
-    unit: &'static str,
-    published: Option<f64>,
-    own: Option<f64>,
-    judged: Option<(bool, String)>,
-}
+/// A published figure and the one here.
+type Both = (Option<f64>, Option<f64>);
+
+/// Whether a figure holds, and what is tolerated.
+type Judged = Option<(bool, String)>;
 
 /// Every figure of `all`; times are judged if `judges_times`. Memory is `pages` pages.
 pub fn beside(all: &[Compared], judges_times: bool, pages: u64) -> Vec<Cell> {
@@ -34,35 +32,40 @@ pub fn beside(all: &[Compared], judges_times: bool, pages: u64) -> Vec<Cell> {
         let counters: Vec<&str> =
             of.configurations.iter().map(|own| own.counters.as_str()).collect();
         let others = || counters.iter().copied().filter(|counters| *counters != PAGE_MAPCOUNT);
-        let times = others().map(|own| timed(of, own, time(of, own), judges_times));
-        let saved = |own| Some(timed(of, own, saving(of, own)?, judges_times));
+        let times = others().map(|own| time(of, own, judges_times));
+        let savings = others().filter_map(|own| saving(of, own, judges_times));
         let copies = counters.iter().filter_map(|own| copied(of, own, pages));
-        times.chain(others().filter_map(saved)).chain(copies).collect::<Vec<_>>()
+        times.chain(savings).chain(copies).collect::<Vec<_>>()
     };
     all.iter().flat_map(of).collect()
 }
 
 /// A cell of a time.
-fn timed(of: &Compared, counters: &str, beside: Beside, judges_times: bool) -> Cell {
+fn timed(of: &Compared, counters: &str, unit: &str, both: Both, judged: Judged) -> Cell {
     let own = of.configuration(counters);
     let base = of.configuration(PAGE_MAPCOUNT);
     let figures = json!({
-        "median": beside.own,
+        "median": both.1,
         "ns_per_page": own.map(|own| own.ns_per_page),
         "base_ns_per_page": base.map(|base| base.ns_per_page),
         "locked_ns": of.locked_ns,
         "change": own.and_then(|own| own.change.as_ref()),
     });
-    let judged = beside.judged.filter(|_| judges_times);
-    let mut cell = cell(of, counters, Beside { judged, ..beside }, figures);
+    let mut cell = cell(of, counters, unit, both, judged, figures);
     if cell.verdict == FAILS {
         cell.verdict = MISSES.to_string();
     }
     cell
 }
 
-fn cell(of: &Compared, counters: &str, beside: Beside, figures: Value) -> Cell {
-    let Beside { unit, published, own, judged } = beside;
+fn cell(
+    of: &Compared,
+    counters: &str,
+    unit: &str,
+    (published, own): Both,
+    judged: Judged,
+    figures: Value,
+) -> Cell {
     let (ok, tolerance) = judged.unzip();
     let error_unit = if unit == PERCENT { "percentage points" } else { unit };
     let cell = Cell {
@@ -80,26 +83,26 @@ fn cell(of: &Compared, counters: &str, beside: Beside, figures: Value) -> Cell {
 }
 
 /// The change of the time.
-fn time(of: &Compared, counters: &str) -> Beside {
-    let published = published_percent(of, counters);
-    let own = percent(of, counters);
-    let judged = published.zip(own).and_then(|figures| time_holds(of, counters, figures));
-    Beside { unit: PERCENT, published, own, judged }
+fn time(of: &Compared, counters: &str, is_judged: bool) -> Cell {
+    let (published, own) = (published_percent(of, counters), percent(of, counters));
+    let both = published.zip(own).filter(|_| is_judged);
+    let judged = both.and_then(|both| time_holds(of, counters, both));
+    timed(of, counters, PERCENT, (published, own), judged)
 }
 
 /// What counting folios alone saves of a page that is unmapped or forked. The series takes one
 /// read-modify-write of a page away.
-fn saving(of: &Compared, counters: &str) -> Option<Beside> {
+fn saving(of: &Compared, counters: &str, is_judged: bool) -> Option<Cell> {
     if of.operation.writes() || of.folio_bytes == PAGE_BYTES {
         return None;
     }
     let own = of.change(counters)?.saved_locked.map(|saved| saved.median);
     let published = (counters == NO_PAGE_MAPCOUNT).then_some(1.0);
     let OwnerTolerance { saved_locked: (least, most), saved_kib, .. } = PUBLISHED.tolerance;
-    let is_judged = published.is_some() && of.folio_bytes >= saved_kib << 10;
+    let is_judged = is_judged && published.is_some() && of.folio_bytes >= saved_kib << 10;
     let holds = |own: f64| ((least..=most).contains(&own), format!("{least} to {most} L"));
     let judged = own.filter(|_| is_judged).map(holds);
-    Some(Beside { unit: SAVED, published, own, judged })
+    Some(timed(of, counters, SAVED, (published, own), judged))
 }
 
 /// Of 100 pages, those that write faults copied: all where nobody knows that a page has one owner
@@ -111,19 +114,15 @@ fn copied(of: &Compared, counters: &str, pages: u64) -> Option<Cell> {
     let knows = of.folio_bytes == PAGE_BYTES || counters != PAGE_MAPCOUNT;
     let all = !(of.operation.reuses() && knows);
     let expected = if all { (pages, 0) } else { (0, pages) };
-    let copied = own.copied.zip(own.reused).map(|(copied, reused)| {
+    let counts = own.copied.zip(own.reused);
+    let copied = counts.map(|(copied, reused)| {
         let pages = if is_alone { pages } else { copied + reused };
         copied as f64 * 100.0 / pages.max(1) as f64
     });
-    let holds = own.copied.zip(own.reused) == Some(expected);
-    let beside = Beside {
-        unit: COPIED,
-        published: is_published.then_some(if all { 100.0 } else { 0.0 }),
-        own: copied,
-        judged: is_published.then(|| (holds, "exact".to_string())),
-    };
+    let published = is_published.then_some(if all { 100.0 } else { 0.0 });
+    let judged = is_published.then(|| (counts == Some(expected), "exact".to_string()));
     let figures = json!({ "median": copied, "copied": own.copied, "reused": own.reused });
-    Some(cell(of, counters, beside, figures))
+    Some(cell(of, counters, COPIED, (published, copied), judged, figures))
 }
 
 /// The change of the time in percent.
@@ -143,11 +142,7 @@ fn published_percent(of: &Compared, counters: &str) -> Option<f64> {
 
 /// Whether a change holds beside the published one, and what is tolerated; `None` where it cannot
 /// be said.
-fn time_holds(
-    of: &Compared,
-    counters: &str,
-    (published, own): (f64, f64),
-) -> Option<(bool, String)> {
+fn time_holds(of: &Compared, counters: &str, (published, own): (f64, f64)) -> Judged {
     let tolerated = &PUBLISHED.tolerance;
     let within = |percent: f64| (own.abs() <= percent, format!("within {percent} %"));
     if of.folio_bytes == PAGE_BYTES {

@@ -13,7 +13,7 @@ pub use self::data::NAME;
 use self::data::PUBLISHED;
 use super::cell::Cell;
 use super::data::{Notes, Series, Values};
-use super::study::{Begin, Found, Length, Options, Study};
+use super::study::{Begin, Chosen, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::folio_ops::{self, Asked, Figure};
 use crate::stats::MAD;
@@ -31,7 +31,7 @@ const FEW_SIZES: [u64; 3] = [16 * KIB, 128 * KIB, PMD_BYTES];
 /// The study of the series.
 struct MmOwner(Length);
 
-pub fn study(_: &Options, length: Length) -> Result<Box<dyn Study>, Error> {
+pub fn study(_: &Options, length: Length) -> Chosen {
     Ok(Box::new(MmOwner(length)))
 }
 

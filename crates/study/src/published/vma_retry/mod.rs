@@ -15,7 +15,7 @@ use self::plan::{Experiment, Form, Tried};
 use self::trial::{Run, Trial};
 use super::cell::Cell;
 use super::data::{Notes, Series};
-use super::study::{Begin, Found, Length, Options, Study};
+use super::study::{Begin, Chosen, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::spread::over_seeds;
 
@@ -30,7 +30,7 @@ struct VmaRetry {
 ///
 /// # Errors
 /// A machine profile that is not to be had.
-pub fn study(options: &Options, length: Length) -> Result<Box<dyn Study>, Error> {
+pub fn study(options: &Options, length: Length) -> Chosen {
     Ok(Box::new(VmaRetry::new(options.seeds, length)?))
 }
 
