@@ -6,10 +6,10 @@
 //! the cells alone.
 //!
 //! A figure is judged by what is known of the published one. An unknown list of accesses is one
-//! sample, so such a cell is judged by the spread over seeds. Known accesses are judged on one side,
-//! by a measured bound: a counter of the whole machine counts more than the file. Counts that are
-//! exact decide whether the command fails. Times of this machine decide nothing. Published times are
-//! not fitted, as their device is not known; what is fitted is said, and is not judged.
+//! sample, so such a cell is judged by the spread over seeds. Known accesses are judged on one
+//! side, by a measured bound: a counter of the whole machine counts more than the file. Counts that
+//! are exact decide whether the command fails. Times of this machine decide nothing. Published
+//! times are not fitted, as their device is not known; what is fitted is said, and is not judged.
 
 mod cell;
 mod data;

@@ -87,15 +87,8 @@ fn remedy(asked: Asked, children: usize, fits: u64) -> String {
 
 /// The largest memory below `bytes` whose operations take no more than `available`; 0 if none do.
 fn most_that_fits(bytes: u64, children: usize, available: u64) -> u64 {
-    let (mut fits, mut above) = (0, bytes / PMD_BYTES);
-    while fits + 1 < above {
-        let middle = u64::midpoint(fits, above);
-        match needed_bytes(middle * PMD_BYTES, children) <= available {
-            true => fits = middle,
-            false => above = middle,
-        }
-    }
-    fits * PMD_BYTES
+    let mut sizes = (1..bytes / PMD_BYTES).rev().map(|count| count * PMD_BYTES);
+    sizes.find(|size| needed_bytes(*size, children) <= available).unwrap_or(0)
 }
 
 /// Memory that operations over so many bytes take at a time.

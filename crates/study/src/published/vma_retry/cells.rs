@@ -169,7 +169,7 @@ pub fn tried(tried: &Tried) -> [Cell; 2] {
         if trial.with_series {
             figures["ratio"] = json!(ratio(before, after));
         }
-        of_trial(tried.kind, &tried.name, trial, figures)
+        of_trial(tried.of.kind, &tried.of.name, trial, figures)
     })
 }
 

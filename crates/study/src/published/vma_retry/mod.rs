@@ -73,9 +73,9 @@ fn ran(experiments: Vec<Experiment>, run: &Run<'_>) -> Result<Vec<Tried>, Error>
     };
     let trials: Vec<Trial> = experiments.iter().flat_map(both).collect();
     let mut runs = trials.clone().into_iter().zip(run(&trials)?);
-    let tried = |Experiment { kind, name, .. }| {
+    let tried = |of: Experiment| {
         let both = [(); 2].map(|()| runs.next().expect("there is a run of each trial"));
-        Tried { kind, name, both }
+        Tried { of, both }
     };
     Ok(experiments.into_iter().map(tried).collect())
 }

@@ -70,8 +70,7 @@ pub struct Experiment {
 
 /// An experiment with its trials, without the series and with it, and what these came to.
 pub struct Tried {
-    pub kind: &'static str,
-    pub name: String,
+    pub of: Experiment,
     pub both: [(Trial, TrialRun); 2],
 }
 
