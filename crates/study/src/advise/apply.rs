@@ -114,11 +114,11 @@ fn advise_open(program: &mut Job, number: usize, hint: ReadHint) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, target};
+    use super::super::tests::{self, target};
     use super::*;
 
     fn program() -> Job {
-        testing::program(
+        tests::program(
             "[[mapping]]\nname = 'n'\nopen = 'a'\n",
             "[[thread.phase]]\nmapping = 'm'\nmadvise = 'random'\n\
              [[thread.phase]]\nmap = 'n'\n[[thread.phase]]\nmapping = 'n'\npages = [1]\n\

@@ -119,7 +119,7 @@ fn file_advice(program: &Job, file: usize) -> Vec<Change> {
 mod tests {
     use filemap_core::units::PageCount;
 
-    use super::super::testing::{outcome, program_of};
+    use super::super::tests::{outcome, program_of};
     use super::*;
 
     fn labels(phases: &str, advice: &str) -> Vec<String> {

@@ -22,7 +22,7 @@ mod record;
 mod report;
 mod rules;
 #[cfg(test)]
-mod testing;
+mod tests;
 mod words;
 mod writing;
 

@@ -248,7 +248,7 @@ mod tests {
     use filemap_job::program::Madvise;
 
     use super::super::Change;
-    use super::super::testing::{on, outcome, tried};
+    use super::super::tests::{on, outcome, tried};
     use super::*;
 
     /// Figures as large as those of real programs.

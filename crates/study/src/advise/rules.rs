@@ -152,14 +152,14 @@ fn around(one: Extent, other: Extent) -> Extent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, target};
+    use super::super::tests::{self, target};
     use super::*;
 
     /// A program with a mapping of all of the file and, where it is said, another.
     fn program(second: &str) -> Job {
         let touch =
             if second.is_empty() { "" } else { "[[thread.phase]]\nmapping = 'n'\npages = [2]\n" };
-        testing::program(second, &format!("[[thread.phase]]\nmapping = 'm'\npages = [1]\n{touch}"))
+        tests::program(second, &format!("[[thread.phase]]\nmapping = 'm'\npages = [1]\n{touch}"))
     }
 
     const HALF: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\noffset = '512k'\n";

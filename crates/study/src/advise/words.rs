@@ -172,7 +172,7 @@ fn governed(advice: &Advice, program: &str) -> Option<String> {
 mod tests {
     use filemap_core::address::vma::ReadHint;
 
-    use super::super::testing::{on, outcome, tried};
+    use super::super::tests::{on, outcome, tried};
     use super::*;
 
     /// What is told of a database of which `used_pages` are used: its lines, where something is

@@ -108,7 +108,8 @@ fn words(a: Option<&Decision>, b: Option<&Decision>) -> String {
             if one.mmap_miss == two.mmap_miss {
                 "readahead finds another state of its stream".to_string()
             } else {
-                format!("readahead finds {} misses", fewer(two.mmap_miss < one.mmap_miss))
+                let which = if two.mmap_miss < one.mmap_miss { "fewer" } else { "more" };
+                format!("readahead finds {which} misses")
             }
         }
         (Some(Decision::MapPages { .. }), Some(Decision::MapPages { .. })) => {
@@ -124,10 +125,6 @@ fn words(a: Option<&Decision>, b: Option<&Decision>) -> String {
             (Some(one), Some(two)) => format!("the first {one}, the second {two}"),
         },
     }
-}
-
-fn fewer(is_fewer: bool) -> &'static str {
-    if is_fewer { "fewer" } else { "more" }
 }
 
 /// How the second of two windows differs.

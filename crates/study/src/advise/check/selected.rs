@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::advise::Outcome;
-    use crate::advise::testing::{on, outcome, program, tried};
+    use crate::advise::tests::{on, outcome, program, tried};
 
     fn hint(hint: ReadHint) -> Change {
         Change::Madvise(on("a"), hint)

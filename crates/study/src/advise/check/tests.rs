@@ -3,7 +3,7 @@ use filemap_report::Format;
 
 use super::*;
 use crate::advise::Change;
-use crate::advise::testing::{on, outcome, tried};
+use crate::advise::tests::{on, outcome, tried};
 
 /// A program for which MADV_RANDOM was tried first, and then the governor.
 fn lookups() -> Advice {
