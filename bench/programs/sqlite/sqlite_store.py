@@ -19,11 +19,16 @@ def connect(path, name):
     return database
 
 
-def make(path, seed):
-    generator = random.Random(seed)
-    database = sqlite3.connect(os.path.join(path, "records.db"))
+def create(path, name):
+    database = sqlite3.connect(os.path.join(path, name))
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("PRAGMA synchronous = OFF")
+    return database
+
+
+def make(path, seed):
+    generator = random.Random(seed)
+    database = create(path, "records.db")
     database.execute("CREATE TABLE record (id INTEGER PRIMARY KEY, place INTEGER, body BLOB)")
     places = list(range(RECORDS))
     generator.shuffle(places)
@@ -41,9 +46,7 @@ def word(generator):
 
 def make_text(path, seed):
     generator = random.Random(seed)
-    database = sqlite3.connect(os.path.join(path, "text.db"))
-    database.execute("PRAGMA journal_mode = OFF")
-    database.execute("PRAGMA synchronous = OFF")
+    database = create(path, "text.db")
     database.execute("CREATE VIRTUAL TABLE document USING fts5 (body)")
     texts = ((" ".join(word(generator) for _ in range(60)),) for _ in range(DOCUMENTS))
     database.executemany("INSERT INTO document VALUES (?)", texts)

@@ -67,8 +67,7 @@ fn a_miss_behind_the_window_moves_the_stream_on() {
 #[test]
 fn a_miss_where_the_mark_is_due_reads_what_lies_behind_the_window() {
     // The page itself is not in it: whoever asked for it reads it alone.
-    let case = Case(12, 1, (8, 8, 4), "64.", "16. m 15~ 32.", (16, 16, 16));
-    case.check(false);
+    check_misses(&[Case(12, 1, (8, 8, 4), "64.", "16. m 15~ 32.", (16, 16, 16))]);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod bench;
 mod children;
 mod files;
+#[path = "../../../kernel/tests/support/in_turn.rs"]
+mod in_turn;
 mod mappings;
 mod program;
 mod running;
@@ -13,14 +15,9 @@ mod session;
 mod skip;
 mod storm;
 
-use std::panic::resume_unwind;
-use std::thread;
-
 use bench::Bench;
 
-type Test = (&'static str, fn(&Bench));
-
-const TESTS: [Test; 13] = [
+const TESTS: [in_turn::Test<Bench>; 13] = [
     ("each first touch is told once, in order", children::first_touches),
     ("page tables show the same pages", children::page_tables),
     ("children of children are followed", children::descendants),
@@ -38,20 +35,9 @@ const TESTS: [Test; 13] = [
 
 fn main() {
     program::main_if_program();
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();
     let files = open_files();
-    for (name, test) in TESTS {
-        if wanted.iter().all(|part| name.contains(part.as_str())) {
-            println!("following: {name}");
-            // Skips name the test by its thread.
-            thread::scope(|scope| {
-                let running = thread::Builder::new().name(name.to_string());
-                let running = running.spawn_scoped(scope, || test(&bench)).expect("a thread");
-                running.join().unwrap_or_else(|panic| resume_unwind(panic));
-            });
-        }
-    }
+    in_turn::run("following", &TESTS, &bench);
     assert_eq!(open_files(), files, "descriptors are left");
 }
 

@@ -73,6 +73,13 @@ impl Bench {
         std::mem::take(&mut self.seen).into_iter().filter_map(read).collect()
     }
 
+    /// With 64 MiB of a file that process 7 has mapped.
+    fn with_mapping() -> Bench {
+        let mut bench = Bench::new();
+        bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+        bench
+    }
+
     /// What is to be restored: process, address, length.
     fn restorable(&self) -> Vec<(u32, u64, u64)> {
         let of = |(pid, own): (u32, MappedRange)| (pid, own.address, own.length_bytes);
@@ -95,8 +102,7 @@ fn governed_with_window(given: Given, window_pages: u64) -> Took {
 
 #[test]
 fn large_read_only_mappings_are_taken_once() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     bench.map(7, mapped(0x8000_0000, MIB, 2));
     let mut writable = mapped(0x9000_0000, 64 * MIB, 3);
     writable.protection |= libc::PROT_WRITE.cast_unsigned();
@@ -114,8 +120,7 @@ fn large_read_only_mappings_are_taken_once() {
 
 #[test]
 fn streams_are_read_ahead_and_only_once() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     bench.govern();
     for page in 0..64 {
         bench.fault(7, 0x1000_0000 + page * 4096);
@@ -151,8 +156,7 @@ fn nothing_is_advised_and_read_where_it_only_observes() {
 
 #[test]
 fn what_is_mapped_over_a_governed_range_replaces_it() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     bench.govern();
     let anonymous = MappedRange { file: None, ..mapped(0x1100_0000, 16 * MIB, 0) };
     bench.map(7, anonymous);
@@ -171,8 +175,7 @@ fn what_is_mapped_over_a_governed_range_replaces_it() {
 
 #[test]
 fn what_becomes_writable_is_put_back() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     bench.govern();
     let mut part = mapped(0x1100_0000, 16 * MIB, 1);
     part.offset_bytes = 0x100_0000;
@@ -188,8 +191,7 @@ fn what_becomes_writable_is_put_back() {
 
 #[test]
 fn what_is_moved_is_found_by_its_faults() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     bench.govern();
     bench.hear(7, What::Fault { address: 0x5000_0000, kind: FaultKind::Minor });
     assert!(!bench.seen.iter().any(|request| matches!(request, Request::Task(Task::Maps { .. }))));
@@ -209,8 +211,7 @@ fn what_is_moved_is_found_by_its_faults() {
 
 #[test]
 fn forked_processes_share_what_is_known_of_a_file() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     bench.govern();
     for child in 8..12 {
         bench.hear(child, What::Begin { parent: 7 });
@@ -243,8 +244,7 @@ fn forked_processes_share_what_is_known_of_a_file() {
 /// A fork between the request and the answer.
 #[test]
 fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     bench.hear(8, What::Begin { parent: 7 });
     let takes = bench.takes();
     assert_eq!((takes.len(), takes[1].pid, takes[1].may_be_inherited), (2, 8, true));
@@ -253,8 +253,7 @@ fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
 
 #[test]
 fn what_cannot_be_advised_now_is_asked_for_again() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     let mut tries = 0;
     // A fault each 100 us, for 20 s.
     for _ in 0..200_000 {
@@ -277,8 +276,7 @@ fn what_cannot_be_advised_now_is_asked_for_again() {
 
 #[test]
 fn a_process_that_does_nothing_is_asked_again_for_a_while() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     for _ in 0..1000 {
         for take in bench.takes() {
             bench.took(&take, Took::Later("thread 7 is in a system call".to_string()));
@@ -294,8 +292,7 @@ fn a_process_that_does_nothing_is_asked_again_for_a_while() {
 
 #[test]
 fn what_is_gone_has_the_mappings_read_again() {
-    let mut bench = Bench::new();
-    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut bench = Bench::with_mapping();
     let takes = bench.takes();
     bench.took(&takes[0], Took::Gone);
     assert!(matches!(bench.seen[..], [Request::Task(Task::Maps { pid: 7, .. })]));

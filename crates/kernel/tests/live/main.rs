@@ -5,6 +5,8 @@
 
 mod engine;
 mod folios;
+#[path = "../support/in_turn.rs"]
+mod in_turn;
 mod machine;
 mod observing;
 mod probing;
@@ -16,9 +18,7 @@ mod skip;
 mod tracing;
 
 use std::fs;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use filemap_kernel::journal::{Journal, Undo, recover};
 use filemap_kernel::page_size;
@@ -33,9 +33,7 @@ const HOLD: &str = "__hold";
 /// Has this binary measure folios with changed settings until it is killed.
 const FOLIOS: &str = "__folios";
 
-type Test = (&'static str, fn(&Bench));
-
-const TESTS: [Test; 33] = [
+const TESTS: [in_turn::Test<Bench>; 33] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -83,22 +81,11 @@ fn main() {
     {
         folios::hold(Path::new(directory));
     }
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();
     if let Some(reason) = Storage::of(&bench.directory).unwrap().unsuited() {
         return skip(format!("{} {reason}", bench.directory.display()));
     }
-    for (name, test) in TESTS {
-        if wanted.iter().all(|part| name.contains(part.as_str())) {
-            println!("live: {name}");
-            // Skips name the test by its thread.
-            thread::scope(|scope| {
-                let running = thread::Builder::new().name(name.to_string());
-                let running = running.spawn_scoped(scope, || test(&bench)).expect("a thread");
-                running.join().unwrap_or_else(|panic| resume_unwind(panic));
-            });
-        }
-    }
+    in_turn::run("live", &TESTS, &bench);
 }
 
 /// Undoes what a run that was killed had changed, with the journals of all its tests.

@@ -1,6 +1,6 @@
 //! Runs of a real kernel under memory limits: `data/measured-6.12-limits.json`.
 
-use filemap_job::{Error, Job, JobSpec};
+use filemap_job::{Error, Job, JobSpec, xorshift64};
 use serde::{Deserialize, Serialize};
 
 /// The text of the file.
@@ -143,8 +143,6 @@ impl Pages {
 
 /// The next number of xorshift64.
 fn next(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
+    *state = xorshift64(*state);
     *state
 }
