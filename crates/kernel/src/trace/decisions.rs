@@ -112,35 +112,14 @@ impl<'a> Reader<'a> {
             }
             Tracepoint::Window { start, order, size, async_size, .. } => {
                 let (cause, index) = self.cause(order, start);
-                self.asked_for(
-                    file,
-                    cause,
-                    Decision::Readahead {
-                        cause,
-                        index,
-                        order,
-                        start,
-                        size,
-                        async_size,
-                        mmap_miss: 0,
-                    },
-                );
+                self.asked_for(file, (cause, index), order, (start, size, async_size));
             }
             Tracepoint::BasePages { start, size, async_size } => {
                 // A single read has no window before its base pages.
                 if let Some((Found { index, .. }, _)) = self.found.take() {
                     let cause = self.either(Cause::SequentialSingle, Cause::ReadSingle);
-                    let order = Order(0);
-                    let single = Decision::Readahead {
-                        cause,
-                        index,
-                        order,
-                        start,
-                        size,
-                        async_size,
-                        mmap_miss: 0,
-                    };
-                    self.asked_for(file, cause, single);
+                    let window = (start, size, async_size);
+                    self.asked_for(file, (cause, index), Order(0), window);
                 }
                 self.push(file, Decision::BasePages { start, size, async_size });
             }
@@ -268,11 +247,20 @@ impl<'a> Reader<'a> {
     }
 
     /// A window was asked for.
-    fn asked_for(&mut self, file: usize, cause: Cause, window: Decision) {
+    fn asked_for(
+        &mut self,
+        file: usize,
+        (cause, index): (Cause, PageIndex),
+        order: Order,
+        (start, size, async_size): (PageIndex, PageCount, PageCount),
+    ) {
         if !cause.is_async() {
             self.missed();
         }
         self.looked_up = None;
+        let mmap_miss = 0;
+        let window =
+            Decision::Readahead { cause, index, order, start, size, async_size, mmap_miss };
         self.push(file, window);
     }
 

@@ -64,156 +64,118 @@ impl Said {
 
     /// All of it, what matters most first.
     pub fn all(&self) -> Vec<Approximation> {
-        let mut all = Vec::new();
-        let mut say = |is_so: bool, text: String| {
-            if is_so {
-                all.push(Approximation(text));
-            }
-        };
-        if let Some(Truncated { at, events }) = self.truncated {
+        let texts = self.of_recording().into_iter().chain(self.of_files()).chain(self.of_calls());
+        texts.flatten().map(Approximation).collect()
+    }
+
+    /// What the recording does not have.
+    fn of_recording(&self) -> [Option<String>; 8] {
+        let cut = |Truncated { at, events }| {
             let events = many(events, "event");
-            say(true, format!("the recording is cut off at byte {at}; it has {events} until then"));
-        }
-        say(self.lost > 0, format!("{} were lost while recording", many(self.lost, "event")));
-        say(
-            self.mode == Some(Mode::Import),
-            "the recording was imported and shows faults only: what fault-around mapped, reads, \
-             advice, think times, and what was cached before are not in it; with major faults \
-             only, a scan has few touches"
-                .to_string(),
-        );
-        say(
-            self.mode == Some(Mode::Faults),
-            "the recording shows faults only: pages that fault-around or a large folio has mapped \
-             beside them are not in it"
-                .to_string(),
-        );
-        say(self.has_no_waits, "the recording has no think times".to_string());
-        say(
-            matches!(self.mode, Some(Mode::FirstTouches | Mode::Faults)),
-            "the recording has the first touch of each page only, so that pages which a memory \
-             limit evicts are not read again"
-                .to_string(),
-        );
-        say(
-            self.mode == Some(Mode::Changes) && self.open_pages > 0,
-            format!(
-                "the recording has each change of page, but maybe not the touch of a page that is \
-                 among the last {} that its process touched",
-                self.open_pages
+            format!("the recording is cut off at byte {at}; it has {events} until then")
+        };
+        let has = |is_so: bool, what: &str| is_so.then(|| format!("the recording {what}"));
+        let is = |mode: Mode| self.mode == Some(mode);
+        [
+            self.truncated.map(cut),
+            (self.lost > 0)
+                .then(|| format!("{} were lost while recording", many(self.lost, "event"))),
+            has(
+                is(Mode::Import),
+                "was imported and shows faults only: what fault-around mapped, reads, advice, \
+                 think times, and what was cached before are not in it; with major faults only, a \
+                 scan has few touches",
             ),
-        );
-        say(
-            self.resolution_ns > 0,
-            format!("touches were looked for every {} ns only", self.resolution_ns),
-        );
-        say(
-            !self.gone.is_empty(),
-            format!(
-                "the size recorded is taken for {}: not there any more, or not where pages can be \
-                 counted",
-                names(&self.gone)
+            has(
+                is(Mode::Faults),
+                "shows faults only: pages that fault-around or a large folio has mapped beside \
+                 them are not in it",
             ),
-        );
-        say(
-            !self.unnamed.is_empty(),
-            format!(
-                "the size recorded is taken for {}: no job can name a path that is not UTF-8",
-                names(&self.unnamed)
+            has(self.has_no_waits, "has no think times"),
+            has(
+                is(Mode::FirstTouches) || is(Mode::Faults),
+                "has the first touch of each page only, so that pages which a memory limit evicts \
+                 are not read again",
             ),
-        );
-        say(
-            !self.changed.is_empty(),
-            format!("the size recorded is taken for {} of another size now", names(&self.changed)),
-        );
-        say(
-            !self.twins.is_empty(),
-            format!(
-                "other names of files that the job has are files of their own: {}",
-                names(&self.twins)
+            (is(Mode::Changes) && self.open_pages > 0).then(|| {
+                format!(
+                    "the recording has each change of page, but maybe not the touch of a page \
+                     that is among the last {} that its process touched",
+                    self.open_pages
+                )
+            }),
+            (self.resolution_ns > 0)
+                .then(|| format!("touches were looked for every {} ns only", self.resolution_ns)),
+        ]
+    }
+
+    /// What is said otherwise of its files.
+    fn of_files(&self) -> [Option<String>; 5] {
+        let recorded = |files: &[String], why: &str| {
+            named(files).map(|names| format!("the size recorded is taken for {names}{why}"))
+        };
+        [
+            recorded(&self.gone, ": not there any more, or not where pages can be counted"),
+            recorded(&self.unnamed, ": no job can name a path that is not UTF-8"),
+            recorded(&self.changed, " of another size now"),
+            named(&self.twins).map(|names| {
+                format!("other names of files that the job has are files of their own: {names}")
+            }),
+            named(&self.grown)
+                .map(|names| format!("the largest size is taken from the beginning for {names}")),
+        ]
+    }
+
+    /// What is said otherwise of what its processes did.
+    fn of_calls(&self) -> [Option<String>; 11] {
+        [
+            counted(self.truncations, "change of the size", "of a file", "left out"),
+            (self.processes > 1).then(|| {
+                format!("its {} processes are threads with mappings of their own", self.processes)
+            }),
+            counted(
+                self.inherited_mappings,
+                "mapping",
+                "that a fork handed on",
+                "there from the beginning, without advice from before",
             ),
-        );
-        say(
-            !self.grown.is_empty(),
-            format!("the largest size is taken from the beginning for {}", names(&self.grown)),
-        );
-        say(
-            self.truncations > 0,
-            format!(
-                "{} of a file {} left out",
-                many(self.truncations, "change of the size"),
-                is_are(self.truncations)
+            counted(
+                self.shared_mappings,
+                "mapping",
+                "that several threads use, make or take away",
+                "there from the beginning to the end",
             ),
-        );
-        say(
-            self.processes > 1,
-            format!("its {} processes are threads with mappings of their own", self.processes),
-        );
-        say(
-            self.inherited_mappings > 0,
-            format!(
-                "{} that a fork handed on {} there from the beginning, without advice from before",
-                many(self.inherited_mappings, "mapping"),
-                is_are(self.inherited_mappings)
+            (self.threads > 1).then(|| format!("its {} threads begin together", self.threads)),
+            self.has_think_times.then(|| "think times are the mean of each phase".to_string()),
+            counted(
+                self.moves,
+                "mremap",
+                "of a mapping",
+                "left out; it has its largest length from the beginning",
             ),
-        );
-        say(
-            self.shared_mappings > 0,
-            format!(
-                "{} that several threads use, make or take away {} there from the beginning to \
-                 the end",
-                many(self.shared_mappings, "mapping"),
-                is_are(self.shared_mappings)
+            counted(self.protections, "mprotect", "", "left out, with the VMAs that it makes"),
+            counted(self.parts, "munmap", "of a part of a mapping", "left out"),
+            counted(
+                self.other_advice,
+                "call of madvise or fadvise",
+                "of kinds that no job has",
+                "left out",
             ),
-        );
-        say(self.threads > 1, format!("its {} threads begin together", self.threads));
-        say(self.has_think_times, "think times are the mean of each phase".to_string());
-        say(
-            self.moves > 0,
-            format!(
-                "{} of a mapping {} left out; it has its largest length from the beginning",
-                many(self.moves, "mremap"),
-                is_are(self.moves)
+            counted(
+                self.shared_writes,
+                "write",
+                "to shared mappings",
+                "taken as reads, as such writes are not modelled",
             ),
-        );
-        say(
-            self.protections > 0,
-            format!(
-                "{} {} left out, with the VMAs that it makes",
-                many(self.protections, "mprotect"),
-                is_are(self.protections)
-            ),
-        );
-        say(
-            self.parts > 0,
-            format!(
-                "{} of a part of a mapping {} left out",
-                many(self.parts, "munmap"),
-                is_are(self.parts)
-            ),
-        );
-        say(
-            self.other_advice > 0,
-            format!(
-                "{} of kinds that no job has {} left out",
-                many(self.other_advice, "call of madvise or fadvise"),
-                is_are(self.other_advice)
-            ),
-        );
-        say(
-            self.shared_writes > 0,
-            format!(
-                "{} to shared mappings {} taken as reads, as such writes are not modelled",
-                many(self.shared_writes, "write"),
-                is_are(self.shared_writes)
-            ),
-        );
-        all
+        ]
     }
 }
 
-fn is_are(count: u64) -> &'static str {
-    if count == 1 { "is" } else { "are" }
+/// What became of `count` things of a kind, of those that `which` tells apart; `None` of none.
+fn counted(count: u64, what: &str, which: &str, became: &str) -> Option<String> {
+    let which = if which.is_empty() { String::new() } else { format!(" {which}") };
+    let is_are = if count == 1 { "is" } else { "are" };
+    (count > 0).then(|| format!("{}{which} {is_are} {became}", many(count, what)))
 }
 
 fn many(count: u64, what: &str) -> String {
@@ -225,11 +187,13 @@ fn many(count: u64, what: &str) -> String {
 }
 
 /// How many files, and the first of their names.
-fn names(names: &[String]) -> String {
+/// So many files by name; `None` of none.
+fn named(names: &[String]) -> Option<String> {
     let shown = names.iter().take(MOST_NAMES).map(|name| format!("'{name}'")).collect::<Vec<_>>();
     let rest = match names.len().saturating_sub(MOST_NAMES) {
         0 => String::new(),
         rest => format!(" and {rest} more"),
     };
-    format!("{} ({}{rest})", many(names.len() as u64, "file"), shown.join(", "))
+    let files = many(names.len() as u64, "file");
+    (!names.is_empty()).then(|| format!("{files} ({}{rest})", shown.join(", ")))
 }
