@@ -32,8 +32,8 @@ pub fn agreed(program: &Job, profile: &Profile, case: &str) -> Found {
     fast
 }
 
-/// Runs the program that `random` makes of each seed. `each` gets the program and what it did, which
-/// is the same on every store.
+/// Runs the program that `random` makes of each seed. `each` gets the program and what it did,
+/// which is the same on every store.
 ///
 /// # Panics
 ///
