@@ -9,11 +9,15 @@ fn program(more: &str) -> Result<Job, String> {
         "[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
          [[mapping]]\nname = 'm'\nopen = 'o'\n{more}"
     );
-    let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    valid(&text)
+}
+
+fn valid(text: &str) -> Result<Job, String> {
+    let valid = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
     valid.map_err(|error| error.to_string())
 }
 
-/// The same with the keys of its one phase.
+/// The first of these with the keys of its one phase.
 fn phase(keys: &str) -> Result<Job, String> {
     program(&format!("[[thread]]\n[[thread.phase]]\n{keys}\n"))
 }
@@ -158,8 +162,7 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
             "[[file]]\nname = 'f'\nsize = '{file}'\n[[open]]\nname = 'o'\nfile = 'f'\n\
              direct = true\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n{phase}"
         );
-        let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
-        valid.map_err(|error| error.to_string())
+        valid(&text)
     };
     let random = "workload = 'read-random'\naccesses = 3\nbs = '8k'";
     let valid = of("100k", random).unwrap();
@@ -336,8 +339,7 @@ fn cpus_are_those_of_a_machine() {
              file = 'f'\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n\
              workload = 'read-sequential'\naccesses = 1\n"
         );
-        let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
-        valid.map_err(|error| error.to_string())
+        valid(&text)
     };
     assert_eq!(with("2").unwrap().cpus, Some(2));
     refused(with("0"), "'cpus': 0 is out of range; give 1 to 8192");
@@ -363,8 +365,7 @@ fn memory_that_leaves_no_room_for_files() {
              [[open]]\nname = 'o'\nfile = 'f'\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n\
              workload = 'read-sequential'\naccesses = 1\n"
         );
-        let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
-        valid.map_err(|error| error.to_string())
+        valid(&text)
     };
     assert_eq!(with("512k").unwrap().anonymous.0, 128);
     refused(

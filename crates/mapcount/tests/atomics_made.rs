@@ -4,6 +4,11 @@ use crate::support::{folio, mm};
 use filemap_mapcount::atomics::{Counted, read_modify_writes};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners};
 
+type Pages = PageMapcount<Counted>;
+type PagesAndSlots = MmOwner<Counted>;
+type Slots = NoPageMapcount<Counted>;
+type Sums = PreciseOwners<Counted>;
+
 fn counted<T>(act: impl FnOnce() -> T) -> u64 {
     read_modify_writes(|| {
         act();
@@ -27,10 +32,9 @@ fn of_batch<C: Mapcount>(order: u32) -> [u64; 4] {
 fn a_batch_makes_one_for_each_page_or_one_for_all() {
     for order in 1..=9 {
         let n = 1 << order;
-        assert_eq!(of_batch::<PageMapcount<Counted>>(order), [n + 2, n + 1, n + 1, n + 2]);
-        assert_eq!(of_batch::<MmOwner<Counted>>(order), [n + 2, n + 1, n + 1, n + 2]);
-        assert_eq!(of_batch::<NoPageMapcount<Counted>>(order), [1; 4]);
-        assert_eq!(of_batch::<PreciseOwners<Counted>>(order), [1; 4]);
+        let of_pages = [n + 2, n + 1, n + 1, n + 2];
+        assert_eq!([of_batch::<Pages>(order), of_batch::<PagesAndSlots>(order)], [of_pages; 2]);
+        assert_eq!([of_batch::<Slots>(order), of_batch::<Sums>(order)], [[1; 4]; 2]);
     }
 }
 
@@ -45,10 +49,8 @@ fn of_entire<C: Mapcount>() -> [u64; 2] {
 
 #[test]
 fn an_entire_mapping_makes_as_many_whatever_the_size() {
-    assert_eq!(of_entire::<PageMapcount<Counted>>(), [2, 3]);
-    assert_eq!(of_entire::<MmOwner<Counted>>(), [1, 2]);
-    assert_eq!(of_entire::<NoPageMapcount<Counted>>(), [1, 1]);
-    assert_eq!(of_entire::<PreciseOwners<Counted>>(), [1, 1]);
+    assert_eq!([of_entire::<Pages>(), of_entire::<PagesAndSlots>()], [[2, 3], [1, 2]]);
+    assert_eq!([of_entire::<Slots>(), of_entire::<Sums>()], [[1, 1]; 2]);
 }
 
 /// Whether the folio may be shared, and whether one mm owns it.
@@ -60,8 +62,6 @@ fn of_questions<C: Mapcount>() -> [u64; 2] {
 
 #[test]
 fn only_slots_are_locked_to_be_read() {
-    assert_eq!(of_questions::<PageMapcount<Counted>>(), [0, 0]);
-    assert_eq!(of_questions::<MmOwner<Counted>>(), [0, 1]);
-    assert_eq!(of_questions::<NoPageMapcount<Counted>>(), [0, 1]);
-    assert_eq!(of_questions::<PreciseOwners<Counted>>(), [0, 0]);
+    assert_eq!([of_questions::<Pages>(), of_questions::<PagesAndSlots>()], [[0, 0], [0, 1]]);
+    assert_eq!([of_questions::<Slots>(), of_questions::<Sums>()], [[0, 1], [0, 0]]);
 }
