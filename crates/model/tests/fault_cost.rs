@@ -1,5 +1,6 @@
 //! What a fault costs, beside a real processor: `data/measured-6.18-faults.json`.
 
+use crate::support::measurements::measurements;
 use filemap_job::JobSpec;
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
@@ -7,12 +8,6 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Measured {
-    #[serde(rename = "what")]
-    _what: String,
-    #[serde(rename = "kernel")]
-    _kernel: String,
-    #[serde(rename = "date")]
-    _date: String,
     faults: u64,
     ns_each: Vec<u64>,
 }
@@ -37,7 +32,7 @@ fn predicted(touches: u64) -> (u64, u64) {
 #[test]
 fn a_fault_takes_about_as_long_as_on_a_processor() {
     let text = include_str!("../../../data/measured-6.18-faults.json");
-    let measured: Measured = serde_json::from_str(text).expect("these keys and no others");
+    let measured: Measured = measurements(text);
     assert!(measured.ns_each.len() >= 5 && measured.faults >= 256);
     let fastest = *measured.ns_each.iter().min().unwrap();
     let ((with_ns, faults), (without_ns, none)) = (predicted(measured.faults), predicted(0));

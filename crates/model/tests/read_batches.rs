@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::support::measurements::measurements;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::page_cache::PageCache;
@@ -15,12 +16,6 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(rename = "what")]
-    _what: String,
-    #[serde(rename = "kernel")]
-    _kernel: String,
-    #[serde(rename = "date")]
-    _date: String,
     runs: Vec<Measured>,
 }
 
@@ -107,7 +102,7 @@ fn batches(pages: u64) -> Vec<u64> {
 #[test]
 fn reads_look_as_far_at_a_time_as_linux_6_18() {
     let text = include_str!("../../../data/measured-6.18-reads.json");
-    let file: File = serde_json::from_str(text).expect("each run has these keys and no others");
+    let file: File = measurements(text);
     let mut compared = 0;
     for run in &file.runs {
         assert_eq!(batches(run.pages), run.batches, "a read of {} pages", run.pages);

@@ -3,6 +3,7 @@
 
 pub mod both_caches;
 pub mod emulated;
+pub mod measurements;
 pub mod program;
 pub mod recorded;
 pub mod recorded_programs;

@@ -1,0 +1,13 @@
+//! Files of measurements in `data`.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// What such a file holds beside `what`, `kernel` and `date`, which are for whoever reads it.
+pub fn measurements<T: DeserializeOwned>(text: &str) -> T {
+    let mut file: Map<String, Value> = serde_json::from_str(text).expect("an object");
+    for key in ["what", "kernel", "date"] {
+        assert!(file.remove(key).is_some_and(|value| value.is_string()), "{key} is a text");
+    }
+    serde_json::from_value(Value::Object(file)).expect("these keys and no others")
+}
