@@ -4,8 +4,6 @@ mod flushed;
 #[cfg(test)]
 mod tests;
 
-use std::vec;
-
 use filemap_core::units::PageCount;
 use filemap_job::{
     Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ran, Ready, Record, Run, seeds,
@@ -236,32 +234,22 @@ fn in_turn<R: Ready<Error: Into<Error>>>(
     count: u64,
     progress: &dyn Progress,
 ) -> Result<Vec<Ran>, Error> {
-    let mut under_way: Vec<UnderWay<R>> = Vec::new();
-    for ready in ready {
+    let with_turns = |ready: R| {
+        let turns = ready.turns();
         let seeds = seeds(ready.seed(), count);
-        let seeds = seeds.flat_map(|seed| (0..ready.turns()).map(move |_| seed));
-        under_way.push(UnderWay {
-            left: seeds.collect::<Vec<_>>().into_iter(),
-            ready,
-            runs: vec![],
-        });
-    }
-    while under_way.iter().any(|job| job.left.len() > 0) {
-        for job in &mut under_way {
-            let Some(seed) = job.left.next() else { continue };
-            job.runs.extend(job.ready.take_turn(seed).map_err(Into::into)?);
+        let seeds = seeds.flat_map(|seed| (0..turns).map(move |_| seed)).collect();
+        (ready, seeds, Vec::new())
+    };
+    let mut jobs: Vec<(R, Vec<u64>, Vec<Run>)> = ready.into_iter().map(with_turns).collect();
+    let most = jobs.iter().map(|(_, seeds, _)| seeds.len()).max().unwrap_or(0);
+    for turn in 0..most {
+        for (ready, seeds, runs) in &mut jobs {
+            let Some(seed) = seeds.get(turn) else { continue };
+            runs.extend(ready.take_turn(*seed).map_err(Into::into)?);
             progress.advance();
         }
     }
-    Ok(under_way.into_iter().map(|job| job.ready.ran(job.runs)).collect())
-}
-
-/// A job that has had some of its turns.
-struct UnderWay<R: Ready> {
-    ready: R,
-    /// The seed of each turn that is still to come.
-    left: vec::IntoIter<u64>,
-    runs: Vec<Run>,
+    Ok(jobs.into_iter().map(|(ready, _, runs)| ready.ran(runs)).collect())
 }
 
 /// Where a job runs.

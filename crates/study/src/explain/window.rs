@@ -31,12 +31,9 @@ pub(super) fn origins(
     folio_pages: u64,
     read_ahead: PageCount,
 ) -> [(PageIndex, PageIndex, Origin); 3] {
-    let Some(window) = window.filter(|asked| asked.start <= start && start < asked.end) else {
-        return [
-            (start, end, Origin::Single),
-            (end, end, Origin::Single),
-            (end, end, Origin::Single),
-        ];
+    let is_of_it = |asked: &LastWindow| asked.start <= start && start < asked.end;
+    let Some(window) = window.filter(is_of_it) else {
+        return [(start, start), (start, end), (end, end)].map(|(a, b)| (a, b, Origin::Single));
     };
     let by = Origin::of(window.cause);
     // The pages that would have been asked for in base pages too; what lies outside is
