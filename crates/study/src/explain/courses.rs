@@ -1,4 +1,10 @@
 //! The course of a run, as its record has it.
+//!
+//! Of a program the six files that are read most have a history each. The run before says which
+//! they are. They share the axis of the program's accesses, and together list as many windows as
+//! one file. Each open file description has a counter of misses of its own: of those of a file the
+//! one that changed most is shown. A program with a `count` has no course, as its record has sums
+//! of many files.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};

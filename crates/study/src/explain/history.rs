@@ -1,5 +1,10 @@
 //! What came into the page cache in the course of a run, and what of it was used: as much as a
 //! picture needs, and no more, however long the run is.
+//!
+//! It has 160 intervals, and for each the windows, the pages read, how many of them were used, and
+//! what is in the cache at its end. Up to 1000 windows are listed one by one. Where there are more,
+//! pages are counted in a grid of the intervals by 64 parts of the file. A page is counted where it
+//! came in, and is used if it was accessed before it left.
 
 use serde::{Deserialize, Serialize};
 
