@@ -10,22 +10,15 @@ use super::origin::Origin;
 /// A [`History`] while its run goes on.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    accesses: u64,
+    /// What is known so far, but for the windows and the grid, of which it gets one.
+    history: History,
+    /// The first windows, as many as are listed at most.
+    windows: Vec<Window>,
+    grid: Grid,
+    most_windows: usize,
     intervals: u64,
     /// The interval that goes on.
     interval: u64,
-    start: u64,
-    row_pages: u64,
-    calls: Vec<u64>,
-    /// For each interval, each row.
-    read: Vec<u64>,
-    used: Vec<u64>,
-    resident: Vec<u64>,
-    resident_used: Vec<u64>,
-    /// The first windows, as many as are listed at most.
-    windows: Vec<Window>,
-    most_windows: usize,
-    windows_in_all: u64,
     mark: Mark,
     present: u64,
     present_used: u64,
@@ -44,21 +37,16 @@ impl Recorder {
         end: PageIndex,
     ) -> Self {
         let intervals = accesses.clamp(1, INTERVALS);
-        let cells = (intervals * ROWS) as usize;
+        let cells = || vec![vec![0; ROWS as usize]; intervals as usize];
+        let row_pages = end.0.saturating_sub(start.0).div_ceil(ROWS).max(1);
+        let calls = vec![0; intervals as usize];
         Recorder {
-            accesses,
+            history: History { accesses, calls, ..History::default() },
+            windows: Vec::new(),
+            grid: Grid { start: start.0, row_pages, read: cells(), used: cells() },
+            most_windows,
             intervals,
             interval: 0,
-            start: start.0,
-            row_pages: end.0.saturating_sub(start.0).div_ceil(ROWS).max(1),
-            calls: vec![0; intervals as usize],
-            read: vec![0; cells],
-            used: vec![0; cells],
-            resident: Vec::new(),
-            resident_used: Vec::new(),
-            windows: Vec::new(),
-            most_windows,
-            windows_in_all: 0,
             mark: MAX_WINDOWS as Mark,
             present: 0,
             present_used: 0,
@@ -67,9 +55,8 @@ impl Recorder {
 
     /// A window was asked for in an access before which `done` were made.
     pub(super) fn call(&mut self, by: Origin, start: PageIndex, pages: u64, done: u64) {
-        let interval = interval_of(done, self.accesses, self.intervals);
-        self.calls[interval as usize] += 1;
-        self.windows_in_all += 1;
+        let interval = interval_of(done, self.history.accesses, self.intervals);
+        self.history.calls[interval as usize] += 1;
         self.mark = MAX_WINDOWS as Mark + interval as Mark;
         if self.windows.len() < self.most_windows {
             self.mark = self.windows.len() as Mark;
@@ -107,14 +94,14 @@ impl Recorder {
             Some(window) => {
                 window.read += 1;
                 window.used += used;
-                interval_of(window.access, self.accesses, self.intervals)
+                interval_of(window.access, self.history.accesses, self.intervals)
             }
             None => u64::from(mark).saturating_sub(MAX_WINDOWS as u64),
         };
-        let row = (index.0.saturating_sub(self.start) / self.row_pages).min(ROWS - 1);
-        let cell = (interval * ROWS + row) as usize;
-        self.read[cell] += 1;
-        self.used[cell] += used;
+        let Grid { start, row_pages, .. } = self.grid;
+        let row = (index.0.saturating_sub(start) / row_pages).min(ROWS - 1) as usize;
+        self.grid.read[interval as usize][row] += 1;
+        self.grid.used[interval as usize][row] += used;
     }
 
     /// So many accesses are done.
@@ -132,38 +119,27 @@ impl Recorder {
     }
 
     fn end_of_interval(&self) -> u64 {
-        first_access(self.interval + 1, self.accesses, self.intervals)
+        first_access(self.interval + 1, self.history.accesses, self.intervals)
     }
 
     fn end_interval(&mut self) {
-        self.resident.push(self.present);
-        self.resident_used.push(self.present_used);
+        self.history.resident.push(self.present);
+        self.history.resident_used.push(self.present_used);
         self.interval += 1;
     }
 
     /// The history, of which every page is settled.
     pub(super) fn finish(self, page_bytes: u64, mapped: (PageIndex, PageIndex)) -> History {
-        let by_interval = |cells: &[u64]| -> Vec<Vec<u64>> {
-            cells.chunks(ROWS as usize).map(<[u64]>::to_vec).collect()
-        };
-        let (read, used) = (by_interval(&self.read), by_interval(&self.used));
-        let is_listed = self.windows_in_all <= self.most_windows as u64;
+        let is_listed = self.history.calls.iter().sum::<u64>() <= self.most_windows as u64;
         let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
-        let (sum_read, sum_used) = (sums(&read), sums(&used));
-        let grid = Grid { start: self.start, row_pages: self.row_pages, read, used };
         History {
-            accesses: self.accesses,
             page_bytes,
             mapped: [mapped.0.0, mapped.1.0],
-            calls: self.calls,
-            read: sum_read,
-            used: sum_used,
-            resident: self.resident,
-            resident_used: self.resident_used,
+            read: sums(&self.grid.read),
+            used: sums(&self.grid.used),
             windows: is_listed.then_some(self.windows),
-            grid: (!is_listed).then_some(grid),
-            causes: None,
-            mmap_miss: None,
+            grid: (!is_listed).then_some(self.grid),
+            ..self.history
         }
     }
 }
