@@ -52,10 +52,8 @@ pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Targ
 /// known at once, and nothing is written over what the command reads.
 pub struct Output {
     form: Form,
-    json: Option<Target>,
-    html: Option<Target>,
-    /// What else the command writes, by its flag.
-    others: Vec<(&'static str, Target)>,
+    /// What is written beside it, by the flag that names it.
+    targets: Vec<(&'static str, Target)>,
     /// Where the report itself goes, unless something else goes to stdout.
     stdout: Option<Target>,
 }
@@ -92,23 +90,19 @@ impl Output {
         }
         let taken = targets.iter().any(|(_, target)| target.is_stdout());
         let stdout = if taken { None } else { Some(Target::stdout()?) };
-        let mut output =
-            Output { form: flags.format, json: None, html: None, others: targets, stdout };
-        output.json = output.take("--json");
-        output.html = output.take("--html");
-        Ok(output)
+        Ok(Output { form: flags.format, targets, stdout })
     }
 
     /// What `flag` names, for the command to write.
     pub fn take(&mut self, flag: &str) -> Option<Target> {
-        let at = self.others.iter().position(|(name, _)| *name == flag)?;
-        Some(self.others.remove(at).1)
+        let at = self.targets.iter().position(|(name, _)| *name == flag)?;
+        Some(self.targets.remove(at).1)
     }
 
     /// Whether the record goes anywhere: as JSON, or as a page.
     pub fn has_record(&self) -> bool {
         let is_printed = self.stdout.is_some() && self.form == Form::Report(Format::Json);
-        is_printed || self.json.is_some() || self.html.is_some()
+        is_printed || self.targets.iter().any(|(flag, _)| ["--json", "--html"].contains(flag))
     }
 
     /// Writes `report`.
@@ -133,10 +127,12 @@ impl Output {
     }
 
     /// Writes `report` where its record and its page go, and prints `printed`.
-    fn write_both(self, report: &Report, printed: &str) -> Result<(), Error> {
-        let page = self.html.map(|target| Ok::<_, Error>((target, html::page(&report.json)?)));
-        let page = page.transpose()?;
-        if let Some(target) = self.json {
+    fn write_both(mut self, report: &Report, printed: &str) -> Result<(), Error> {
+        let page = match self.take("--html") {
+            Some(target) => Some((target, html::page(&report.json)?)),
+            None => None,
+        };
+        if let Some(target) = self.take("--json") {
             target.write(report.render(Format::Json).as_bytes())?;
         }
         if let Some((target, page)) = page {
