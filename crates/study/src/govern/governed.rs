@@ -1,5 +1,5 @@
-//! A program that is run governed, to be measured: by `filemap govern --json` itself, as a child, so
-//! that its own costs count.
+//! A program that is run governed, to be measured: by `filemap govern --json` itself, as a child,
+//! so that its own costs count.
 
 use std::ffi::OsString;
 use std::fs;
