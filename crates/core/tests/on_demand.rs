@@ -128,6 +128,13 @@ fn machines() -> [Limits; 2] {
     KERNELS.map(|kernel| Limits { max_folio: None, ..limits(kernel, PageCount(64)) })
 }
 
+#[track_caller]
+fn check_on_both(cases: &[Case]) {
+    for case in cases {
+        machines().iter().for_each(|&limits| case.check(limits));
+    }
+}
+
 #[test]
 fn the_start_of_the_file_begins_a_stream() {
     let cases = [
@@ -144,9 +151,7 @@ fn the_start_of_the_file_begins_a_stream() {
         case(0, 4, "3.", "3~").stream(0, 8, 4),
         case(0, 1, ".", "m").stream(0, 2, 1),
     ];
-    for case in cases {
-        machines().iter().for_each(|&limits| case.check(limits));
-    }
+    check_on_both(&cases);
 }
 
 #[test]
@@ -177,9 +182,7 @@ fn a_read_at_or_next_to_the_end_of_the_last_one_begins_a_stream() {
         case(1, 1, "64.", ". ~ 62."),
         case(1, 1, "64.", ". ~m 61.").behind(0).stream(1, 2, 1),
     ];
-    for case in cases {
-        machines().iter().for_each(|&limits| case.check(limits));
-    }
+    check_on_both(&cases);
     // In pages of the architecture.
     let large = on(Family::Arm64, 65536, machines()[1]);
     case(2, 1, "64.", "2. ~m 60.").behind(65536 * 2 - 1).stream(2, 2, 1).check(large);
@@ -222,9 +225,7 @@ fn cached_pages_just_before_make_a_stream() {
         case(32, 1, "30. ## . # 30.", "30. ## ~#m 29.").stream(32, 3, 1),
         case(32, 1, "30. ## .. # 29.", "30. ## ~~# 29.").stream(32, 3, 1),
     ];
-    for case in cases {
-        machines().iter().for_each(|&limits| case.check(limits));
-    }
+    check_on_both(&cases);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(super) fn unusable(directory: &Path, reason: impl ToString) -> Error {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::super::tests::directory;
+    use super::super::tests::{directory, directory_with_file};
     use super::super::{Journal, recover};
     use super::*;
 
@@ -72,9 +72,7 @@ mod tests {
 
     #[test]
     fn what_can_be_no_directory_is_named_with_the_remedy() {
-        let directory = directory("unusable");
-        let file = directory.join("file");
-        fs::write(&file, "").unwrap();
+        let (directory, file) = directory_with_file("unusable");
         for (place, why) in [
             (file.as_path(), "it is no directory"),
             (&file.join("below"), "Not a directory"),

@@ -286,6 +286,14 @@ mod tests {
         path
     }
 
+    /// The same, with a file in it, in whose place no directory can be.
+    pub(super) fn directory_with_file(name: &str) -> (PathBuf, PathBuf) {
+        let directory = directory(name);
+        let file = directory.join("file");
+        fs::write(&file, "").unwrap();
+        (directory, file)
+    }
+
     fn written(journal: &Journal, path: &Path) -> Guard {
         let make = || fs::write(path, "x").map_err(|error| Error::os("write", path, error));
         journal.change(Undo::RemoveFile(path.to_owned()), make).unwrap().1

@@ -120,7 +120,7 @@ fn pending(text: &str) -> Vec<Undo> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::directory;
+    use super::super::tests::{directory, directory_with_file};
     use super::*;
 
     #[test]
@@ -176,9 +176,7 @@ mod tests {
 
     #[test]
     fn a_place_that_can_have_no_journal_has_none() {
-        let directory = directory("no_place");
-        let file = directory.join("file");
-        fs::write(&file, "").unwrap();
+        let (directory, file) = directory_with_file("no_place");
         for place in [file.as_path(), &file.join("below"), Path::new("relative")] {
             assert!(recover(place).unwrap().undone.is_empty());
         }
