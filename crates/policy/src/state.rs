@@ -151,18 +151,9 @@ impl State {
         if let Some(size) = self.regions.with(page, |region| region.use_bought(page)) {
             self.account.count_use(size);
         }
-        let mut around = Circumstances {
-            inside,
-            largest: self.largest_window,
-            lengths: &mut self.lengths,
-            beyond: &mut self.beyond,
-            is_memory_short: self.is_memory_short,
-            fault: self.faults,
-            begun: self.begun,
-            is_direct: false,
-        };
         let mut reads = Reads::NONE;
-        if let Some((stream, number)) = self.table.that_has_asked(page) {
+        let (table, mut around) = self.streams(inside, false);
+        if let Some((stream, number)) = table.that_has_asked(page) {
             let elements = stream.come(number, is_wait, &mut around);
             add(stream, elements, &mut reads);
             self.note(&reads);
@@ -214,9 +205,32 @@ impl State {
 
     /// What the stream of `page` asks for.
     fn follow(&mut self, page: u64, inside: Pages) -> Reads {
+        let is_direct = self.recent.of(self.thread).comes_to(page);
+        let mut reads = Reads::NONE;
+        let (table, mut around) = self.streams(inside, is_direct);
+        if let Some((stream, meeting)) = table.meet(page) {
+            let elements = stream.go_on(meeting, &mut around);
+            add(stream, elements, &mut reads);
+            return reads;
+        }
         let recent = self.recent.of(self.thread);
-        let is_direct = recent.comes_to(page);
-        let mut around = Circumstances {
+        let step = recent.stride(page).unwrap_or(Step::FORWARD);
+        recent.note(page);
+        self.begun = self.begun.saturating_add(1);
+        let (table, mut around) = self.streams(inside, is_direct);
+        for stream in table.streams() {
+            stream.teach(around.begun, around.lengths, around.beyond);
+        }
+        let mut stream = Stream::new(page, step);
+        let elements = stream.ask(&mut around);
+        add(&stream, elements, &mut reads);
+        table.insert(stream);
+        reads
+    }
+
+    /// The streams, and what they have to know to answer a fault.
+    fn streams(&mut self, inside: Pages, is_direct: bool) -> (&mut Table, Circumstances<'_>) {
+        let around = Circumstances {
             inside,
             largest: self.largest_window,
             lengths: &mut self.lengths,
@@ -226,24 +240,7 @@ impl State {
             begun: self.begun,
             is_direct,
         };
-        let mut reads = Reads::NONE;
-        if let Some((stream, meeting)) = self.table.meet(page) {
-            let elements = stream.go_on(meeting, &mut around);
-            add(stream, elements, &mut reads);
-            return reads;
-        }
-        let step = recent.stride(page).unwrap_or(Step::FORWARD);
-        recent.note(page);
-        self.begun = self.begun.saturating_add(1);
-        around.begun = self.begun;
-        for stream in self.table.streams() {
-            stream.teach(self.begun, around.lengths, around.beyond);
-        }
-        let mut stream = Stream::new(page, step);
-        let elements = stream.ask(&mut around);
-        add(&stream, elements, &mut reads);
-        self.table.insert(stream);
-        reads
+        (&mut self.table, around)
     }
 
     /// Buys what is around `page`, if it is time to.
