@@ -84,8 +84,8 @@ fn with_evicted() -> OneFile {
     cache
 }
 
-/// So many are active, and the clock has moved so far that it is the distance of page 16; that of 15
-/// is one more.
+/// So many are active, and the clock has moved so far that it is the distance of page 16; that of
+/// page 15 is one more.
 #[track_caller]
 fn assert_distance_of_16(mut cache: OneFile, active: u64) {
     assert_eq!(cache.active(), PageCount(active));
