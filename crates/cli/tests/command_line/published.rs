@@ -64,7 +64,7 @@ fn the_table_is_a_page_wide_and_says_what_it_rests_on() {
     }
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "26 of 26 published cells hold",
+        "26 of 26 judged cells hold",
         "What it does: Lets readahead",
         "Posted: linux-mm, 2026-04-27, [PATCH v3 0/2]",
         "GiB touched and read",

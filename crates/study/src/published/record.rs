@@ -83,10 +83,10 @@ impl Published {
     }
 }
 
-/// How many cells hold, and what is said of the others.
+/// How many of the judged cells hold, and what is said of the others.
 fn verdicts(cells: &[Cell]) -> String {
     let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
-    let published = count(&|cell| cell.published.is_some());
+    let judged = count(&|cell| cell.ok.is_some());
     let hold = count(&|cell| cell.ok == Some(true));
     let mut others: Vec<&str> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.ok != Some(true)) {
@@ -96,7 +96,10 @@ fn verdicts(cells: &[Cell]) -> String {
     }
     let other = |own: &&str| format!("{} {own}", count(&|cell| cell.verdict == *own));
     let others = others.iter().map(other).collect::<Vec<_>>().join(", ");
-    let hold = format!("{hold} of {published} published cells hold.");
+    let hold = match judged {
+        0 => "No cell is judged.".to_string(),
+        judged => format!("{hold} of {judged} judged cells hold."),
+    };
     if others.is_empty() { hold } else { format!("{hold} Verdicts on the others: {others}.") }
 }
 
