@@ -52,7 +52,7 @@ fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, R
     let asked = Asked {
         seeds: args.asked.repeated.seeds,
         apply: args.asked.apply,
-        history: output.has_record(),
+        history: output.writes_json_or_page(),
     };
     Ok((output, run::run(planned, &Machine, asked)?))
 }

@@ -21,6 +21,14 @@ impl Form {
     /// The name of [`Form::Letter`].
     const LETTER: &str = "kernel";
 
+    /// Refuses what only a command that compares has.
+    ///
+    /// # Errors
+    /// As for [`Form::report`].
+    pub fn check_is_report(self) -> Result<(), Error> {
+        self.report().map(|_| ())
+    }
+
     /// The format of the report of a command that compares nothing.
     ///
     /// # Errors

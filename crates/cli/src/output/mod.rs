@@ -70,7 +70,7 @@ impl Output {
         inputs: &Inputs,
         others: &[(&'static str, Option<&str>)],
     ) -> Result<Self, Error> {
-        flags.format.report()?;
+        flags.format.check_is_report()?;
         Output::open_compared(flags, inputs, others)
     }
 
@@ -100,7 +100,7 @@ impl Output {
     }
 
     /// Whether the record goes anywhere: as JSON, or as a page.
-    pub fn has_record(&self) -> bool {
+    pub fn writes_json_or_page(&self) -> bool {
         let is_printed = self.stdout.is_some() && self.form == Form::Report(Format::Json);
         is_printed || self.targets.iter().any(|(flag, _)| ["--json", "--html"].contains(flag))
     }

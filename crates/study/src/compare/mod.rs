@@ -22,8 +22,9 @@ use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use asked::{Asked, variants};
 pub use letter::JobFile;
-pub use plan::{Asked, Plan, run, variants};
+pub use plan::{Plan, run};
 pub use regression::Regression;
 
 use crate::error::Error;

@@ -9,35 +9,20 @@ use filemap_job::record::RunsOnMut;
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran as JobRan, Record, Written};
 use filemap_model::Profile;
 
-use super::asked;
+use super::asked::{self, Asked};
 use super::booted::{self, Booted};
 use super::emulated::is_emulated;
 use super::unseen::{named, unseen};
 use super::{Comparison, JobFile, OfJob, Ran};
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::given::{self, Given, workload_of};
+use crate::given::{self, Given};
 use crate::host::{self, Found};
 use crate::input;
 use crate::kernel_match;
 use crate::machine_profile;
 use crate::seeds::{self, with_seeds};
-use crate::variants::{self, Variant};
-
-/// What is asked of jobs that are compared.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "their names say it")]
-pub struct Asked {
-    /// The variants, as they were written.
-    pub variants: Vec<String>,
-    /// Kernel images, and where their modules are.
-    pub images: Vec<String>,
-    pub modules: Vec<String>,
-    /// How many seeds, where that was said.
-    pub seeds: Option<u64>,
-    /// Whether settings of the machine may be changed.
-    pub apply: bool,
-}
+use crate::variants::Variant;
 
 /// One job in all its variants, yet to be run.
 pub struct Plan {
@@ -52,37 +37,6 @@ pub struct Plan {
     /// The job as it was given.
     given: Given,
     warnings: Vec<String>,
-}
-
-/// The variants of a job that was `given`.
-///
-/// # Errors
-/// What is no variant of it.
-pub fn variants(given: &Given, asked: &Asked) -> Result<Vec<Variant>, Error> {
-    let variants = asked::variants(&given.written.flags(), &asked.variants)?;
-    match &given.written {
-        Written::Flags(_) => variants::check_one_file(&variants)?,
-        // What flags say, variants can say otherwise.
-        Written::Tables(_) if given.is_thrash => {}
-        Written::Tables(_) => variants.iter().try_for_each(check_of_tables)?,
-    }
-    Ok(variants)
-}
-
-/// Refuses a variant that sets what belongs to a table of a job file.
-fn check_of_tables(variant: &Variant) -> Result<(), Error> {
-    let Some(flag) = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default())) else {
-        return Ok(());
-    };
-    let key = flag.trim_start_matches("--").replace('-', "_");
-    Err(variant.error(Error::Usage(match workload_of(&flag) {
-        Some(name) => {
-            format!("{key} is for the flags of --workload {name}; change the job file instead")
-        }
-        None => format!(
-            "{key} belongs to a file, a mapping or a phase of a program; compare two job files"
-        ),
-    })))
 }
 
 impl Plan {
@@ -175,21 +129,21 @@ impl Plan {
     }
 }
 
-/// Runs jobs on `on`, where they are several each under the path of its job file; `command` repeats
+/// Runs jobs on `engines`, where they are several each under the path of its job file; `command` repeats
 /// it. Each kernel image is booted once for all of them.
 ///
 /// # Errors
 /// Those of the engines.
 pub fn run(
     mut plans: Vec<(Option<String>, Plan)>,
-    on: &impl Engines,
+    engines: &impl Engines,
     asked: &Asked,
     command: String,
 ) -> Result<Comparison, Error> {
     let lists = plans.iter_mut();
     let lists = lists.map(|(_, of)| (of.jobs.as_slice(), of.profiles.as_mut_slice())).collect();
     let begun = seeds::spent();
-    let ran = engine::run_lists(on, lists, asked.seeds.unwrap_or(1), asked.apply);
+    let ran = engine::run_lists(engines, lists, asked.seeds.unwrap_or(1), asked.apply);
     let ran = ran.map_err(|error| match plans.as_slice() {
         [(None, plan)] => plan.given.in_file(error),
         _ => error,

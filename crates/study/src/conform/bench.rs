@@ -11,8 +11,8 @@ use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
 
-use super::comparison::{Comparison, compare};
-use super::record::{Compared, Finding, First};
+use super::comparison::{Comparison, First, compare};
+use super::record::{Compared, Finding};
 use crate::error::Error;
 use crate::traced_job::{decided, expected_events, shown};
 

@@ -3,9 +3,10 @@
 use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Seen, ShownKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::in_flight::InFlight;
-use super::record::First;
 
 /// Lines shown before a difference, and of each log behind it.
 const CONTEXT: usize = 6;
@@ -27,6 +28,17 @@ pub struct Comparison {
     /// There the kernel goes on with base pages in the middle of a window that the model lays out
     /// in large folios. It does so where it finds no memory for one, which no rule decides.
     pub lacks_folio: bool,
+}
+
+/// The first difference of a pattern, as lines of both logs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
+pub struct First {
+    pub line: u64,
+    pub access: Option<u64>,
+    pub before: Vec<String>,
+    pub model: Vec<String>,
+    pub kernel: Vec<String>,
 }
 
 /// Whether the kernel, of which so much is `seen`, goes on as where it finds no memory for a large

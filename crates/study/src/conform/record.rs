@@ -5,7 +5,7 @@ use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::Comparison;
+use super::comparison::{Comparison, First};
 use super::doubt::doubt;
 use crate::footer::Footer;
 
@@ -43,17 +43,6 @@ pub struct Pattern {
     /// The job as a job file.
     #[serde(default)]
     pub job: String,
-}
-
-/// The first difference of a pattern, as lines of both logs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[allow(missing_docs, reason = "their names say it")]
-pub struct First {
-    pub line: u64,
-    pub access: Option<u64>,
-    pub before: Vec<String>,
-    pub model: Vec<String>,
-    pub kernel: Vec<String>,
 }
 
 /// What came of a pattern.

@@ -4,7 +4,8 @@ use filemap_job::{JobSpec, ShownKind};
 use filemap_report::units::number;
 use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded, table};
 
-use super::record::{Conformance, First, Pattern};
+use super::comparison::First;
+use super::record::{Conformance, Pattern};
 use crate::json::to_json;
 use crate::setup;
 

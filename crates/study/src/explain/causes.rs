@@ -2,40 +2,13 @@
 
 use filemap_report::units::{bytes, number};
 use filemap_report::{Bar, Bars, Column, Table, Unit, csv, table};
-use serde::{Deserialize, Serialize};
 
-use super::origin::{Amount, Origin, PerOrigin};
+use super::origin::{CausePages, Origin};
 use super::record::Explained;
-use super::tables::by_group;
+use crate::record::MAX_ROWS;
 
 /// Bars that are drawn at most; JSON has all.
 const MOST_BARS: usize = 200;
-
-/// Pages that were read for one cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct CausePages {
-    /// The cause: the key of an [`Origin`].
-    pub(super) cause: String,
-    /// Pages that entered the cache; a page counts each time.
-    pub(super) pages: u64,
-    #[serde(default)]
-    pub(super) bytes: u64,
-    /// Of these pages, those that had been in before.
-    pub(super) again: u64,
-}
-
-impl CausePages {
-    /// Those of all causes.
-    pub(super) fn all(amounts: &PerOrigin<Amount>, page_bytes: u64) -> Vec<CausePages> {
-        let of = |(origin, amount): (Origin, &Amount)| CausePages {
-            cause: origin.key().to_string(),
-            pages: amount.pages,
-            bytes: amount.pages * page_bytes,
-            again: amount.again,
-        };
-        amounts.iter().map(of).collect()
-    }
-}
 
 /// Pages of one file, or of all of them, that were read for one cause.
 struct Row {
@@ -120,6 +93,20 @@ pub(super) fn as_table(of: &Explained) -> Table {
     };
     rows.push(Row::of(&sum, of.page_bytes(), of.pages_read));
     table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows)
+}
+
+/// The rows that a page has room for. What stands first in several of them stands there once.
+pub(super) fn by_group(table: Table) -> Table {
+    let mut table = table.at_most(MAX_ROWS, 0);
+    let mut group = String::new();
+    for row in &mut table.rows {
+        if row[0] == group {
+            row[0].clear();
+        } else {
+            group.clone_from(&row[0]);
+        }
+    }
+    table
 }
 
 /// What was read, as bars.

@@ -8,7 +8,6 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 use filemap_job::program::ProgramStep;
 
-use super::causes::CausePages;
 use super::counter::{Counter, Sight};
 use super::courses::{Courses, FileHistory, MOST_FILES, ProgramHistory};
 use super::explanation::Explanation;
@@ -16,7 +15,7 @@ use super::followed::{Followed, recorder};
 use super::history::{History, INTERVALS, MAX_WINDOWS, first_access, interval_of};
 use super::map::Map;
 use super::open_counters::OpenCounters;
-use super::origin::{Amount, Brought, Origin, PerOrigin};
+use super::origin::{Amount, Brought, CausePages, Origin, PerOrigin};
 use super::pages::Pages;
 use super::parts::Parts;
 use super::recorder::Recorder;
@@ -235,7 +234,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// What the access at hand brings in is counted here too.
-    fn through(&mut self) -> Option<&mut PerOrigin<Brought>> {
+    fn at_hand_by(&mut self) -> Option<&mut PerOrigin<Brought>> {
         match self.at_hand?.through? {
             Through::Mapping(mapping) => self.by_mapping.get_mut(mapping),
             Through::Open(open) => self.by_open.get_mut(open),
@@ -244,7 +243,7 @@ impl<'a> Explainer<'a> {
 
     /// A window was asked for, or a page is read alone.
     fn call(&mut self, window: Option<LastWindow>, by: Origin, start: PageIndex, size: PageCount) {
-        if let Some(through) = self.through() {
+        if let Some(through) = self.at_hand_by() {
             through.get_mut(by).calls += 1;
         }
         let access = if self.counter.is_some() { self.done } else { self.number };
@@ -264,7 +263,7 @@ impl<'a> Explainer<'a> {
         for (start, end, origin) in parts {
             followed.pages.add(start, end, origin);
         }
-        if let Some(through) = self.through() {
+        if let Some(through) = self.at_hand_by() {
             for (start, end, origin) in parts {
                 through.get_mut(origin).pages += (end - start).0;
             }
@@ -281,7 +280,6 @@ impl<'a> Explainer<'a> {
     fn apply(&mut self, decision: Decision) {
         match decision {
             Decision::Readahead { cause, index, start, size, mmap_miss, .. } => {
-                self.access_up_to(index);
                 let is_advised = matches!(cause, Cause::WillNeed | Cause::Governor);
                 if is_advised {
                     // Advice is no access.
@@ -293,12 +291,10 @@ impl<'a> Explainer<'a> {
                 self.call(Some(window), Origin::of(cause), start, size);
             }
             Decision::NoReadahead { index, mmap_miss } => {
-                self.access_up_to(index);
                 self.count(|_| mmap_miss);
                 self.call(None, Origin::Single, index, PageCount(1));
             }
-            Decision::Entered { found: Found { index, mmap_miss, .. }, .. } => {
-                self.access_up_to(index);
+            Decision::Entered { found: Found { mmap_miss, .. }, .. } => {
                 self.count(|_| mmap_miss);
             }
             Decision::Lookup { mmap_miss, .. } => self.count(|_| mmap_miss),

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::causes::CausePages;
+use super::origin::CausePages;
 
 /// Intervals of a run, which divide its accesses evenly.
 pub const INTERVALS: u64 = 160;

@@ -1,6 +1,7 @@
 //! Why a page was read.
 
 use filemap_core::decision::Cause;
+use serde::{Deserialize, Serialize};
 
 /// Why a page was read, as the module says. Each page that enters the cache is counted under
 /// exactly one of these, when it leaves or at the end. Those but the first two were not accessed.
@@ -136,5 +137,31 @@ impl Brought {
         self.calls += other.calls;
         self.pages += other.pages;
         self.used += other.used;
+    }
+}
+
+/// Pages that were read for one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CausePages {
+    /// The cause: the key of an [`Origin`].
+    pub(super) cause: String,
+    /// Pages that entered the cache; a page counts each time.
+    pub(super) pages: u64,
+    #[serde(default)]
+    pub(super) bytes: u64,
+    /// Of these pages, those that had been in before.
+    pub(super) again: u64,
+}
+
+impl CausePages {
+    /// Those of all causes.
+    pub(super) fn all(amounts: &PerOrigin<Amount>, page_bytes: u64) -> Vec<CausePages> {
+        let of = |(origin, amount): (Origin, &Amount)| CausePages {
+            cause: origin.key().to_string(),
+            pages: amount.pages,
+            bytes: amount.pages * page_bytes,
+            again: amount.again,
+        };
+        amounts.iter().map(of).collect()
     }
 }

@@ -5,13 +5,12 @@ use filemap_job::{Counters, Job, Record, Run, Summary, Written};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
-use super::causes::CausePages;
 use super::counter::{Misses, Moves, Sight};
 use super::courses::Courses;
 use super::explanation::Explanation;
 use super::history::Point;
 use super::map::Map;
-use super::origin::{Brought, Origin, PerOrigin};
+use super::origin::{Brought, CausePages, Origin, PerOrigin};
 use super::remedies::Remedies;
 use crate::footer::Footer;
 use crate::json::in_one_line;

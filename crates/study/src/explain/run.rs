@@ -7,12 +7,12 @@ use filemap_kernel::trace::Observed;
 use filemap_model::{Profile, trace};
 use serde_json::{Map, json};
 
-use super::causes::CausePages;
 use super::counter::Sight;
 use super::courses::Courses;
 use super::explainer::Explainer;
 use super::explanation::Explanation;
 use super::history::History;
+use super::origin::CausePages;
 use super::record::Explained;
 use super::traced::Traced;
 use super::tried;

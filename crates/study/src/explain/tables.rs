@@ -4,10 +4,9 @@ use filemap_job::Record;
 use filemap_report::units::{bytes, bytes_range, number};
 use filemap_report::{Part, Table, counted};
 
-use super::causes;
+use super::causes::{self, by_group};
 use super::origin::Origin;
 use super::record::{BroughtPages, Explained};
-use crate::record::MAX_ROWS;
 use crate::spread;
 use crate::stats::Sample;
 
@@ -77,20 +76,6 @@ fn through(of: &Explained) -> Table {
         })
     });
     by_group(Table::of(["through", "by"], ["calls", "pages added"], rows))
-}
-
-/// The rows that a page has room for. What stands first in several of them stands there once.
-pub(super) fn by_group(table: Table) -> Table {
-    let mut table = table.at_most(MAX_ROWS, 0);
-    let mut group = String::new();
-    for row in &mut table.rows {
-        if row[0] == group {
-            row[0].clear();
-        } else {
-            group.clone_from(&row[0]);
-        }
-    }
-    table
 }
 
 /// What the runs read, where each has a seed of its own.
