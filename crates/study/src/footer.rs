@@ -147,6 +147,11 @@ fn release(environment: &Map<String, Value>) -> Option<&str> {
     environment.get("kernel").and_then(Value::as_str)
 }
 
+/// By which rules `record` came about, and what they leave out.
+pub fn scope_of(record: &Record) -> String {
+    scope(&[Origin::of(record)])
+}
+
 /// By which rules what comes from `origins` came about, and what they leave out; an engine on a
 /// real kernel says itself which that is.
 fn scope(origins: &[Origin]) -> String {

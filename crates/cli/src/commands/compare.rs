@@ -40,17 +40,21 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
         let plan = Plan::of(given, &variants, &asked).map_err(|error| in_file(path, error))?;
         plans.push((path.filter(|_| !is_one).map(String::from), plan));
     }
-    let [(None, plan)] = plans.as_slice() else {
-        let comparison = compare::run(plans, &Machine, &asked, command(&args))?;
-        output.write(&comparison.report(args.asked.verbose))?;
-        return Ok(Outcome::Done);
+    let of_one = match plans.as_slice() {
+        [(None, plan)] => Some((plan.command.clone(), plan.job_file())),
+        _ => None,
     };
-    let (command, job_file) = (plan.command.clone(), plan.job_file());
-    let apply = if asked.apply { " --apply" } else { "" };
-    let of_letter = format!("{command}{apply} --format kernel");
-    let comparison = compare::run(plans, &Machine, &asked, command)?;
-    let letter = comparison.letter(of_letter, job_file.as_ref());
-    output.write_compared(&comparison.report(args.asked.verbose), &letter)?;
+    let again = of_one.as_ref().map_or_else(|| command(&args), |(command, _)| command.clone());
+    let comparison = compare::run(plans, &Machine, &asked, again)?;
+    let report = comparison.report(args.asked.verbose);
+    match of_one.filter(|_| args.output.is_letter()) {
+        Some((command, job_file)) => {
+            let apply = if asked.apply { " --apply" } else { "" };
+            let command = format!("{command}{apply} --format kernel");
+            output.write_letter(&report, &comparison.letter(command, job_file.as_ref()))?;
+        }
+        None => output.write(&report)?,
+    }
     Ok(Outcome::Done)
 }
 

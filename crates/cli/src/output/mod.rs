@@ -114,16 +114,12 @@ impl Output {
         self.write_both(report, &report.render(format))
     }
 
-    /// Writes `report`, of which this is the letter.
+    /// Writes `report`, of which this is the letter, which is printed.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write_compared(self, report: &Report, letter: &Letter) -> Result<(), Error> {
-        let printed = match self.form {
-            Form::Report(format) => report.render(format),
-            Form::Letter => letter.text(),
-        };
-        self.write_both(report, &printed)
+    pub fn write_letter(self, report: &Report, letter: &Letter) -> Result<(), Error> {
+        self.write_both(report, &letter.text())
     }
 
     /// Writes `report` where its record and its page go, and prints `printed`.

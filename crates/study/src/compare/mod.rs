@@ -78,7 +78,7 @@ struct Cell {
 
 /// A variant that was run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
+pub struct RanVariant {
     /// The variant as it was asked for, such as `p1+p2`.
     pub variant: String,
     /// The job that was run, with the first of its seeds.
@@ -93,7 +93,7 @@ pub struct OfJob {
     /// The path of its job file, where several are compared.
     pub job_file: Option<String>,
     /// Its variants, all against the first.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<RanVariant>,
     /// What is to be said of it.
     pub warnings: Vec<String>,
 }

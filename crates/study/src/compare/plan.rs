@@ -13,7 +13,7 @@ use super::asked::{self, Asked};
 use super::booted::{self, Booted};
 use super::emulated::is_emulated;
 use super::unseen::{named, unseen};
-use super::{Comparison, JobFile, OfJob, Ran};
+use super::{Comparison, JobFile, OfJob, RanVariant};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::{self, Given};
@@ -91,19 +91,19 @@ impl Plan {
 
     /// What came out of the variants, which `took` so much of this process's time, and what is to
     /// be said of it.
-    fn ran(
+    fn concluded(
         self,
         ran: Vec<JobRan>,
         asked: &Asked,
         took: Duration,
-    ) -> Result<(Vec<Ran>, Vec<String>), Error> {
+    ) -> Result<(Vec<RanVariant>, Vec<String>), Error> {
         let Plan { names, jobs, profiles, given, mut warnings, .. } = self;
         let ran = names.into_iter().zip(jobs).zip(ran).map(|((variant, job), ran)| {
             let mut record = Record::of(&job, ran);
             given.leave_lists(&mut record);
-            Ran { variant, job, record }
+            RanVariant { variant, job, record }
         });
-        let ran: Vec<Ran> = ran.collect();
+        let ran: Vec<RanVariant> = ran.collect();
         if ran.iter().any(|ran| is_emulated(&ran.record)) {
             let text = "images were emulated, without KVM: their counters are those of the \
                         kernel, and their times, which would say nothing, are left out";
@@ -150,7 +150,7 @@ pub fn run(
     })?;
     let took = (seeds::spent() - begun) / plans.len() as u32;
     let jobs = plans.into_iter().zip(ran).map(|((job_file, plan), ran)| {
-        let (ran, warnings) = plan.ran(ran, asked, took)?;
+        let (ran, warnings) = plan.concluded(ran, asked, took)?;
         Ok(OfJob { job_file, ran, warnings })
     });
     Ok(Comparison::of(jobs.collect::<Result<_, Error>>()?, command))

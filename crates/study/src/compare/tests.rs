@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::mock::Mock;
 use crate::given::Given;
 
-fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> Ran {
+fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> RanVariant {
     let spec = JobSpec {
         workload: Some("first".to_string()),
         file_size: Some(filemap_job::SizeText::of(1 << 20)),
@@ -18,17 +18,17 @@ fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> Ran {
     let job = spec.validate(None).unwrap();
     let runs = times.iter().map(run).collect();
     let record = Record::new(&job, engine.name(), Map::new(), runs);
-    Ran { variant: variant.to_string(), job, record }
+    RanVariant { variant: variant.to_string(), job, record }
 }
 
-fn of_one(ran: Vec<Ran>) -> Comparison {
+fn of_one(ran: Vec<RanVariant>) -> Comparison {
     Comparison::of(vec![OfJob { job_file: None, ran, warnings: Vec::new() }], String::new())
 }
 
 #[test]
 fn faster_is_said_of_measured_times_that_differ_only() {
     let kernel = |variant, times: &[u64]| cell(variant, EngineKind::Kernel, times);
-    let said = |ran: &[Ran]| {
+    let said = |ran: &[RanVariant]| {
         let comparison = of_one(ran.to_vec());
         times(&Variants::of(&comparison, &comparison.cells)).join(" ")
     };
@@ -55,7 +55,7 @@ fn of_file(job_file: &str, read: [u64; 2]) -> OfJob {
         run.counters.data_pages_read = Some(read);
         run.counters.major_faults = Some(read);
         let record = Record::new(&job, EngineKind::Model.name(), Map::new(), vec![run]);
-        Ran { variant: variant.into(), job: job.clone(), record }
+        RanVariant { variant: variant.into(), job: job.clone(), record }
     };
     OfJob {
         job_file: Some(job_file.into()),
@@ -85,7 +85,7 @@ fn each_job_has_its_own_first_variant() {
     assert!(report.rows.rows.iter().all(|row| row.len() == report.rows.columns.len()));
 }
 
-fn of_files(variant: &str, engine: &str, pages: &[u64]) -> Ran {
+fn of_files(variant: &str, engine: &str, pages: &[u64]) -> RanVariant {
     let run = |&pages: &u64| Run {
         counters: Counters { data_pages_read: Some(pages), ..Counters::default() },
         files: vec![FileRun {
@@ -103,7 +103,7 @@ fn of_files(variant: &str, engine: &str, pages: &[u64]) -> Ran {
     let runs = pages.iter().map(run).collect();
     let (engine, environment) = (engine.parse().unwrap(), Map::new());
     let record = Record::of(&program, JobRan { engine, environment, runs });
-    Ran { variant: variant.to_string(), job: program, record }
+    RanVariant { variant: variant.to_string(), job: program, record }
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_record_is_its_report() {
 #[test]
 fn every_figure_is_in_every_form() {
     let mut of = of_file("a.toml", [100, 100]);
-    for Ran { record, .. } in &mut of.ran {
+    for RanVariant { record, .. } in &mut of.ran {
         record.runs[0].elapsed_ns = Some(7);
         record.summary = Summary::of(&record.runs);
     }

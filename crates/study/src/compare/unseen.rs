@@ -4,12 +4,12 @@ use filemap_core::series::{Series, Switch};
 use filemap_job::{EngineKind, Job};
 use filemap_model::{Digest, Profile, trace};
 
-use super::Ran;
+use super::RanVariant;
 use crate::error::Error;
 
 /// What to warn of: variants whose rules the job, which the model ran with `profiles`, never told
 /// from the first one's. Every decision of the model was the same, not only what was counted.
-pub fn unseen(ran: &[Ran], profiles: &[Profile]) -> Result<Vec<String>, Error> {
+pub fn unseen(ran: &[RanVariant], profiles: &[Profile]) -> Result<Vec<String>, Error> {
     let all = ran.iter().zip(profiles);
     let mut of_model = all.filter(|(ran, _)| ran.job.engine == EngineKind::Model);
     let Some((first, profile)) = of_model.next() else { return Ok(Vec::new()) };

@@ -6,7 +6,7 @@ use filemap_core::units::PageCount;
 use filemap_job::{Job, SplitProt};
 use serde::{Deserialize, Serialize};
 
-use super::course::Course;
+use super::counter_course::CounterCourse;
 use super::parts::Parts;
 
 /// How much of the counter a log shows.
@@ -64,7 +64,7 @@ pub struct Misses {
     /// How often it rose above the threshold.
     pub rises: u64,
     /// Its course.
-    pub course: Course,
+    pub course: CounterCourse,
     /// Misses that read a single page because readahead is off for them.
     pub off: u64,
 }
@@ -104,7 +104,7 @@ impl Counter {
             moves: Moves::default(),
             first_above: None,
             rises: 0,
-            course: Course::new(accesses),
+            course: CounterCourse::new(accesses),
             off: 0,
         };
         Counter {

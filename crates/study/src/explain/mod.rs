@@ -22,7 +22,7 @@ mod along;
 mod answer;
 mod causes;
 mod counter;
-mod course;
+mod counter_course;
 mod courses;
 mod explainer;
 mod explanation;

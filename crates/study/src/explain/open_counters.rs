@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use filemap_job::Job;
 
-use super::course::Course;
+use super::counter_course::CounterCourse;
 
 /// Open file descriptions whose counters are kept.
 const MOST_OPENS: usize = 64;
@@ -20,7 +20,7 @@ pub(super) struct OpenCounters {
 struct OpenCounter {
     value: u16,
     changes: u64,
-    course: Course,
+    course: CounterCourse,
 }
 
 impl OpenCounters {
@@ -34,7 +34,8 @@ impl OpenCounters {
         if self.of.len() >= MOST_OPENS && !self.of.contains_key(&self.open) {
             return;
         }
-        let new = || OpenCounter { value: 0, changes: 0, course: Course::new(self.accesses) };
+        let new =
+            || OpenCounter { value: 0, changes: 0, course: CounterCourse::new(self.accesses) };
         let counter = self.of.entry(self.open).or_insert_with(new);
         let value = value(counter.value);
         if value != counter.value {
@@ -45,7 +46,7 @@ impl OpenCounters {
     }
 
     /// That of `file` whose counter changes most, and how it does; none where none changes.
-    pub(super) fn of_file(&self, job: &Job, file: usize) -> Option<(usize, &Course)> {
+    pub(super) fn of_file(&self, job: &Job, file: usize) -> Option<(usize, &CounterCourse)> {
         let own = self.of.iter().filter(|(open, _)| job.opens[**open as usize].file == file);
         let most = own.max_by_key(|(open, counter)| (counter.changes, u32::MAX - **open));
         let changing = most.filter(|(_, counter)| counter.changes > 0);

@@ -18,7 +18,7 @@ pub(crate) use drawn::cards;
 
 use crate::error::Error;
 use crate::explain::Courses;
-use crate::footer::Footer;
+use crate::footer::{Footer, scope_of};
 use crate::json::{in_one_line, to_json};
 use crate::measures::Measures;
 use crate::record::{self, spreads, values};
@@ -54,7 +54,7 @@ impl RunRecord {
             measures: Measures::of(&record, Some(job)),
             used_pages: job.used_pages(),
             history,
-            scope: Footer::new(std::slice::from_ref(&record), String::new()).scope,
+            scope: scope_of(&record),
             command,
             record,
         }

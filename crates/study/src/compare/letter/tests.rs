@@ -4,12 +4,12 @@ use filemap_job::random::Rng;
 use filemap_job::{Counters, EngineKind, JobSpec, Run, shell_word};
 use serde_json::json;
 
-use super::super::{OfJob, Ran};
+use super::super::{OfJob, RanVariant};
 use super::*;
 use filemap_report::TEXT_COLUMNS;
 
 /// A count of any magnitude.
-fn of_one(ran: Vec<Ran>, warnings: Vec<String>) -> Comparison {
+fn of_one(ran: Vec<RanVariant>, warnings: Vec<String>) -> Comparison {
     Comparison::of(vec![OfJob { job_file: None, ran, warnings }], String::new())
 }
 
@@ -46,7 +46,7 @@ fn run(draws: &mut Rng, seed: u64) -> Run {
     Run { seed, elapsed_ns: count(draws), counters, ..Run::default() }
 }
 
-fn cell(draws: &mut Rng, engine: EngineKind, runs: u64, emulated: bool) -> Ran {
+fn cell(draws: &mut Rng, engine: EngineKind, runs: u64, emulated: bool) -> RanVariant {
     let spec = JobSpec {
         workload: Some(draws.pick(&["random", "first", "stride:4099"]).to_string()),
         file_size: Some(filemap_job::SizeText::of(1 << 20)),
@@ -67,7 +67,7 @@ fn cell(draws: &mut Rng, engine: EngineKind, runs: u64, emulated: bool) -> Ran {
     let serde_json::Value::Object(environment) = environment else { panic!("an object") };
     let runs = (0..runs).map(|number| run(draws, 1 + number)).collect();
     let record = Record::new(&job, engine.name(), environment, runs);
-    Ran { variant: draws.pick(&VARIANTS).to_string(), job, record }
+    RanVariant { variant: draws.pick(&VARIANTS).to_string(), job, record }
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
         let engines = draws.pick(&engines);
         let each = 1 + draws.below(5);
         let drawn = engines.iter().flat_map(|&engine| (0..each).map(move |_| engine));
-        let cells: Vec<Ran> =
+        let cells: Vec<RanVariant> =
             drawn.map(|engine| cell(&mut draws, engine, runs, emulated)).collect();
         let words: Vec<String> = cells.iter().map(|cell| shell_word(&cell.variant)).collect();
         let command = format!("filemap compare --variants {}", words.join(" "));
@@ -109,7 +109,12 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
     assert!(lists < 300, "none of them is a table");
 }
 
-fn with(variant: &str, engine: EngineKind, seeds: &[(u64, u64)], emulator: Option<&str>) -> Ran {
+fn with(
+    variant: &str,
+    engine: EngineKind,
+    seeds: &[(u64, u64)],
+    emulator: Option<&str>,
+) -> RanVariant {
     let toml = "workload = 'random'\nfile_size = '1m'";
     let job = JobSpec::from_toml(toml).unwrap().validate(None).unwrap();
     let run = |&(seed, faults): &(u64, u64)| Run {
@@ -122,10 +127,10 @@ fn with(variant: &str, engine: EngineKind, seeds: &[(u64, u64)], emulator: Optio
     let serde_json::Value::Object(environment) = environment else { panic!("an object") };
     let runs = seeds.iter().map(run).collect();
     let record = Record::new(&job, engine.name(), environment, runs);
-    Ran { variant: variant.to_string(), job, record }
+    RanVariant { variant: variant.to_string(), job, record }
 }
 
-fn text(cells: &[Ran]) -> String {
+fn text(cells: &[RanVariant]) -> String {
     let comparison = of_one(cells.to_vec(), Vec::new());
     comparison.letter("filemap compare".to_string(), None).text()
 }

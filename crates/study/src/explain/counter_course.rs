@@ -4,17 +4,17 @@ use super::history::{Point, first_access, interval_of};
 
 /// The counter by access number, in at most [`COURSE_POINTS`] equal pieces of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct CounterCourse {
     accesses: u64,
     points: Vec<Option<Point>>,
 }
 
-/// Pieces of a [`Course`].
+/// Pieces of a [`CounterCourse`].
 pub const COURSE_POINTS: u64 = 512;
 
-impl Course {
+impl CounterCourse {
     pub(super) fn new(accesses: u64) -> Self {
-        Course { accesses, points: vec![None; accesses.clamp(1, COURSE_POINTS) as usize] }
+        CounterCourse { accesses, points: vec![None; accesses.clamp(1, COURSE_POINTS) as usize] }
     }
 
     /// Accesses of the run.
