@@ -129,8 +129,8 @@ impl Plan {
     }
 }
 
-/// Runs jobs on `engines`, where they are several each under the path of its job file; `command` repeats
-/// it. Each kernel image is booted once for all of them.
+/// Runs jobs on `engines`, where they are several each under the path of its job file; `command`
+/// repeats it. Each kernel image is booted once for all of them.
 ///
 /// # Errors
 /// Those of the engines.
