@@ -1,6 +1,6 @@
 //! Where the bytes of a job came from, and why readahead stopped or did not.
 //!
-//! An [`Explainer`] reads a decision log as it comes. The model tells it of each access; of a log
+//! An `Explainer` reads a decision log as it comes. The model tells it of each access; of a log
 //! of tracepoints, which show none as long as its pages are mapped, [`Traced`] does.
 //!
 //! Each page that enters the cache is counted once, under the first of these that holds:
