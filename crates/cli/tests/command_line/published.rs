@@ -178,3 +178,24 @@ fn a_full_report_has_this_machines_programs() {
     }
     assert!(stdout("published vma-bound").contains("With --full: this machine's programs."));
 }
+
+/// What a column shows is declared in data/published.toml by its place in a cell. A place that no
+/// cell has would leave the column empty.
+#[test]
+fn each_column_has_a_figure() {
+    let text = stdout("published mmap-miss vma-bound exec-order --seeds 2 --format markdown");
+    let lines: Vec<&str> = text.lines().collect();
+    let tables = lines.chunk_by(|one, other| one.starts_with('|') && other.starts_with('|'));
+    let tables: Vec<_> = tables.filter(|table| table.len() > 2).collect();
+    assert!(tables.len() > 8, "{text}");
+    for table in tables {
+        let cells = |line: &str| -> Vec<String> {
+            line.trim_matches('|').split('|').map(|cell| cell.trim().to_string()).collect()
+        };
+        let rows: Vec<Vec<String>> = table[2..].iter().map(|line| cells(line)).collect();
+        for (at, heading) in cells(table[0]).iter().enumerate() {
+            let is_empty = rows.iter().all(|row| row[at] == "-" || row[at].is_empty());
+            assert!(!is_empty, "column '{heading}' of\n{}", table.join("\n"));
+        }
+    }
+}

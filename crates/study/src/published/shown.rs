@@ -186,6 +186,21 @@ fn says(text: &str) -> bool {
     text.contains(|digit: char| ('1'..='9').contains(&digit))
 }
 
+/// The columns of tables in which no row has anything, as no cell has what their place names.
+#[cfg(test)]
+pub fn empty_columns(report: &filemap_report::Report) -> Vec<String> {
+    let mut empty = Vec::new();
+    for part in &report.parts {
+        let filemap_report::Part::Table(table) = part else { continue };
+        for (at, head) in table.columns.iter().enumerate() {
+            if table.rows.iter().all(|row| ["", "-"].contains(&row[at].as_str())) {
+                empty.push(format!("{} of '{}'", head.name, table.title));
+            }
+        }
+    }
+    empty
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

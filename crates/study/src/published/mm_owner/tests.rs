@@ -8,6 +8,7 @@ use super::*;
 use crate::engine::Engines;
 use crate::engine::mock::Mock;
 use crate::published::Published as Record;
+use crate::published::shown::empty_columns;
 use filemap_report::{Format, Report};
 
 /// What each repeat of the study's job comes to where the series does what is published.
@@ -66,6 +67,7 @@ fn cells(report: &Report) -> Vec<Value> {
 fn what_does_as_published_holds() {
     let (failed, report) = told(&record(Length::Short, |_| {}));
     assert_eq!(failed, 0);
+    assert_eq!(empty_columns(&report), [""; 0]);
     for cell in cells(&report) {
         let is_published = cell["published"].is_number();
         let judged = is_published && !(cell["unit"] == "L a page" && cell["folio_kib"] == 16);

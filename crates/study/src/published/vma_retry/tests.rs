@@ -8,6 +8,7 @@ use super::*;
 use crate::engine::Engines;
 use crate::engine::mock::Mock;
 use crate::published::Published as Record;
+use crate::published::shown::empty_columns;
 
 fn study(length: Length, seeds: u64) -> VmaRetry {
     VmaRetry::new(Some(seeds), length).unwrap()
@@ -45,6 +46,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
     // Two rows by three figures, and two by two; nothing is judged with few seeds.
     for (length, seeds, judged) in [(Length::Short, 5, 10), (Length::Full, 2, 0)] {
         let report = report(&study(length, seeds));
+        assert_eq!(empty_columns(&report), [""; 0]);
         let text = report.render(Format::Table);
         for line in text.lines().filter(|line| !line.starts_with("Command:")) {
             assert!(line.chars().count() <= 75, "{line}");
