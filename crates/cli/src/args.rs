@@ -491,9 +491,12 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 /// A pattern of paths.
 fn glob() -> impl TypedValueParser<Value = OsString> {
-    OsStringValueParser::new().try_map(|pattern| match pattern.is_empty() {
-        true => Err("an empty pattern matches no file; give one such as '*.db'"),
-        false => Ok(pattern),
+    OsStringValueParser::new().try_map(|pattern| {
+        if pattern.is_empty() {
+            Err("an empty pattern matches no file; give one such as '*.db'")
+        } else {
+            Ok(pattern)
+        }
     })
 }
 

@@ -10,7 +10,7 @@ const COMMANDS: [&str; 2] = ["govern", "record"];
 /// Another command, and the flag by which it runs a program.
 const WITH_FLAG: (&str, &str) = ("advise", "--check");
 
-/// Whether `words` are those of a command line that runs a program. What stands behind the
+/// Whether `words` are those of a command line that runs a program. What stands after the
 /// program's name is the program's.
 pub fn is_meant(words: impl IntoIterator<Item = OsString>) -> bool {
     let mut words = words.into_iter().skip(1);

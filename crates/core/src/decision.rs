@@ -36,7 +36,7 @@ pub enum Cause {
     ReadForced,
     /// The program said that it will need the pages.
     WillNeed,
-    /// A governor asked for the pages, behind a major fault.
+    /// A governor asked for the pages, after a major fault.
     Governor,
 }
 
@@ -107,7 +107,7 @@ pub struct Found {
     pub order: Order,
     /// Pages of the last window.
     pub size: PageCount,
-    /// Pages of the last window behind its mark.
+    /// Pages of the last window after its mark.
     pub async_size: PageCount,
     /// The counter of misses.
     pub mmap_miss: u16,
@@ -143,7 +143,7 @@ pub enum Decision {
         start: PageIndex,
         /// Pages in the window, before it is clipped.
         size: PageCount,
-        /// Pages behind the mark.
+        /// Pages after the mark.
         async_size: PageCount,
         /// The counter after the decision.
         #[serde(default)]
@@ -155,10 +155,10 @@ pub enum Decision {
         start: PageIndex,
         /// Pages, clipped to the end of the file and to the VMA where that bounds them.
         size: PageCount,
-        /// Pages behind the mark, as asked for.
+        /// Pages after the mark, as asked for.
         async_size: PageCount,
     },
-    /// A marked folio was hit, and nothing absent was found within a window behind it.
+    /// A marked folio was hit, and nothing absent was found within a window after it.
     NothingAbsent {
         /// The page that was accessed.
         index: PageIndex,
@@ -171,7 +171,7 @@ pub enum Decision {
         #[serde(default)]
         mmap_miss: u16,
     },
-    /// Folios entered the page cache, one behind the other.
+    /// Folios entered the page cache, one after the other.
     Added {
         /// First page of the first folio.
         start: PageIndex,

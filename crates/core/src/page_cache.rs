@@ -52,7 +52,7 @@ pub trait PageCache: Lists {
 
     /// `folio` of `file`, a large one, becomes base pages: they are what it was, in its place in
     /// its list, and no entry maps them. Its mark stays with the first of them. Where `reversed`,
-    /// the others stand behind the first one from the last page on.
+    /// the others stand after the first one from the last page on.
     ///
     /// Mirrors `split_huge_page_to_list_to_order`, 6.12 and 6.18. Test: `tests/advised.rs`.
     fn split(&mut self, file: FileId, folio: Folio, reversed: bool);

@@ -85,7 +85,7 @@ fn added(engine: &Engine) -> Vec<(String, Option<PageIndex>)> {
     engine.log.iter().filter_map(added).collect()
 }
 
-/// Where the unified rule shows: the page behind the VMA carries a mark, and the size of the last
+/// Where the unified rule shows: the page after the VMA carries a mark, and the size of the last
 /// window decides whether that is the mark of its stream.
 #[test]
 fn the_unified_executable_window_shows_at_a_later_mark() {

@@ -27,7 +27,7 @@ const READ: Access = Access::Read;
 
 const WRITE: Access = Access::WritePrivate;
 
-/// One fault, with the counter at `counter` before it: its course, and the counter behind it.
+/// One fault, with the counter at `counter` before it: its course, and the counter after it.
 #[track_caller]
 fn check(mut engine: Engine, access: Access, counter: (u16, u16), course: &str) -> Engine {
     engine.ra.mmap_miss = counter.0;

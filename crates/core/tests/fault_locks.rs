@@ -115,7 +115,7 @@ fn populating_comes_back_to_mmap_lock() {
     assert_eq!(asked, [Lock::Mmap; 2]);
 }
 
-/// Under the lock of its VMA a retry that is not TRIED may drop it once more, and the one behind
+/// Under the lock of its VMA a retry that is not TRIED may drop it once more, and the one after
 /// that too: only a miss, or `mmap_lock`, makes a retry the last.
 #[test]
 fn the_retry_of_an_async_window_may_drop_the_lock_of_its_vma() {

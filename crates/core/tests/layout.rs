@@ -10,7 +10,7 @@ use crate::support::machine::{KERNELS, stream, xfs};
 use crate::support::map;
 use Kernel::{V6_12, V6_18};
 
-/// A window of `size` pages at `start`, `async_size` of them behind the mark, of some order.
+/// A window of `size` pages at `start`, `async_size` of them after the mark, of some order.
 #[derive(Clone, Copy)]
 struct Asked(u64, u64, u64, u8);
 
@@ -31,7 +31,7 @@ impl Asked {
     }
 }
 
-/// Lays the window out in a file that looks like `before`, and like `after` behind it.
+/// Lays the window out in a file that looks like `before`, and like `after` after it.
 #[track_caller]
 fn check(limits: Limits, asked: Asked, before: &str, after: &str) -> Engine {
     bounded(limits, asked, map::pages(before).0 - 1, false, before, after)
@@ -130,7 +130,7 @@ fn the_end_of_the_file_cuts_the_window() {
         (Asked(16, 16, 16, 4), "22.", "16. <-->()"),
         (Asked(16, 16, 16, 4), "17.", "16. m"),
         (Asked(0, 32, 0, 4), "31.", "(14-) (6-) (--) () ~"),
-        // Wholly behind the end.
+        // Wholly beyond the end.
         (Asked(16, 16, 16, 4), "16.", "16."),
         (Asked(40, 16, 16, 4), "16.", "16."),
     ];
@@ -165,7 +165,7 @@ fn base_pages_fill_what_is_absent() {
         (Asked(4, 8, 0, 0), "4. 8# 4.", "4. 8# 4."),
         (Asked(4, 8, 0, 0), "3. # 7. # 4.", "3. # 7~ # 4."),
         (Asked(4, 8, 0, 0), "[--] [--] 8.", "[--] [--] 4~ 4."),
-        // The mark: at the end less what lies behind it, if that page was absent.
+        // The mark: at the end less what lies after it, if that page was absent.
         (Asked(4, 8, 1, 0), "16.", "4. 7~ m 4."),
         (Asked(4, 8, 2, 0), "16.", "4. 6~ m~ 4."),
         (Asked(4, 8, 8, 0), "16.", "4. m7~ 4."),
@@ -207,7 +207,7 @@ fn a_cached_page_ends_the_large_folios() {
         (Asked(0, 16, 16, 4), "9. # 22.", "m8~ # 6~ 16."),
         (Asked(0, 16, 16, 4), "15. # 16.", "m14~ # 16."),
         (Asked(0, 16, 4, 4), "# 31.", "# 11~ m3~ 16."),
-        // The page just behind the window is in nobody's way.
+        // The page just after the window is in nobody's way.
         (Asked(0, 16, 0, 4), "16. # 15.", "(14-) # 15."),
         // Cached folios in the way.
         (Asked(0, 16, 4, 3), "8. [--] 20.", "(6-) [--] m3~ 16."),

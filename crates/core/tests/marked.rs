@@ -35,7 +35,7 @@ fn hit(engine: &mut Engine, index: u64) -> Option<Hit> {
     hit
 }
 
-/// A hit in a file that looks like `before`, and like `after` behind it; the readahead state
+/// A hit in a file that looks like `before`, and like `after` after it; the readahead state
 /// before and after.
 #[track_caller]
 fn check(
@@ -67,7 +67,7 @@ fn the_mark_of_the_stream_moves_it_on() {
 }
 
 /// A hit on the mark of the 16 pages that read-around left from `start` on: for each machine the
-/// size and the order of the next window, and the file behind it.
+/// size and the order of the next window, and the file after it.
 #[track_caller]
 fn check_around(start: u64, before: &str, cases: &[(Limits, (u64, u8), &str)]) {
     let around = stream(start, 16, 4, 0);
@@ -128,7 +128,7 @@ fn a_stream_grows_in_size_and_order() {
     check_course(&mut engine, &course);
 }
 
-/// Hits one mark after the other: the cache and the readahead state behind each.
+/// Hits one mark after the other: the cache and the readahead state after each.
 #[track_caller]
 fn check_course(engine: &mut Engine, course: &[(u64, &str, ReadaheadState)]) {
     for (index, after, ra) in course {
@@ -175,14 +175,14 @@ fn a_mark_of_another_stream_is_followed_by_what_is_absent() {
     // One page beside where the stream expects it.
     check(ext4(V6_12), 36, [stream(23, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
     check(ext4(V6_12), 36, [stream(25, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
-    // The gap just behind the mark.
+    // The gap just after the mark.
     check(ext4(V6_12), 36, [new, stream(37, 16, 16, 0)], "36. M 27.", "36. # m15~ 11.");
 }
 
 #[test]
 fn the_search_behind_a_mark_ends_with_the_largest_window() {
     let new = ReadaheadState::NEW;
-    // The 16th page behind the mark is absent.
+    // The 16th page after the mark is absent.
     let found = [new, stream(52, 16, 16, 2)];
     check(ext4(V6_18), 36, found, "36. M15# 12.", "36. 16# <-->(--)(--)");
     // All 16 are cached: the mark goes, and nothing comes.
@@ -240,7 +240,7 @@ fn a_window_around_cached_pages_and_the_end_of_the_file() {
     check_around(24, "24. 12# M3# .. # 21.", &around_page);
     let cut = [(ext4(V6_18), (16, 2), "24. 16# <--> ~"), (ext4(V6_12), (16, 0), "24. 16# 5~")];
     check_around(24, "24. 12# M3# 5.", &cut);
-    // Behind the end of the file the stream moves on, and nothing is read.
+    // After the end of the file the stream moves on, and nothing is read.
     check_around(24, "24. 12# M3#", &[(ext4(V6_12), (16, 0), "24. 16#")]);
     let states = [stream(24, 16, 4, 0), stream(40, 16, 16, 2)];
     let engine = &mut check(ext4(V6_18), 36, states, "24. 12# M3#", "24. 16#");

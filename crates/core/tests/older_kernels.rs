@@ -156,7 +156,7 @@ fn a_read_looks_up_15_folios_together_before_6_12() {
 
 #[test]
 fn a_read_notes_each_folio_on_6_1() {
-    // Behind five cached pages, the rest of one read follows what it has read itself.
+    // After five cached pages, the rest of one read follows what it has read itself.
     for (kernel, after) in [(V6_1, "20. 20# M 23."), (V6_6, "20. 20# 24.")] {
         let mut engine = Engine::new(limits(kernel, PageCount(64)), Io::Waited, "20. 5# 39.");
         engine.read(20, 20);

@@ -143,7 +143,7 @@ fn the_start_of_the_file_begins_a_stream() {
         case(0, 4, "64.", "4~ m3~ 56.").stream(0, 8, 4),
         case(0, 5, "64.", "5~ m10~ 48.").stream(0, 16, 11),
         case(0, 15, "64.", "15~ m 48.").stream(0, 16, 1),
-        // The request takes the whole window: half of it lies behind the mark.
+        // The request takes the whole window: half of it lies after the mark.
         case(0, 16, "64.", "8~ m7~ 48.").stream(0, 16, 8),
         case(0, 20, "64.", "8~ m7~ 48.").stream(0, 16, 8),
         // A file that is shorter than the window.
@@ -174,7 +174,7 @@ fn a_read_at_or_next_to_the_end_of_the_last_one_begins_a_stream() {
         case(32, 1, "64.", "32. ~m 30.").behind(page(32) + 4095).stream(32, 2, 1),
         case(32, 1, "64.", "32. ~m 30.").behind(page(31)).stream(32, 2, 1),
         case(32, 4, "64.", "32. 4~ m3~ 24.").behind(page(32)).stream(32, 8, 4),
-        // Two pages behind it, or before it, is somewhere else.
+        // Two pages after it, or before it, is somewhere else.
         case(32, 1, "64.", "32. ~ 31.").behind(page(31) - 1),
         case(32, 1, "64.", "32. ~ 31.").behind(page(33)),
         case(32, 1, "64.", "32. ~ 31.").behind(page(64)),
@@ -198,7 +198,7 @@ fn cached_pages_just_before_make_a_stream() {
         case(32, 4, "28. 4# 32.", "28. 4# 4~ 28."),
         case(32, 4, "64.", "32. 4~ 28."),
         case(62, 4, "64.", "62. ~~"),
-        // More: as many again, and one behind the mark.
+        // More: as many again, and one after the mark.
         case(32, 1, "30. ## 32.", "30. ## ~~m 29.").stream(32, 3, 1),
         case(32, 4, "27. 5# 32.", "27. 5# 8~ m 23.").stream(32, 9, 1),
         // A gap ends the count.

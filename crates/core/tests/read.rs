@@ -16,7 +16,7 @@ fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))
 }
 
-/// Reads of whole pages one behind the other: (first page, pages, course, cache).
+/// Reads of whole pages one after the other: (first page, pages, course, cache).
 type Reads<'a> = &'a [(u64, u64, &'a str, &'a str)];
 
 #[track_caller]
@@ -70,7 +70,7 @@ fn a_stream_of_single_pages_in_base_pages() {
 
 #[test]
 fn a_request_for_many_pages() {
-    // The request of 20 pages is larger than the readahead size: what is missing behind the first
+    // The request of 20 pages is larger than the readahead size: what is missing after the first
     // window is asked for again, and belongs to no stream until the read has ended.
     check(
         file(V6_12),
@@ -262,7 +262,7 @@ fn the_second_use_of_a_page_makes_it_active() {
     let cases: &[(&[(u64, u64)], u64)] = &[
         (&[(page(8), 4096)], 0),
         (&[(page(8), 16 * 4096)], 0),
-        // One behind the other.
+        // One after the other.
         (&[(page(8), 4096), (page(9), 4096), (page(10), 4096)], 0),
         // Reads that begin in the page that the last one ended in are the same use of it.
         (&[(page(8), 4096), (page(8), 4096)], 0),

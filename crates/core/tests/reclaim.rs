@@ -180,7 +180,7 @@ fn accessed_pages_go_round_once() {
     let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
     assert_eq!(found, PageCount(32));
     map::assert_cache("past both", &cache, "# 4. # 28. 30#");
-    // Now they are behind 34 to 63; once seen, an entry is old until it is accessed again.
+    // Now they are after 34 to 63; once seen, an entry is old until it is accessed again.
     reclaim(&mut cache, PageCount(30), 4096, &plain(), &mut ());
     map::assert_cache("not accessed again", &cache, "64.");
 }

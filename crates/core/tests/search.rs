@@ -150,7 +150,7 @@ fn a_count_from_inside_a_folio_of_64_pages_is_exact() {
 
 #[test]
 fn a_count_from_far_inside_a_larger_folio_steps_before_it() {
-    // A step that leaves it behind the folio's first 64 pages leaves the folio.
+    // A step that leaves it after the folio's first 64 pages leaves the folio.
     backward("[126-]", &[(63, 200, 64), (64, 200, 65), (65, 200, 1), (127, 200, 1)]);
     // From 200, slot 7 of the 64 pages before: page 71.
     backward("100. 28# [126-]", &[(200, 300, 1)]);

@@ -13,7 +13,7 @@ use crate::support::map;
 type Stream = (u64, u64, u64);
 
 /// A request that missed or hit a mark: its page and how many pages it is for, the stream and the
-/// file before it, and the file and the stream behind it.
+/// file before it, and the file and the stream after it.
 struct Case(u64, u64, Stream, &'static str, &'static str, Stream);
 
 impl Case {
@@ -22,9 +22,10 @@ impl Case {
         let &Case(index, req, _, before, after, (start, size, async_size)) = self;
         for kernel in [V6_1, V6_6] {
             let mut engine = self.engine(kernel);
-            let window = match is_mark {
-                true => engine.request_at_mark(Cause::AsyncRead, index, req),
-                false => Some(engine.request(Cause::ReadStream, index, req)),
+            let window = if is_mark {
+                engine.request_at_mark(Cause::AsyncRead, index, req)
+            } else {
+                Some(engine.request(Cause::ReadStream, index, req))
             };
             engine.read_window(window.expect("these kernels always read"));
             let case = format!("{} at {index} of {before}", kernel.name());
@@ -96,9 +97,9 @@ fn other_misses_begin_a_stream_or_read_alone() {
 fn a_mark_moves_the_stream_on() {
     check_marks(&[
         Case(12, 1, (8, 8, 4), "8. 4# M 3# 48.", "8. 8# m 15~ 32.", (16, 16, 16)),
-        // A mark of another stream: behind what is cached.
+        // A mark of another stream: after what is cached.
         Case(20, 1, (50, 9, 3), "20. M ## 41.", "20. 3# m 7~ 33.", (23, 8, 8)),
-        // A mark behind the window, which is so much later that nothing shows it.
+        // A mark after the window, which is so much later that nothing shows it.
         Case(16, 1, (8, 8, 4), "8. 8# M 47.", "8. 9# 7~ m 7~ 32.", (16, 16, 8)),
     ]);
 }

@@ -21,7 +21,7 @@ fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))
 }
 
-/// Misses that come out alike on either kernel: the page, and the file before and behind it.
+/// Misses that come out alike on either kernel: the page, and the file before and after it.
 #[track_caller]
 fn check_on_both(cases: &[(u64, &str, &str)]) {
     for &(index, before, after) in cases {
@@ -41,7 +41,7 @@ fn read_around_at_the_edges_of_the_file() {
         (9, "64.", ". 12~ m3~ 47."),
         // The window that ends with the file.
         (56, "64.", "48. 12~ m3~"),
-        // Files shorter than what lies behind the mark, and than the window.
+        // Files shorter than what lies after the mark, and than the window.
         (1, "3.", "3~"),
         (0, ".", "~"),
     ];

@@ -49,7 +49,7 @@ fn executable_mappings_on_arm64_ask_for_folios_of_64_kib() {
         // Order 4: from an aligned start to an aligned end.
         (4096, code(0, 64), 37, "64.", "32. (14-) 16."),
         (4096, code(0, 64), 48, "64.", "48. (14-)"),
-        // The VMA begins behind the aligned start: a longer window, in what fits.
+        // The VMA begins after the aligned start: a longer window, in what fits.
         (4096, code(35, 60), 37, "64.", "35. ~ (--) (6-) (6-) (--) 4."),
         (4096, code(35, 64), 37, "64.", "35. ~ (--) (6-) (14-)"),
         (4096, code(33, 36), 35, "64.", "33. ~ () 28."),

@@ -48,7 +48,7 @@ fn a_shadow_is_kept_for_as_many_evictions_as_the_memory_has_pages() {
 
 #[test]
 fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
-    // Evictions behind that of page 23 - none - to that of page 8: 15. The distance of page 16 is
+    // Evictions after that of page 23 - none - to that of page 8: 15. The distance of page 16 is
     // 8, counting its own.
     for (page, active) in [(23, 9), (17, 9), (16, 9), (15, 8), (8, 8)] {
         let mut cache = eight_active();
@@ -120,7 +120,7 @@ fn what_stays_active_moves_the_clock() {
     assert_eq!(cache.active(), PageCount(8), "9 away: its own eviction, and 8 put back");
 }
 
-/// 8 active pages of 24; the other 16 were evicted, one behind the other.
+/// 8 active pages of 24; the other 16 were evicted, one after the other.
 fn eight_active() -> OneFile {
     let mut cache = with_active(24, 8);
     assert_eq!(look_once(&mut cache, &plain()).0, 16);
@@ -155,7 +155,7 @@ fn a_page_that_was_active_returns_with_the_workingset_flag() {
     map::assert_cache("aged", &cache, "8w 16#");
     look_once(&mut cache, &plain());
     map::assert_cache("evicted", &cache, "8. 8# 8.");
-    // The flagged ones went last, behind 16 to 23.
+    // The flagged ones went last, after 16 to 23.
     add(&mut cache, 7, 0);
     map::assert_cache("flagged", &cache, "7. w 8# 8.");
     assert_eq!(cache.active(), PageCount(9));

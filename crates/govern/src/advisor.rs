@@ -225,7 +225,7 @@ impl Work {
     }
 
     /// Has it looked at how long it takes to read a page of `range`, where no page of its device
-    /// was read for that yet. It may come behind much that the program reads, so nobody waits for
+    /// was read for that yet. It may come after much that the program reads, so nobody waits for
     /// it, not even in the end.
     fn sample(&self, file: &Arc<OpenFile>, range: &MappedRange, pages: u64) {
         let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor));
@@ -245,7 +245,7 @@ impl Work {
                 if !is_known || took_ns <= costs::USUAL.fault_ns * 2 {
                     break;
                 }
-                // It may have come behind what the program or others have read. The least counts.
+                // It may have come after what the program or others have read. The least counts.
                 thread::sleep(BETWEEN_LOOKS);
             }
             if !is_known {

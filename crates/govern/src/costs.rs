@@ -81,7 +81,7 @@ impl Cost {
     }
 
     /// Takes the cost of a fault from what was heard. Until there were some faults, it is what
-    /// reading a page took, and at most what was expected: that page may have come behind much
+    /// reading a page took, and at most what was expected: that page may have come after much
     /// that the program had read. After that it is what faults took, from a half of the lesser of
     /// both up to one and a half of what reading a page took.
     pub fn measure(&mut self) {

@@ -23,7 +23,7 @@ const OF_SERVERS: [i64; 5] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x517b, 0x6573_5
 /// The most bytes that are asked for with one call.
 const MOST_CALL_BYTES: u64 = 512 << 10;
 
-/// The same for what the program may do later: what it waits for meanwhile comes behind one or two
+/// The same for what the program may do later: what it waits for meanwhile comes after one or two
 /// such calls.
 const MOST_CALL_BYTES_FOR_LATER: u64 = 256 << 10;
 
@@ -172,10 +172,8 @@ impl GovernedFile {
         let window = Window { pages: self.open.window_pages, page_ns: self.window_page_ns };
         self.state.set_window(if may_be_left { window } else { Window::NONE });
         let reads = self.state.fault(page, touch, bounds);
-        let most = match reads.is_for_later {
-            true => self.open.call_pages_for_later,
-            false => self.open.call_pages,
-        };
+        let most =
+            if reads.is_for_later { self.open.call_pages_for_later } else { self.open.call_pages };
         let pieces = reads.pieces(most);
         let fresh = pieces.flat_map(|piece| self.asked.ask(piece, now_ns)).collect();
         (fresh, reads.is_for_later)

@@ -243,10 +243,8 @@ impl Work {
                 // What has ended is readable for ever.
                 thread::sleep(BUSY);
             }
-            pause = match heard || !self.tasks.is_empty() {
-                true => BUSY,
-                false => (pause * 2).clamp(BUSY, IDLE),
-            };
+            pause =
+                if heard || !self.tasks.is_empty() { BUSY } else { (pause * 2).clamp(BUSY, IDLE) };
             if self.last_read.is_some_and(|last| last.elapsed() < PROMPT_TIME) {
                 pause = PROMPT;
             }
@@ -344,10 +342,7 @@ impl Work {
         }
         let pid = task.pid();
         let tasks = self.tasks.entry(pid).or_insert(0);
-        let refused = match *tasks >= MOST_TASKS {
-            true => Some(task),
-            false => self.advisor.ask(task),
-        };
+        let refused = if *tasks >= MOST_TASKS { Some(task) } else { self.advisor.ask(task) };
         match refused {
             None => *tasks += 1,
             Some(Task::Take(Take { id, pid, .. })) => {

@@ -249,7 +249,7 @@ impl Governor {
                     let range = copy.mapped.clone();
                     self.requests.push(Request::Watch { pid, range });
                 }
-                // Nobody knows whether it was advised before the fork or is behind it.
+                // Nobody knows whether it was advised before the fork or is after it.
                 _ => {
                     self.next_id += 1;
                     (copy.id, copy.may_be_inherited) = (self.next_id, true);

@@ -93,7 +93,7 @@ impl Range {
         part.is_within(own).then_some(both)
     }
 
-    /// What is left of it without `start..end`: the part before, and the part behind, of which
+    /// What is left of it without `start..end`: the part before, and the part after, of which
     /// nothing is counted.
     pub fn without(self, start: u64, end: u64) -> [Option<Range>; 2] {
         let own = (self.mapped.address, self.mapped.end());

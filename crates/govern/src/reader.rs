@@ -1,7 +1,7 @@
 //! Threads that ask the kernel to read.
 //!
 //! The device's queue takes a hundred megabytes and more, and a fault of the program that comes
-//! behind them waits for all of them. So no more is under way at a time than keeps the device busy.
+//! after them waits for all of them. So no more is under way at a time than keeps the device busy.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -155,7 +155,7 @@ pub enum Error {
     /// What follows the name of a pattern is none of its numbers.
     #[error("'{text}' is no pattern; {remedy}")]
     BadPattern {
-        /// What was given behind the colon.
+        /// What was given after the colon.
         text: String,
         /// What to give.
         remedy: &'static str,

@@ -40,7 +40,7 @@ pub struct Job {
     pub files: Vec<NamedFile>,
     /// Open file descriptions.
     pub opens: Vec<Open>,
-    /// Mappings, at their addresses one behind the other.
+    /// Mappings, at their addresses one after the other.
     pub mappings: Vec<NamedMapping>,
     /// CPUs that its threads run on, where the job file says it.
     pub cpus: Option<u32>,
@@ -80,7 +80,7 @@ impl Job {
         self.spec.is_counted()
     }
 
-    /// The steps of all threads, one thread behind the other.
+    /// The steps of all threads, one thread after the other.
     pub fn steps(&self) -> impl Iterator<Item = &ProgramStep> {
         self.threads.iter().flat_map(|thread| &thread.steps)
     }
@@ -119,7 +119,7 @@ impl Job {
         accesses.reads(len_bytes, self.page_size())
     }
 
-    /// The first page of a mapping that lies behind its file's end, if any of it does: counted from
+    /// The first page of a mapping that lies after its file's end, if any of it does: counted from
     /// the mapping's first page.
     pub fn beyond_file(&self, mapping: usize) -> Option<PageIndex> {
         let NamedMapping { open, mapping, segments, .. } = &self.mappings[mapping];

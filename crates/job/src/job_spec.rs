@@ -118,9 +118,12 @@ impl JobSpec {
     /// In one line, with the line of the file: what is no TOML, a key that is unknown or given
     /// twice, or a value of the wrong type.
     pub fn from_toml(text: &str) -> Result<JobSpec, Error> {
-        toml::from_str(text).map_err(|error| match job_file::has_tables(text) {
-            true => Error::IsProgram,
-            false => job_file::in_one_line(text, Form::OneFile, &error),
+        toml::from_str(text).map_err(|error| {
+            if job_file::has_tables(text) {
+                Error::IsProgram
+            } else {
+                job_file::in_one_line(text, Form::OneFile, &error)
+            }
         })
     }
 

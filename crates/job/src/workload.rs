@@ -125,7 +125,7 @@ impl FromStr for Workload {
 /// The largest exponent of `zipf`.
 const MOST_EXPONENT: u32 = 10;
 
-/// Digits of it behind the point.
+/// Digits of it after the point.
 const EXPONENT_DIGITS: usize = 3;
 
 fn zipf(exponent: &str) -> Result<Workload, Error> {

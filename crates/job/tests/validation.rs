@@ -281,7 +281,7 @@ fn flags_win_over_the_file() {
     assert_eq!(phase(&job, 0).pattern, Pattern::Generated(Workload::Reverse));
 }
 
-/// Keys, with ` ; ` between two lines, and words of their message behind ` => `: the value and the
+/// Keys, with ` ; ` between two lines, and words of their message after ` => `: the value and the
 /// remedy, with ` | ` between parts of it.
 const BAD: &str = include_str!("bad_keys.txt");
 

@@ -196,18 +196,20 @@ fn memory_cgroup() -> Check {
 
 fn loop_devices() -> Check {
     let found = require_root("a scratch filesystem").and_then(|()| {
-        match Path::new("/dev/loop-control").exists() {
-            true => Ok("/dev/loop-control".to_owned()),
-            false => Err(Error::unavailable("loop devices", "load the module loop")),
+        if Path::new("/dev/loop-control").exists() {
+            Ok("/dev/loop-control".to_owned())
+        } else {
+            Err(Error::unavailable("loop devices", "load the module loop"))
         }
     });
     check("loop devices", SCRATCH, found)
 }
 
 fn mkfs(name: &'static str, filesystem: Filesystem) -> Check {
-    let found = match installed(name) {
-        true => Ok(name.to_owned()),
-        false => Err(Error::unavailable(
+    let found = if installed(name) {
+        Ok(name.to_owned())
+    } else {
+        Err(Error::unavailable(
             name,
             format!(
                 "install {}: without it no scratch filesystem and no disk of --image is {}, and \
@@ -215,7 +217,7 @@ fn mkfs(name: &'static str, filesystem: Filesystem) -> Check {
                 filesystem.package(),
                 filesystem.name()
             ),
-        )),
+        ))
     };
     check(name, FILESYSTEM, found)
 }
@@ -279,9 +281,10 @@ fn page_frames() -> Check {
 
 fn tracepoints(journal: &Journal) -> Check {
     let found = TraceFs::open(journal).map(|tracefs| {
-        match tracefs.root().starts_with(journal.directory()) {
-            true => "tracefs can be mounted".to_owned(),
-            false => format!("tracefs at {}", tracefs.root().display()),
+        if tracefs.root().starts_with(journal.directory()) {
+            "tracefs can be mounted".to_owned()
+        } else {
+            format!("tracefs at {}", tracefs.root().display())
         }
     });
     check("tracepoints", "explain --on kernel, conform, record", found)
@@ -289,9 +292,10 @@ fn tracepoints(journal: &Journal) -> Check {
 
 fn qemu() -> Check {
     let name = "qemu-system-x86_64";
-    let found = match installed(name) {
-        true => Ok(name.to_owned()),
-        false => Err(Error::unavailable(name, "install the package qemu-system-x86")),
+    let found = if installed(name) {
+        Ok(name.to_owned())
+    } else {
+        Err(Error::unavailable(name, "install the package qemu-system-x86"))
     };
     check("QEMU", "--image", found)
 }

@@ -219,7 +219,7 @@ pub enum Error {
         /// What it said.
         message: String,
     },
-    /// A probe's child touched a page behind the end of a file.
+    /// A probe's child touched a page beyond the end of a file.
     #[error(
         "the probe got SIGBUS at page {page} of its mapping {mapping}: map or access less of the \
          file"
@@ -230,7 +230,7 @@ pub enum Error {
         /// Its page, by its number from 0.
         page: u64,
     },
-    /// A program touched a page behind the end of a file.
+    /// A program touched a page beyond the end of a file.
     #[error(
         "{step}: page {page} of mapping '{mapping}' lies beyond the last page of file '{file}', \
          and the program got SIGBUS for touching it: shorten the mapping, or access less of it"
@@ -304,10 +304,7 @@ impl Error {
             Error::Image(error) => error.names_kernel() || error.is_of_host(),
             _ => false,
         };
-        match stays {
-            true => self,
-            false => Error::OfImage { image: path.to_owned(), source: Box::new(self) },
-        }
+        if stays { self } else { Error::OfImage { image: path.to_owned(), source: Box::new(self) } }
     }
 
     /// Whether the kernel shows nothing of what it decides, whatever the job.

@@ -3,7 +3,7 @@
 /// That of nothing.
 pub(crate) const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// That of `bytes` behind those of which `hash` is it.
+/// That of `bytes` after those of which `hash` is it.
 pub(crate) fn fnv(hash: u64, bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -1,7 +1,7 @@
 //! Jobs that share a boot come out as with a boot of their own, where `FILEMAP_TEST_IMAGE` names an
 //! image (and `FILEMAP_TEST_MODULES` its modules): this test program is then also the guest's init.
 //!
-//! `cargo test -p filemap-kernel --test boots` runs six random jobs; behind `-- --ignored` it runs
+//! `cargo test -p filemap-kernel --test boots` runs six random jobs; after `-- --ignored` it runs
 //! 500, 50 of them also by themselves, and says how many ran in a minute. `FILEMAP_SEED` names the
 //! seed, which a failure prints.
 
@@ -119,7 +119,7 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
     let seconds = began.elapsed().as_secs_f64();
     let rate = jobs.len() as f64 / seconds * 60.0;
     println!("{} jobs in one boot: {seconds:.1} s, {rate:.0} a minute", jobs.len());
-    // Those at the end have the most behind them.
+    // Those at the end have the most after them.
     let step = jobs.len() / alone;
     let began = Instant::now();
     let (mut varying, mut differ) = (0, 0);

@@ -184,7 +184,7 @@ fn time_limits_kill(image: &Image) {
 /// A kernel whose first instruction is a jump to itself.
 fn a_kernel_that_hangs_is_told_and_given_up(image: &Image) {
     let mut bytes = std::fs::read(&image.kernel).expect("a kernel");
-    // Behind the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
+    // After the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
     let begin = (usize::from(bytes[0x1f1]) + 1) * 512;
     bytes[begin..][..2].copy_from_slice(&[0xeb, 0xfe]);
     let kernel = std::env::temp_dir().join(format!("filemap-hangs-{}", std::process::id()));

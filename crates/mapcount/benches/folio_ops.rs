@@ -36,9 +36,10 @@ impl<C: Mapcount> Run for FolioOps<C> {
 
 fn main() {
     let numbers = numbers();
-    let placement = match std::env::args().any(|word| word == "scattered") {
-        true => Placement::Scattered,
-        false => Placement::InOrder,
+    let placement = if std::env::args().any(|word| word == "scattered") {
+        Placement::Scattered
+    } else {
+        Placement::InOrder
     };
     let pages = numbers.first().copied().unwrap_or(64) * 256;
     let repeats = numbers.get(1).copied().unwrap_or(9);
@@ -74,7 +75,7 @@ fn of_order(pages: usize, repeats: usize, order: Order, placement: Placement) ->
             let mut ns = [0.0; 5];
             let mut copied = [0; 5];
             let locked_ns = read_modify_write_ns(thread_ns);
-            // Every other time the other way round, so that none always comes behind another.
+            // Every other time the other way round, so that none always comes after another.
             for step in 0..all.len() {
                 let index = if round % 2 == 0 { step } else { all.len() - 1 - step };
                 let sample = all[index].run(operation)?;

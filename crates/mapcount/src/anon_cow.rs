@@ -140,7 +140,7 @@ pub struct Child<C: Mapcount> {
 }
 
 impl<C: Mapcount> Child<C> {
-    /// Writes to each page. `now_ns` is read right before and right behind it. The second time
+    /// Writes to each page. `now_ns` is read right before and right after it. The second time
     /// nothing is left to copy.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ pub enum Broken {
     EmptyBatch,
     /// More pages, or others, than the folio has.
     PagesBehindEnd {
-        /// First page behind the batch.
+        /// First page after the batch.
         end: usize,
         /// Pages of the folio.
         pages: usize,

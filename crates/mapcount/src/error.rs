@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// A mapping of pages that the folio does not have.
     PagesOutside {
-        /// First page behind the mapping.
+        /// First page after the mapping.
         end: usize,
         /// Pages of the folio.
         pages: usize,

@@ -63,7 +63,7 @@ pub struct Sample {
 /// Where folios lie that are made one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// One behind the other, as in memory that nobody used before.
+    /// One after the other, as in memory that nobody used before.
     InOrder,
     /// Apart, as on a machine on which others use memory too.
     Scattered,
@@ -110,7 +110,7 @@ impl<C: Mapcount> FolioOps<C> {
         Ok(FolioOps { contents, memory, ids, pages, order })
     }
 
-    /// Runs `operation` once. `now_ns` is read right before and right behind it.
+    /// Runs `operation` once. `now_ns` is read right before and right after it.
     ///
     /// # Errors
     /// When the memory is too little.

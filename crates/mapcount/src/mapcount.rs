@@ -88,7 +88,7 @@ pub trait Mapcount: Default + Send + Sync + 'static {
     }
 }
 
-/// Mappings of a folio, and of those the ones of the whole folio, before and behind a change.
+/// Mappings of a folio, and of those the ones of the whole folio, before and after a change.
 #[derive(Clone, Copy)]
 pub(crate) struct Counts {
     pub old: u32,

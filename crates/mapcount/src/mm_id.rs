@@ -50,7 +50,7 @@ pub struct MmIds<A: Atomics = Real> {
     /// A bit for each id, set while the id is in use. The first id is 1.
     words: Box<[A::U64]>,
     ids: u32,
-    /// Where the search begins: behind the last id that was given out, counted from 0.
+    /// Where the search begins: after the last id that was given out, counted from 0.
     next: A::U32,
 }
 
@@ -67,7 +67,7 @@ impl<A: Atomics> MmIds<A> {
         }
         let words: Box<[A::U64]> =
             (0..ids.div_ceil(WORD_BITS)).map(|_| A::U64::default()).collect();
-        // Bits behind the last id are never free.
+        // Bits after the last id are never free.
         if !ids.is_multiple_of(WORD_BITS) {
             words[words.len() - 1].store(!0 << (ids % WORD_BITS), Release);
         }
@@ -82,7 +82,7 @@ impl<A: Atomics> MmIds<A> {
         let next = self.next.load(Relaxed) % self.ids;
         let (first, bit) = ((next / WORD_BITS) as usize, next % WORD_BITS);
         let words = self.words.len();
-        // The first word is searched twice: behind the last id, and in the end before it.
+        // The first word is searched twice: after the last id, and in the end before it.
         let rest = (1..=words).map(|step| ((first + step) % words, !0));
         let found = [(first, !0 << bit)].into_iter().chain(rest);
         let found = found.into_iter().find_map(|(word, mask)| self.take(word, mask));

@@ -129,9 +129,10 @@ fn batches_and_single_pages_end_the_same<C: Mapcount>() {
         let mut parent = world.space(1024, 9);
         let mut child = parent.fork(&mut world.cpu).expect("an id is left");
         for space in [&mut child, &mut parent] {
-            match single {
-                true => space.munmap_single_pages(&mut world.cpu, 3..1024),
-                false => space.munmap(&mut world.cpu, 3..1024),
+            if single {
+                space.munmap_single_pages(&mut world.cpu, 3..1024)
+            } else {
+                space.munmap(&mut world.cpu, 3..1024)
             }
             assert_eq!(space.resident().rss, 3);
         }

@@ -43,7 +43,7 @@ fn an_id_comes_back_in_a_circle() {
     assert_eq!(ids.allocate(), Ok(first));
     ids.release(mm(70));
     ids.release(mm(3));
-    // Behind the id that was given out last, which was the first.
+    // After the id that was given out last, which was the first.
     assert_eq!([ids.allocate(), ids.allocate()], [Ok(mm(3)), Ok(mm(70))]);
 }
 

@@ -19,7 +19,7 @@ const REQUEST_FOLIOS: u64 = 256;
 
 /// A device with requests under way.
 ///
-/// Requests overlap in their latency, up to the queue depth, and share the bandwidth one behind
+/// Requests overlap in their latency, up to the queue depth, and share the bandwidth one after
 /// the other, so they complete in the order in which they were made.
 #[derive(Debug)]
 pub struct Device {
@@ -35,7 +35,7 @@ pub struct Device {
     asked: Vec<Asked>,
 }
 
-/// Requests that were made together, for pages one behind the other: all for as many pages, but
+/// Requests that were made together, for pages one after the other: all for as many pages, but
 /// for the last.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -52,7 +52,7 @@ struct Row {
     done_ns: u64,
     /// When all will be.
     all_done_ns: u64,
-    /// How much later each one behind it will be, and the last one of them.
+    /// How much later each one after it will be, and the last one of them.
     each_ns: u64,
     last_ns: u64,
     /// They waited for places in the queue: each wakes whoever waits for it when it is complete
@@ -138,7 +138,7 @@ impl Device {
                 let row = self.row(asked, file, now_ns);
                 self.serve(row);
             } else {
-                // Those behind have to wait as well.
+                // Those after have to wait as well.
                 self.serve_queued(number, file, now_ns);
                 break;
             }
@@ -161,7 +161,7 @@ impl Device {
         self.submit(file, now_ns);
     }
 
-    /// Reads `bytes` bytes at `now_ns` that are for no page of the cache, behind what is under way.
+    /// Reads `bytes` bytes at `now_ns` that are for no page of the cache, after what is under way.
     /// Returns when the last of them arrives. Requests overlap in their latency, so that it does
     /// not matter how many there are.
     pub fn read_direct(&mut self, bytes: u64, now_ns: u64) -> u64 {
@@ -352,7 +352,7 @@ impl Asked {
         Asked { pages: PageCount(self.each.0 * requests), requests, room: 0, ..self }
     }
 
-    /// Those behind the first `requests` of them.
+    /// Those after the first `requests` of them.
     fn behind(self, requests: u64) -> Asked {
         let before = PageCount(self.each.0 * requests).min(self.pages);
         let (start, pages) = (self.start + before, self.pages - before);

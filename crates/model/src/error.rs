@@ -26,7 +26,7 @@ pub enum Error {
         /// The key of the job file that sets it.
         key: &'static str,
     },
-    /// A program touched a page behind the end of the file.
+    /// A program touched a page beyond the end of the file.
     #[error(
         "{step}: page {page} of mapping '{mapping}' lies beyond the last page of file \
          '{file}'; a program that touches it gets SIGBUS: shorten the mapping, or access less of it"

@@ -162,7 +162,7 @@ pub struct InstructionTlb {
     pub walk_ns: u64,
     /// The level that instructions have for themselves.
     pub first: TlbLevel,
-    /// The level behind it.
+    /// The level after it.
     pub second: TlbLevel,
 }
 

@@ -31,7 +31,7 @@ pub struct Tally {
     pub lock_drops: u64,
     /// Retries that found their page gone.
     pub retry_misses: u64,
-    /// Tries that began behind another one of their fault, where others can wait for their locks.
+    /// Tries that began after another one of their fault, where others can wait for their locks.
     pub retries: u64,
     /// Tries that could not have the lock of their VMA.
     pub refused: u64,

@@ -316,7 +316,7 @@ impl FaultUnderWay {
 
     /// Major faults as a run on the kernel counts them: by the event, which only a memory cgroup
     /// tells for the run alone, or else by the process's own count. These agree where faults are
-    /// served under the lock of their VMA. Elsewhere the retry behind a mark is one of the
+    /// served under the lock of their VMA. Elsewhere the retry after a mark is one of the
     /// process's own, and a page that is populated is none.
     fn major_faults(&self, outcome: Outcome, open: &OpenFile, has_event: bool) -> u64 {
         let (events, own) = (u64::from(self.fault.misses()), u64::from(outcome.major));

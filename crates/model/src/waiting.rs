@@ -109,7 +109,7 @@ impl Waiting {
         }
     }
 
-    /// Wakes those that wait for room, behind those whose folio has arrived: these would find it
+    /// Wakes those that wait for room, after those whose folio has arrived: these would find it
     /// gone otherwise.
     #[inline(never)]
     pub fn something_arrived(&mut self, at_ns: u64) {

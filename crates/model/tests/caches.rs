@@ -6,7 +6,7 @@ use filemap_job::{Job, JobSpec};
 use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Profile, Timing, trace_on};
 
-/// Jobs within `cargo test`; ten times as many behind `--ignored`.
+/// Jobs within `cargo test`; ten times as many after `--ignored`.
 const JOBS: u64 = 1_000;
 
 #[test]

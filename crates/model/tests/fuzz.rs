@@ -1,6 +1,6 @@
 //! Job files of random text and values: no panic, no hang, no memory beyond a stated bound.
 //!
-//! `FILEMAP_FUZZ_SECONDS` sets how long it goes on (2 s if not set), `FILEMAP_FUZZ_SEED` behind
+//! `FILEMAP_FUZZ_SECONDS` sets how long it goes on (2 s if not set), `FILEMAP_FUZZ_SEED` after
 //! which seed it begins; a failure prints its seed.
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -129,7 +129,7 @@ fn prefork_processes_share_pages_and_not_entries() {
     let worker =
         |number: u64, meets: &str| format!("[[thread]]\nprocess = 'p{number}'\n{meets}{touch}");
     let alone = run(&of_file(&format!("[[thread]]\n{touch}")));
-    // One behind the other: what the first reads is there for the rest.
+    // One after the other: what the first reads is there for the rest.
     let after = |number: u64| match number {
         1 => format!("[[thread]]\nprocess = 'p1'\n{touch}"),
         _ => {
@@ -158,7 +158,7 @@ fn prefork_processes_share_pages_and_not_entries() {
     }
 }
 
-/// Behind a fork the first write to a copied page is a fault, which finds that the child is gone.
+/// After a fork the first write to a copied page is a fault, which finds that the child is gone.
 #[test]
 fn a_fork_takes_the_right_to_write_to_copies() {
     let text = |between: &str| {
@@ -283,7 +283,7 @@ fn changing_an_entry_costs_what_the_profile_says() {
     assert_eq!(protect_ns(Some(3)), 4096 * 3);
 }
 
-/// The first write to a copy behind a fork is a fault, which another thread's writer holds up.
+/// The first write to a copy after a fork is a fault, which another thread's writer holds up.
 #[test]
 fn writes_behind_a_fork_take_the_lock_of_their_vma() {
     let run = run(

@@ -35,7 +35,7 @@ const BATCHES: usize = 15;
 struct Watched<F> {
     file: F,
     looked_to: Cell<u64>,
-    /// The page behind the batch at hand.
+    /// The page after the batch at hand.
     end: u64,
     batches: Vec<u64>,
 }

@@ -39,7 +39,7 @@ fn elf_bytes(elf: &Option<Elf>) -> u64 {
 const SEGMENTS: &str = "[[mapping]]\nname = 'p'\nopen = 'p'\nelf = true\n";
 const CODE: &str = "[[mapping]]\nname = 'code'\nopen = 'code'\nexec = true\n";
 
-/// What lies behind segments begins behind the last of them: in page-table pages of its own.
+/// What lies after segments begins after the last of them: in page-table pages of its own.
 #[test]
 fn mappings_do_not_share_addresses() {
     let thread = "[[thread]]\n[[thread.phase]]\nmapping = 'p'\nworkload = 'elf'\n\

@@ -1,11 +1,11 @@
 //! Pages of a file, and what bounds them.
 
-/// Pages of a file, one behind the other.
+/// Pages of a file, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     /// The first.
     pub first: u64,
-    /// The one behind the last. Where it is not above `first` there are none.
+    /// The one after the last. Where it is not above `first` there are none.
     pub end: u64,
 }
 

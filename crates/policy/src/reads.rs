@@ -22,7 +22,7 @@ impl Reads {
     /// Nothing to read.
     pub const NONE: Reads = Reads { parts: Vec::new(), is_for_later: false };
 
-    /// Adds `pages` behind the others, of which the program comes to the last one first where
+    /// Adds `pages` after the others, of which the program comes to the last one first where
     /// `is_back`.
     pub(crate) fn add(&mut self, pages: Pages, is_back: bool) {
         if pages.count() > 0 {

@@ -58,7 +58,7 @@ impl OfThread {
         (1..=TURNS).find_map(|turns| self.stride_by_turns(page, turns))
     }
 
-    /// The same where each fault of the stride is `turns` faults behind the one before it.
+    /// The same where each fault of the stride is `turns` faults after the one before it.
     fn stride_by_turns(&self, page: u64, turns: usize) -> Option<Step> {
         let step = Step::between(self.ago(turns)?, page)?;
         if step.is_dense() {

@@ -128,11 +128,12 @@ impl State {
         if is_around(page) {
             return WindowCost::default();
         }
-        // Behind the end of a window the next one is under way already.
+        // After the end of a window the next one is under way already.
         let is_behind = page.checked_sub(1).is_some_and(is_around);
-        let (first, fault_ns) = match is_behind {
-            true => (page, 0),
-            false => (page.saturating_sub(self.window.pages / 2), self.account.fault_ns()),
+        let (first, fault_ns) = if is_behind {
+            (page, 0)
+        } else {
+            (page.saturating_sub(self.window.pages / 2), self.account.fault_ns())
         };
         let end = first.saturating_add(self.window.pages).min(inside.end);
         let fresh: u64 = pieces(Pages { first: first.max(inside.first), end })

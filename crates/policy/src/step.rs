@@ -32,10 +32,8 @@ impl Step {
     /// The number of the element `page` of a stream that begins at `start`; `None` where the stream
     /// does not come there.
     pub fn number(self, start: u64, page: u64) -> Option<u64> {
-        let distance = match self.is_back {
-            true => start.checked_sub(page)?,
-            false => page.checked_sub(start)?,
-        };
+        let distance =
+            if self.is_back { start.checked_sub(page)? } else { page.checked_sub(start)? };
         match distance.checked_rem(self.pages)? {
             0 => distance.checked_div(self.pages),
             _ => None,
@@ -45,19 +43,14 @@ impl Step {
     /// The page of element `number`; `None` where there is no such page.
     pub fn page(self, start: u64, number: u64) -> Option<u64> {
         let distance = number.checked_mul(self.pages)?;
-        match self.is_back {
-            true => start.checked_sub(distance),
-            false => start.checked_add(distance),
-        }
+        if self.is_back { start.checked_sub(distance) } else { start.checked_add(distance) }
     }
 
     /// How many elements a stream that begins at `start` has between the pages `first` and `last`,
     /// both included. `start` is one of these.
     pub fn elements(self, start: u64, first: u64, last: u64) -> u64 {
-        let distance = match self.is_back {
-            true => start.saturating_sub(first),
-            false => last.saturating_sub(start),
-        };
+        let distance =
+            if self.is_back { start.saturating_sub(first) } else { last.saturating_sub(start) };
         distance.checked_div(self.pages).unwrap_or(0).saturating_add(1)
     }
 }

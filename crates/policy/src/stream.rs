@@ -22,10 +22,10 @@ const AT_ONCE: u64 = 256;
 /// The first window of a run that is expected to be longer than that.
 const FIRST_OF_LONG: u64 = 32;
 
-/// A run that goes on behind its expected end begins to grow from this part of the length.
+/// A run that goes on after its expected end begins to grow from this part of the length.
 const BEYOND_PART: u64 = 32;
 
-/// The most pages that a stream may leave out behind what was asked for.
+/// The most pages that a stream may leave out after what was asked for.
 const MOST_SLACK: u64 = 32;
 
 /// Streams that begin after the last fault of one that is over then, as far as can be told.
@@ -50,7 +50,7 @@ enum ComeBy {
     Hit,
 }
 
-/// Elements of a stream: the first, and the one behind the last.
+/// Elements of a stream: the first, and the one after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elements {
     from: u64,
@@ -68,9 +68,9 @@ pub struct Stream {
     step: Step,
     /// Elements up to the last one that faulted, which is one of them.
     known: u64,
-    /// When the program comes to this element or one behind it, the next window is asked for.
+    /// When the program comes to this element or one after it, the next window is asked for.
     wire: u64,
-    /// The element behind the last that was asked for.
+    /// The element after the last that was asked for.
     end: u64,
     /// Elements of the last window.
     window: u64,
@@ -208,7 +208,7 @@ impl Stream {
         Elements::NONE
     }
 
-    /// Asks for the window behind what was asked for so far.
+    /// Asks for the window after what was asked for so far.
     pub fn ask(&mut self, around: &mut Circumstances<'_>) -> Elements {
         self.note(around);
         let from = self.end.max(self.known);

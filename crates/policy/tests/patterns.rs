@@ -13,7 +13,7 @@ const PERCENT: u64 = FILE / 100;
 /// pages that are touched.
 type Row = (&'static str, Vec<u64>, u64, u64);
 
-/// Touches of one program, and behind each `every` of them one of another.
+/// Touches of one program, and after each `every` of them one of another.
 fn mixed(one: Vec<u64>, other: Vec<u64>, every: usize) -> Vec<u64> {
     let mut other = other.into_iter();
     one.chunks(every).flat_map(|part| part.iter().copied().chain(other.next())).collect()

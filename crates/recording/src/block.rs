@@ -145,9 +145,10 @@ fn take_others(bytes: &[u8], touches: usize, count: usize) -> Result<Vec<(usize,
         let wait_ns = wait::of_byte(wait).ok_or_else(unknown)?;
         others.push((before, Event { thread, wait_ns, what: events::take(&mut bytes)? }));
     }
-    match bytes.is_empty() {
-        true => Ok(others),
-        false => Err(Problem::malformed("a block has more events than it says")),
+    if bytes.is_empty() {
+        Ok(others)
+    } else {
+        Err(Problem::malformed("a block has more events than it says"))
     }
 }
 

@@ -25,7 +25,7 @@ pub enum Coding {
     Planes,
     /// The same, as differences to the page before of the same mapping.
     Differences,
-    /// As numbers from the least page of the block on, one behind the other.
+    /// As numbers from the least page of the block on, one after the other.
     Words,
 }
 
@@ -86,7 +86,7 @@ impl Head {
         Ok(Head { coding, width, base: bytes.number()? })
     }
 
-    /// How many parts stand behind it.
+    /// How many parts stand after it.
     pub fn parts(&self) -> usize {
         if self.coding == Coding::Words { 1 } else { self.width }
     }

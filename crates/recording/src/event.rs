@@ -26,7 +26,7 @@ pub struct Pages {
 
 /// What a thread can do. Processes, threads, files, open file descriptions and mappings are named
 /// by index, each kind by itself: the first of a kind that a recording has is 0. An event that
-/// names one comes behind the one that introduces it.
+/// names one comes after the one that introduces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A process is seen first.

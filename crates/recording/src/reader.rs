@@ -123,7 +123,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Reads the next block; `false` behind the last.
+    /// Reads the next block; `false` after the last.
     fn read_block(&mut self) -> Result<bool, Problem> {
         let Some(frame) = frame::read(&mut self.input)? else {
             self.truncated = Some(Truncated { at: self.at, events: self.totals.events });

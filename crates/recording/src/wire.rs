@@ -17,7 +17,7 @@ pub fn put_number(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Adds `text` behind its length; what is beyond the longest text is cut off.
+/// Adds `text` after its length; what is beyond the longest text is cut off.
 pub fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
     let text = &text[..text.len().min(MAX_TEXT_BYTES)];
     put_number(bytes, text.len() as u64);

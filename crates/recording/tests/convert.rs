@@ -69,7 +69,7 @@ fn one_thread_decides_as_a_job_by_hand() {
             (1024, touch(0, 7)),
             (1024, touch(0, 900)),
             (1024, touch(0, 8)),
-            // From here on the think time is that behind the phase before.
+            // From here on the think time is that after the phase before.
             (1024, What::Read { open: 0, offset_bytes: 8192, length_bytes: 4096 }),
             (0, What::Read { open: 0, offset_bytes: 12288, length_bytes: 4096 }),
             (0, What::Read { open: 0, offset_bytes: 1 << 20, length_bytes: 100 }),
@@ -258,7 +258,7 @@ proptest! {
     fn the_job_file_is_the_same_job(drafts in drafts(200)) {
         let mut all = begin(1000);
         all.extend(events(&drafts).into_iter().map(|mut event| {
-            // Behind the process, the thread, the file, the open and the mapping of the beginning.
+            // After the process, the thread, the file, the open and the mapping of the beginning.
             shift(&mut event.what);
             let introduces = matches!(event.what, What::Process { .. } | What::Thread { .. });
             event.thread += u32::from(!introduces);
@@ -296,7 +296,7 @@ fn shift(what: &mut What) {
     }
 }
 
-/// A second thread advises between the touches of the first one, and begins behind those before its
+/// A second thread advises between the touches of the first one, and begins after those before its
 /// first event.
 #[test]
 fn advice_of_another_thread_comes_in_its_order() {
@@ -323,7 +323,7 @@ fn advice_of_another_thread_comes_in_its_order() {
         .iter()
         .map(|thread| thread.steps.iter().map(|step| found.shown(step)).collect())
         .collect();
-    // Two touches, one, and two behind the advice; the advice, and a touch.
+    // Two touches, one, and two after the advice; the advice, and a touch.
     assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2], "{steps:?}");
     assert_eq!(after(0), [(2, vec![(1, 0)])]);
     assert_eq!(after(1), [(0, vec![(0, 0), (0, 1)])]);
@@ -337,7 +337,7 @@ fn advice_of_another_thread_comes_in_its_order() {
         run.counters.data_pages_read
     };
     assert_eq!(read(&found), read(&converted(&alone).0));
-    // Each reads a window where nothing is advised, and one page behind the advice.
+    // Each reads a window where nothing is advised, and one page after the advice.
     let begun_together = Job {
         threads: found
             .threads

@@ -145,7 +145,7 @@ fn foreign_files_are_told() {
     }
 }
 
-/// What stands behind a recording is no part of it: a second one would be forgotten otherwise.
+/// What stands after a recording is no part of it: a second one would be forgotten otherwise.
 #[test]
 fn what_is_behind_the_end_is_told() {
     let whole = written(&begin(16), 10);

@@ -7,7 +7,7 @@ pub struct Bars {
     pub title: String,
     /// How to read it; may be empty.
     pub note: String,
-    /// The headings of the first column and of those behind the bars.
+    /// The headings of the first column and of those after the bars.
     pub heads: Vec<String>,
     /// Their values have one unit: the longest takes the whole width.
     pub bars: Vec<Bar>,
@@ -27,7 +27,7 @@ pub struct Bar {
 }
 
 impl Bars {
-    /// A table of `bars` with `heads` over the first column and over those behind the bars.
+    /// A table of `bars` with `heads` over the first column and over those after the bars.
     pub fn new(title: impl Into<String>, heads: &[&str], bars: Vec<Bar>) -> Self {
         let heads = heads.iter().map(|head| (*head).to_string()).collect();
         Bars { title: title.into(), note: String::new(), heads, bars }

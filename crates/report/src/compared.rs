@@ -42,6 +42,6 @@ pub struct Sample {
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// What stands behind it; what has a mark is not held against anything.
+    /// What stands after it; what has a mark is not held against anything.
     pub mark: &'static str,
 }

@@ -90,9 +90,10 @@ impl Scale {
             Unit::Nanoseconds if !is_far => time_unit(most),
             _ => ("", 1.0),
         };
-        let (first, last) = match is_far {
-            true => (least.log10().floor(), most.log10().ceil()),
-            false => (least.min(0.0) / divisor, most.max(0.0) / divisor),
+        let (first, last) = if is_far {
+            (least.log10().floor(), most.log10().ceil())
+        } else {
+            (least.min(0.0) / divisor, most.max(0.0) / divisor)
         };
         let last = if last > first { last } else { first + 1.0 };
         let name = match in_unit {
@@ -105,9 +106,10 @@ impl Scale {
 
     /// Where a value lies; beyond the picture where it is not on the scale.
     pub(crate) fn at(&self, value: f64) -> f64 {
-        match self.is_logarithmic {
-            true => self.axis.at(value.max(f64::MIN_POSITIVE).log10().max(self.axis.first)),
-            false => self.axis.at(value / self.divisor),
+        if self.is_logarithmic {
+            self.axis.at(value.max(f64::MIN_POSITIVE).log10().max(self.axis.first))
+        } else {
+            self.axis.at(value / self.divisor)
         }
     }
 

@@ -163,9 +163,10 @@ impl Picture {
 
 /// The name of a bar as far as there is room for it.
 fn shortened(name: &str) -> String {
-    match name.chars().count() > MOST_NAME {
-        true => name.chars().take(MOST_NAME - 3).chain("...".chars()).collect(),
-        false => name.to_string(),
+    if name.chars().count() > MOST_NAME {
+        name.chars().take(MOST_NAME - 3).chain("...".chars()).collect()
+    } else {
+        name.to_string()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::units::number;
 
 /// At the end of a line of a heading: its word goes on in the next line. It is a hyphen in text,
 /// and nothing where the heading is one line. A word that has a hyphen of its own may be divided
-/// behind that.
+/// after that.
 pub const SOFT_HYPHEN: char = '\u{ad}';
 
 /// A table of texts.
@@ -39,7 +39,7 @@ impl Head {
         Head { name: name.into(), right: true }
     }
 
-    /// The heading in one line. A name that was divided behind a sign or a hyphen is joined again.
+    /// The heading in one line. A name that was divided after a sign or a hyphen is joined again.
     pub fn one_line(&self) -> String {
         let mut line = String::new();
         for part in self.name.split('\n') {

@@ -126,13 +126,13 @@ impl Head {
     }
 }
 
-/// What a label says, behind the widest label.
+/// What a label says, after the widest label.
 fn labelled(name: &str, text: &str) -> String {
     let first = format!("{:<11}", format!("{name}:"));
     wrap(text, &first, &" ".repeat(first.len()))
 }
 
-/// `text` in lines of [`TEXT_COLUMNS`], the first behind `first`, the others behind `rest`.
+/// `text` in lines of [`TEXT_COLUMNS`], the first after `first`, the others after `rest`.
 fn wrap(text: &str, first: &str, rest: &str) -> String {
     let mut lines = vec![first.to_string()];
     let mut empty = true;

@@ -60,9 +60,10 @@ fn joined(one: f64, words: &str, other: f64) -> String {
 pub fn time_range(from_ns: f64, to_ns: f64) -> String {
     let (name, unit) = time_unit(to_ns);
     let least = from_ns / unit;
-    match least != 0.0 && least < 0.01 {
-        true => format!("{} to {}", time(from_ns), time(to_ns)),
-        false => format!("{} to {} {name}", digits(least), digits(to_ns / unit)),
+    if least != 0.0 && least < 0.01 {
+        format!("{} to {}", time(from_ns), time(to_ns))
+    } else {
+        format!("{} to {} {name}", digits(least), digits(to_ns / unit))
     }
 }
 
@@ -92,9 +93,10 @@ pub fn figure(value: f64) -> String {
         large if large >= 10.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     };
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
     }
 }
 
@@ -121,7 +123,7 @@ pub fn change(before: f64, after: f64) -> String {
     }
 }
 
-/// Whole figures as they are; others with a digit behind the point, small ones with two.
+/// Whole figures as they are; others with a digit after the point, small ones with two.
 fn digits(value: f64) -> String {
     let text = match value {
         small if small < 9.995 => format!("{small:.2}"),

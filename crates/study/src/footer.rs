@@ -170,9 +170,10 @@ fn scope(origins: &[Origin]) -> String {
             }
         }
     }
-    let rules = match kernels.is_empty() {
-        true => String::new(),
-        false => format!("{RULES} {}, ", kernels.join(" and ")),
+    let rules = if kernels.is_empty() {
+        String::new()
+    } else {
+        format!("{RULES} {}, ", kernels.join(" and "))
     };
     format!("{rules}{}", scopes.join("; "))
 }

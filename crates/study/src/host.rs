@@ -159,10 +159,11 @@ fn resolve_place(spec: &mut JobSpec, place: &(Storage, Option<u64>), found: &mut
     // A file that the kernel engine makes lies elsewhere where the directory is not as wanted.
     let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
         || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs));
-    found.io_bytes = match is_given || !elsewhere {
-        true => *io_bytes,
+    found.io_bytes = if is_given || !elsewhere {
+        *io_bytes
+    } else {
         // A loop device says nothing of its own.
-        false => Some(IO_BYTES),
+        Some(IO_BYTES)
     };
     spec.read_ahead_kb = spec.read_ahead_kb.or_else(|| whole_pages(read_ahead_kb?, spec));
     spec.fs.get_or_insert(fs);

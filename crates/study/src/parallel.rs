@@ -12,7 +12,7 @@ const LEAST_ADDRESS_SPACE: u64 = 1 << 30;
 /// done one after the other.
 ///
 /// # Errors
-/// That of an item for which `of` fails. Some of those behind it are then not begun.
+/// That of an item for which `of` fails. Some of those after it are then not begun.
 pub fn map<T: Send, R: Send, E: Send>(
     items: Vec<T>,
     of: impl Fn(T) -> Result<R, E> + Send + Sync,

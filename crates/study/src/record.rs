@@ -108,15 +108,16 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
         Some(name) if name != "default" => "",
         _ => ": give --machine a profile of the machine in question (filemap calibrate)",
     };
-    Some(match executable {
-        true => format!(
+    Some(if executable {
+        format!(
             "Warning: memory was short. Of executable mappings a kernel may read half as much or \
              several times as much (docs/MODEL.md); it depends on the time{advice}."
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "Memory was short. If pages are used again, what stays of them depends on the \
              predicted time too{advice}."
-        ),
+        )
     })
 }
 

@@ -221,9 +221,10 @@ impl Variant {
     pub fn without_series(&self) -> Variant {
         let is_setting = |word: &&Word| !matches!(word, Word::Series(_));
         let words: Vec<Word> = self.words.iter().filter(is_setting).cloned().collect();
-        match words.is_empty() {
-            true => Variant::baseline(),
-            false => Variant { words, continued: self.continued.clone() },
+        if words.is_empty() {
+            Variant::baseline()
+        } else {
+            Variant { words, continued: self.continued.clone() }
         }
     }
 

@@ -5,7 +5,7 @@
 pub struct Block<'a> {
     /// The number of its first line, from 1.
     pub line: usize,
-    /// What is said behind its first fence.
+    /// What is said after its first fence.
     pub language: &'a str,
     /// What is in it.
     pub lines: Vec<&'a str>,

@@ -109,12 +109,12 @@ fn section(page: &mut Roff, title: &str, entries: &[(&str, &str)]) {
 
 /// The examples of `command`; of `root`, the first of each subcommand.
 fn example_section(page: &mut Roff, command: &Command, root: &Command) {
-    let shown: Vec<_> = match command.get_name() == root.get_name() {
-        true => root
-            .get_subcommands()
+    let shown: Vec<_> = if command.get_name() == root.get_name() {
+        root.get_subcommands()
             .filter_map(|c| examples::of(c.get_name()).into_iter().next())
-            .collect(),
-        false => examples::of(command.get_name()),
+            .collect()
+    } else {
+        examples::of(command.get_name())
     };
     page.control("SH", ["EXAMPLES"]);
     for example in shown {

@@ -17,7 +17,7 @@ use crate::{Error, Event, FaultKind, MappedRange, What, process};
 const MINOR_FAULTS: u64 = 5;
 const MAJOR_FAULTS: u64 = 6;
 
-/// A sample has the address, behind the thread and the time.
+/// A sample has the address, after the thread and the time.
 const SAMPLE_ADDRESS: u64 = 1 << 3;
 
 /// Of mappings and processes the first record wakes who waits. Of faults many do: to wake takes a
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(told(&mut lost, 5), Some(What::Lost { records: 5 }));
         assert_eq!(lost.found(5), None);
         assert_eq!(lost.found(12), Some(7));
-        // The kernel tells late, at once or in parts, and with what came behind.
+        // The kernel tells late, at once or in parts, and with what came after.
         assert_eq!(told(&mut lost, 3), None);
         assert_eq!(told(&mut lost, 6), Some(What::Lost { records: 2 }));
         assert_eq!((lost.found(14), lost.found(15)), (None, Some(1)));

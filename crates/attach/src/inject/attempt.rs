@@ -110,7 +110,7 @@ pub fn advise_any(
     by_any(&Injection { pid, tid, range, advice: vec![advice], then: None }, ANY_LIMIT)
 }
 
-/// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` behind each
+/// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` after each
 /// of them, while the thread is held. No round over the threads begins after `limit`.
 pub fn advise_all(
     pid: u32,

@@ -44,7 +44,7 @@ pub struct Injection {
     pub range: MappedRange,
     /// One call after the other, until one fails.
     pub advice: Vec<Advice>,
-    /// What is done behind each of them, while the thread is held.
+    /// What is done after each of them, while the thread is held.
     pub then: Option<Then>,
 }
 

@@ -1,4 +1,4 @@
-//! Room for a stub behind the contents of a process' vDSO.
+//! Room for a stub after the contents of a process' vDSO.
 
 use std::fs;
 use std::ops::Range;

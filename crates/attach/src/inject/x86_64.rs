@@ -155,7 +155,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// What stands behind the call in a stub of this kind. A call leaves rcx and r11 changed, so
+    /// What stands after the call in a stub of this kind. A call leaves rcx and r11 changed, so
     /// that rcx serves here, and no flag is changed. rcx becomes the highest byte of the result,
     /// which is 0 unless the call has failed; if it is not 0, rax becomes 0; and rax grows by what
     /// was done, which stands next.
@@ -241,7 +241,7 @@ fn load(bytes: &mut Vec<u8>, instruction: [u8; 2], value: u64) {
     bytes.extend(value.to_le_bytes());
 }
 
-/// A jump to the address that stands behind it.
+/// A jump to the address that stands after it.
 const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
 
 /// A stub of these instructions and a jump to where the thread was.

@@ -79,7 +79,7 @@ impl<'a> Record<'a> {
         Origin { pid: word(0), tid: word(4), at_ns }
     }
 
-    /// What a sample has behind the thread and the time.
+    /// What a sample has after the thread and the time.
     #[inline]
     pub(crate) fn sampled(&self) -> &'a [u8] {
         &self.body[ORIGIN_BYTES..]

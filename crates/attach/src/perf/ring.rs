@@ -55,7 +55,7 @@ impl Ring {
         let begin = tail as usize & (self.bytes - 1);
         let at_end = filled.min(self.bytes - begin);
         let mut add = |begin: usize, length: usize| {
-            // SAFETY: the ring is behind the first page, has room for `bytes`, and the kernel does
+            // SAFETY: the ring is after the first page, has room for `bytes`, and the kernel does
             // not write these anew before the tail moves.
             let written =
                 unsafe { slice::from_raw_parts(self.memory.add(page_size() + begin), length) };

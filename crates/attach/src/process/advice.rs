@@ -35,7 +35,7 @@ pub fn advised_maps(pid: u32) -> Result<Vec<(MappedRange, KeptAdvice)>, Error> {
 }
 
 /// What is mapped of files before the address `end`, in the same way. It does not look at what lies
-/// behind: new mappings are below older ones as a rule.
+/// after: new mappings are below older ones as a rule.
 pub fn advised_maps_before(pid: u32, end: u64) -> Result<Vec<(MappedRange, KeptAdvice)>, Error> {
     let failed = |cause| unreadable(pid, "smaps", cause);
     let mut file = File::open(format!("/proc/{pid}/smaps")).map_err(failed)?;

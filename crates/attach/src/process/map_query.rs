@@ -21,7 +21,7 @@ pub(crate) struct Query {
     pub(crate) inode: u64,
     pub(crate) major: u32,
     pub(crate) minor: u32,
-    /// Bytes of the name, with the 0 behind it; 0 where it has none.
+    /// Bytes of the name, with the 0 after it; 0 where it has none.
     pub(crate) name_bytes: u32,
     build_id_bytes: u32,
     name: u64,

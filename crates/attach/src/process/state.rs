@@ -154,7 +154,7 @@ pub(crate) fn life(pid: u32) -> Result<Life, Error> {
     })
 }
 
-/// The place of the user time behind the name.
+/// The place of the user time after the name.
 const USER_TICKS: usize = 11;
 
 /// The user time of a thread until now, in nanoseconds; `None` where it is gone.
@@ -165,7 +165,7 @@ pub fn user_ns(pid: u32, tid: u32) -> Option<u64> {
     Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
 }
 
-/// The fields of `stat` behind the name in parentheses, which may have any bytes.
+/// The fields of `stat` after the name in parentheses, which may have any bytes.
 fn fields_behind_name(stat: &[u8]) -> Option<&str> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     str::from_utf8(stat.get(name_end + 2..)?).ok()

@@ -33,9 +33,10 @@ fn privilege(path: &Path, data: &Metadata) -> Option<&'static str> {
     }
     let none: &mut [u8] = &mut [];
     let has_capabilities = getxattr(path, "security.capability", none).is_ok_and(|size| size > 0);
-    match has_capabilities && !getuid().is_root() {
-        true => Some("runs with capabilities of its file"),
-        false => None,
+    if has_capabilities && !getuid().is_root() {
+        Some("runs with capabilities of its file")
+    } else {
+        None
     }
 }
 

@@ -40,7 +40,7 @@ pub enum What {
         is_write: bool,
     },
     /// It looked for pages of a file to read them. A read that takes several steps is told at each,
-    /// with the same last page, which may be behind the end of the file.
+    /// with the same last page, which may be beyond the end of the file.
     Read {
         file: FileId,
         first: u64,
@@ -77,7 +77,7 @@ pub enum What {
     Advised {
         result: i64,
     },
-    /// It is about to advise a part of an open file; all behind the offset where the length is 0.
+    /// It is about to advise a part of an open file; all after the offset where the length is 0.
     AdviseFile {
         fd: u64,
         offset_bytes: u64,

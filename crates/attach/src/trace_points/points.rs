@@ -8,7 +8,7 @@ use super::What;
 use crate::perf::{Attributes, Flag, NOTHING};
 use crate::{Error, FileId};
 
-/// A sample has what the tracepoint has written, behind the thread and the time.
+/// A sample has what the tracepoint has written, after the thread and the time.
 const SAMPLE_RAW: u64 = 1 << 10;
 
 /// Mappings, of code and others, with their files; programs; processes and threads.

@@ -16,7 +16,7 @@ pub fn all(follower: &mut Follower, events: &mut Vec<Event>) {
     }
 }
 
-/// The pages that a thread touched, of those behind `address`.
+/// The pages that a thread touched, of those after `address`.
 pub fn touched(events: &[Event], tid: u64, address: u64, pages: u64) -> Vec<(u64, FaultKind)> {
     let of_thread = events.iter().filter(|event| u64::from(event.tid) == tid);
     let page = |event: &Event| match event.what {

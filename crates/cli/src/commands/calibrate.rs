@@ -48,9 +48,10 @@ fn place(args: &CalibrateArgs) -> Result<(String, String), Error> {
         );
         return Ok((path, kept));
     };
-    let kept = match is_stdout(path) {
-        true => "The profile went to stdout.".to_string(),
-        false => format!("The profile is in {path}. The model uses it with --machine {path}."),
+    let kept = if is_stdout(path) {
+        "The profile went to stdout.".to_string()
+    } else {
+        format!("The profile is in {path}. The model uses it with --machine {path}.")
     };
     Ok((path.clone(), kept))
 }

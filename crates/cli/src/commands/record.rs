@@ -14,7 +14,7 @@ use crate::recording;
 use crate::{Outcome, interrupt};
 use filemap_study::input;
 
-/// What the file of an import is called where nobody says it: this behind the name of the trace.
+/// What the file of an import is called where nobody says it: this after the name of the trace.
 const ENDING: &str = ".recording";
 
 /// Shows a recording, or makes one.
@@ -49,7 +49,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     }
 }
 
-/// Prints the recording at `path` as a job file, behind what that says otherwise.
+/// Prints the recording at `path` as a job file, after what that says otherwise.
 fn show(path: &str) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
     let target = Target::stdout()?;

@@ -174,9 +174,10 @@ struct Destination<'a> {
 impl<'a> Destination<'a> {
     fn of(flag: &'static str, path: &'a str) -> Self {
         let is_stdout = is_stdout(path);
-        let identity = match is_stdout {
-            true => Destination::stdout().identity,
-            false => Identity::of_path(Path::new(path)),
+        let identity = if is_stdout {
+            Destination::stdout().identity
+        } else {
+            Identity::of_path(Path::new(path))
         };
         Destination { flag, path, is_stdout, identity }
     }

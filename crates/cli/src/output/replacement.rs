@@ -112,9 +112,10 @@ fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
 /// The directory of `path`, where it may be replaced.
 fn replaceable<'a>(path: &'a Path, old: Option<&Metadata>) -> io::Result<&'a Path> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    match old.is_some_and(|old| is_kept_in_place(path, old, directory)) {
-        true => Err(io::Error::other("it cannot be replaced where it is")),
-        false => Ok(directory),
+    if old.is_some_and(|old| is_kept_in_place(path, old, directory)) {
+        Err(io::Error::other("it cannot be replaced where it is"))
+    } else {
+        Ok(directory)
     }
 }
 

@@ -198,7 +198,7 @@ fn stream(path: PathBuf) -> io::Result<File> {
     Ok(file)
 }
 
-/// The file that whoever started this program opened as `number`. What is written goes behind
+/// The file that whoever started this program opened as `number`. What is written goes after
 /// what was written there, as for stdout.
 fn inherited(number: RawFd) -> io::Result<File> {
     let missing = || io::Error::from_raw_os_error(libc::EBADF);

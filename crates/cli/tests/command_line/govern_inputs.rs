@@ -56,7 +56,7 @@ fn other_files_are_written() {
     for args in [
         format!("--json {new} -- cat {path}"),
         format!("--json {new} -- true {new}.other ={path} x={path}"),
-        // What is added behind replaces nothing.
+        // What is added after replaces nothing.
         "--json - -- true".to_string(),
         "--json /dev/stderr -- true".to_string(),
         format!("--json {new} -- cat {path}"),

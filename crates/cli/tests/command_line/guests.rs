@@ -165,7 +165,7 @@ fn a_kernel_that_hangs_is_told() {
     let modules = modules.unwrap_or_default();
     let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
     let mut bytes = std::fs::read(path).unwrap();
-    // Behind the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
+    // After the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
     let begin = (usize::from(bytes[0x1f1]) + 1) * 512;
     bytes[begin..][..2].copy_from_slice(&[0xeb, 0xfe]);
     let hangs = scratch.file("hangs", bytes);

@@ -1,5 +1,5 @@
-//! Commands that are killed at random moments: nothing of theirs is left on the machine, behind
-//! them or, where they could not help it, behind the next one.
+//! Commands that are killed at random moments: nothing of theirs is left on the machine, after
+//! them or, where they could not help it, after the next one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -149,9 +149,10 @@ impl Killed {
             let private = fs::Permissions::from_mode(0o700);
             fs::set_permissions(scratch.path(directory), private).expect("it is ours");
         }
-        let args = match args.contains("FILE") {
-            true => args.replace("FILE", &scratch.file("file", vec![1; 4 << 20])),
-            false => args.to_string(),
+        let args = if args.contains("FILE") {
+            args.replace("FILE", &scratch.file("file", vec![1; 4 << 20]))
+        } else {
+            args.to_string()
         };
         Killed { scratch, args }
     }

@@ -180,7 +180,7 @@ fn qemu_that_is_missing_or_dies() {
     }
 }
 
-/// The header of a kernel that could be booted, and nothing behind it.
+/// The header of a kernel that could be booted, and nothing after it.
 fn bz_image() -> Vec<u8> {
     let mut image = vec![0; 8192];
     image[0x1f1] = 1;

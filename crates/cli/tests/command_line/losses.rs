@@ -183,9 +183,10 @@ fn full_disk(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
     let old = rng.chance(50).then(|| vec![b'o'; 1 + rng.below(9000) as usize]);
     old.iter().for_each(|old| drop(scratch.file("old", old)));
     let kib = 16 + rng.below(2000);
-    let filled = match rng.chance(50) {
-        true => format!("ulimit -S -f {kib}"),
-        false => format!("mount -t tmpfs -o size={kib}k none disk"),
+    let filled = if rng.chance(50) {
+        format!("ulimit -S -f {kib}")
+    } else {
+        format!("mount -t tmpfs -o size={kib}k none disk")
     };
     let put = old.as_ref().map_or("true", |_| "cp old disk/log && cp old disk/record");
     let logged = LOGGED.replace("--log ", "--log disk/").replace("--json ", "--json disk/");

@@ -1,7 +1,7 @@
 //! Files larger than their memory, in the model and on real kernels: how much is read, and which
 //! pages stay. This program is also the guest of the kernel image that it boots.
 //!
-//! It takes minutes: `cargo test --test memory -- --ignored`, behind which workloads can be named
+//! It takes minutes: `cargo test --test memory -- --ignored`, after which workloads can be named
 //! that alone are to run. `FILEMAP_TEST_IMAGE` names an image
 //! (and `FILEMAP_TEST_MODULES` its modules) to be tried beside the running kernel.
 

@@ -1,8 +1,8 @@
 //! Random programs on the running kernel and in the model: pages read, major faults and pages
 //! cached of each file have to be the same number.
 //!
-//! `cargo test -p filemap-cli --test programs` tries some; behind `-- --ignored` it tries 300.
-//! Of programs of several threads, each of which runs 10 times, it tries 10; behind `-- --threads`
+//! `cargo test -p filemap-cli --test programs` tries some; after `-- --ignored` it tries 300.
+//! Of programs of several threads, each of which runs 10 times, it tries 10; after `-- --threads`
 //! it tries 100, and shows what both engines count side by side. `FILEMAP_TEST_PROFILE` names a
 //! machine profile for the model. `FILEMAP_TEST_SHOWS_JOBS` prints those that lie outside.
 //! `FILEMAP_SEED` names the seed of the first, which a failure prints. Governed programs are not

@@ -105,7 +105,7 @@ fn least_inside(programs: f64, own: f64) -> f64 {
 /// What each step counts that lies outside: threads of one program are told apart by it.
 fn by_step(spec: &ProgramSpec, program: &Job, model: &Run, runs: &[Run]) -> String {
     let mut text = String::new();
-    // Of all threads, one behind the other.
+    // Of all threads, one after the other.
     let mut phase = 0;
     for (thread, steps) in program.threads.iter().enumerate() {
         for (number, step) in steps.steps.iter().enumerate() {

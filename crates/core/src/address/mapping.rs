@@ -182,7 +182,7 @@ impl Mapping {
     }
 
     /// The pages around `from..end`, which are not mapped any more: where the part before them that
-    /// still is mapped ends, and where the one behind them begins.
+    /// still is mapped ends, and where the one after them begins.
     pub fn around(
         &self,
         from: PageIndex,
@@ -196,7 +196,7 @@ impl Mapping {
     }
 
     /// The part of it that `index` lies in, which is mapped, up to parts that are not any more: its
-    /// first page, and the page behind its last.
+    /// first page, and the page after its last.
     pub fn mapped_part(&self, index: PageIndex) -> (PageIndex, PageIndex) {
         let gone = |piece: &&Piece| piece.protection == Protection::Unmapped;
         let pieces = self.pieces.all();
@@ -229,10 +229,7 @@ impl Mapping {
     /// A write copied the page `index`.
     #[inline]
     pub fn copied(&mut self, index: PageIndex) {
-        match self.pieces.is_empty() {
-            true => self.has_copies = true,
-            false => self.pieces.copied(index),
-        }
+        if self.pieces.is_empty() { self.has_copies = true } else { self.pieces.copied(index) }
     }
 
     /// Whether any of its VMAs is executable.
@@ -240,9 +237,10 @@ impl Mapping {
         let by_split =
             |split: Split| split.prot == SplitProt::Exec && split.pages < self.whole.pages;
         let by_change = |piece: &Piece| self.is_executable(piece.protection);
-        match self.pieces.is_empty() {
-            true => self.whole.executable || self.split.is_some_and(by_split),
-            false => self.split.is_some_and(by_split) || self.pieces.all().iter().any(by_change),
+        if self.pieces.is_empty() {
+            self.whole.executable || self.split.is_some_and(by_split)
+        } else {
+            self.split.is_some_and(by_split) || self.pieces.all().iter().any(by_change)
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// The page behind its last.
+    /// The page after its last.
     pub fn end(&self) -> PageIndex {
         self.first + self.pages
     }
@@ -69,7 +69,7 @@ impl Pieces {
     /// Those of a mapping that was never cut.
     pub const NONE: Pieces = Pieces(Vec::new());
 
-    /// These, which lie one behind the other.
+    /// These, which lie one after the other.
     pub fn new(pieces: Vec<Piece>) -> Pieces {
         Pieces(pieces)
     }
@@ -108,13 +108,14 @@ impl Pieces {
             let within = piece.part(from, end);
             let behind = piece.part(end, piece.end());
             let changes = within.is_some_and(|part| change.of(part) != part);
-            let parts = match changes {
-                false => [Some((*piece, false)), None, None],
-                true => [
+            let parts = if changes {
+                [
                     before.map(|part| (part, false)),
                     within.map(|part| (change.of(part), true)),
                     behind.map(|part| (part, false)),
-                ],
+                ]
+            } else {
+                [Some((*piece, false)), None, None]
             };
             for (part, changed) in parts.into_iter().flatten() {
                 match pieces.last_mut() {

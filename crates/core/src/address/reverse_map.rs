@@ -132,7 +132,7 @@ impl FileMappings {
     }
 
     /// The pages of `from..end` that mappings of `layer` map that belong to other processes than
-    /// `process`: the first of each, and the page behind its last.
+    /// `process`: the first of each, and the page after its last.
     pub fn of_others(
         &self,
         layer: Layer,

@@ -19,7 +19,7 @@ pub struct Vma {
 }
 
 impl Vma {
-    /// The file page behind the last one mapped.
+    /// The file page after the last one mapped.
     pub fn end(&self) -> PageIndex {
         self.pgoff + self.pages
     }

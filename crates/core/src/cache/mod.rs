@@ -24,13 +24,13 @@ pub struct Folio {
 }
 
 impl Folio {
-    /// The page behind its last.
+    /// The page after its last.
     pub fn end(&self) -> PageIndex {
         self.head + PageCount(self.order.pages())
     }
 }
 
-/// Folios of one order to be added, one behind the other.
+/// Folios of one order to be added, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolioRun {
     /// First page of the first folio, aligned to `order`.
@@ -49,7 +49,7 @@ impl FolioRun {
         PageCount(self.folios << self.order.0)
     }
 
-    /// The page behind the last.
+    /// The page after the last.
     pub fn end(&self) -> PageIndex {
         self.start + self.pages()
     }
@@ -60,7 +60,7 @@ impl FolioRun {
         FolioRun { marked: self.marked.filter(|&marked| marked < part.end()), ..part }
     }
 
-    /// Those behind the first `folios` of them.
+    /// Those after the first `folios` of them.
     pub fn behind(&self, folios: u64) -> FolioRun {
         let start = self.first(folios).end();
         let marked = self.marked.filter(|&marked| marked >= start);
@@ -73,13 +73,13 @@ pub trait FileCache {
     /// The folio that holds `index`.
     fn folio(&self, index: PageIndex) -> Option<Folio>;
 
-    /// The first absent page at or behind `from`, or `end`.
+    /// The first absent page at or after `from`, or `end`.
     fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex;
 
-    /// The first cached page at or behind `from`, or `end`.
+    /// The first cached page at or after `from`, or `end`.
     fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex;
 
-    /// The first absent pages at or behind `from`, up to the first cached one behind them or `end`:
+    /// The first absent pages at or after `from`, up to the first cached one after them or `end`:
     /// none where all are cached.
     fn gap(&self, from: PageIndex, end: PageIndex) -> Range<PageIndex> {
         let start = self.next_absent(from, end);
@@ -96,7 +96,7 @@ pub trait FileCache {
     }
 
     /// The end of the folios from `from` on, of any size, that are cached, and neither locked nor
-    /// marked: at most `end`, though the last of them may go on behind it. It may be earlier than
+    /// marked: at most `end`, though the last of them may go on after it. It may be earlier than
     /// the last of them, but not by all.
     fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let is_ready = |folio: &Folio| !folio.locked && !folio.marked;

@@ -191,7 +191,7 @@ impl Visit {
     }
 
     /// Visits the pages of `mask` in `word`, which are in large folios: as far as the window goes,
-    /// or whole folios. Returns the page behind the last folio.
+    /// or whole folios. Returns the page after the last folio.
     #[inline(never)]
     fn large_folios(
         &mut self,
@@ -207,10 +207,8 @@ impl Visit {
             let folio = first_of(word, left, pages, cache);
             let first = PageIndex(word * WORD_PAGES + u64::from(left.trailing_zeros()));
             let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
-            let (start, stop) = match whole {
-                true => (folio.head, folio.end()),
-                false => (first, folio.end().min(end)),
-            };
+            let (start, stop) =
+                if whole { (folio.head, folio.end()) } else { (first, folio.end().min(end)) };
             let bit = left & left.wrapping_neg();
             self.hits += (stop - start).0 as u32 * hits(bit, pages, limits);
             let holds_index = start <= self.index && self.index < stop;

@@ -142,9 +142,9 @@ pub fn unmap(
     PageCount(copies)
 }
 
-/// Entries one behind the other, in one page-table page and of one folio.
+/// Entries one after the other, in one page-table page and of one folio.
 struct Batch {
-    /// The page behind its last.
+    /// The page after its last.
     next: Option<PageIndex>,
     /// One of them was accessed.
     is_used: bool,

@@ -140,7 +140,7 @@ impl Fault {
         self.interrupted = true;
     }
 
-    /// Whether it has mapped its page as accessed: the access behind it changes nothing then.
+    /// Whether it has mapped its page as accessed: the access after it changes nothing then.
     pub fn is_young(&self) -> bool {
         self.is_young
     }

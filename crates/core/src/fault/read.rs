@@ -27,11 +27,11 @@ pub struct ReadView<'a, C, L> {
 pub struct Read {
     /// The next page to be copied out.
     next: PageIndex,
-    /// The page behind the last one asked for, even beyond the file.
+    /// The page after the last one asked for, even beyond the file.
     asked_end: PageIndex,
-    /// The page behind the last one that the file has of them.
+    /// The page after the last one that the file has of them.
     end: PageIndex,
-    /// The byte behind the last one that is read.
+    /// The byte after the last one that is read.
     end_byte: u64,
     /// Nothing was copied out yet.
     is_first: bool,

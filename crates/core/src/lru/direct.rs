@@ -111,10 +111,7 @@ impl Direct {
         let aged = PageCount(if is_over { self.active } else { self.active.min(BATCH.0) });
         if aged > PageCount(0) {
             self.active -= aged.0;
-            match self.ages {
-                true => lists.age(aged, mappings),
-                false => self.skipped = true,
-            }
+            if self.ages { lists.age(aged, mappings) } else { self.skipped = true }
         }
         if self.evicted >= self.goal || self.inactive == 0 && self.active == 0 {
             self.end_pass(lists.refaults());
@@ -134,9 +131,10 @@ impl Direct {
                 || inactive_is_low(inactive, active, self.page_size);
             self.inactive = lists.inactive().0 >> self.priority;
             self.active = lists.active().0 >> self.priority;
-            match self.inactive > 0 || self.active > 0 {
-                true => self.state = State::Turns,
-                false => self.end_pass(lists.refaults()),
+            if self.inactive > 0 || self.active > 0 {
+                self.state = State::Turns
+            } else {
+                self.end_pass(lists.refaults())
             }
         }
     }

@@ -152,9 +152,10 @@ impl Reclaim {
 
     fn begin_round(&self, lists: &impl Lists) -> Round {
         let (inactive, active) = (lists.inactive(), lists.active());
-        let goal = match self.ages {
-            true => PageCount(inactive.0 >> self.priority),
-            false => self.goal - self.evicted,
+        let goal = if self.ages {
+            PageCount(inactive.0 >> self.priority)
+        } else {
+            self.goal - self.evicted
         };
         Round { goal, inactive, active, left: inactive, shrunk: Shrunk::default() }
     }

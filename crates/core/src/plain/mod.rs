@@ -164,9 +164,10 @@ impl PlainCache {
 
     /// Takes a folio from its list.
     fn unlist(&mut self, head: Page, state: State) {
-        let (list, pages) = match state.active {
-            true => (&mut self.active, &mut self.active_pages),
-            false => (&mut self.inactive, &mut self.inactive_pages),
+        let (list, pages) = if state.active {
+            (&mut self.active, &mut self.active_pages)
+        } else {
+            (&mut self.inactive, &mut self.inactive_pages)
         };
         list.retain(|&listed| listed != head);
         *pages -= state.order.pages();

@@ -181,9 +181,10 @@ impl<W: Borrow<Window>> Layout<W> {
             self.stage = Stage::Done;
             return;
         }
-        let laid_out = match cause.is_forced() || self.fallback_reads_remainder {
-            true => self.next - start,
-            false => PageCount(0),
+        let laid_out = if cause.is_forced() || self.fallback_reads_remainder {
+            self.next - start
+        } else {
+            PageCount(0)
         };
         let mut size = (size - laid_out).min(last - self.next + PageCount(1));
         if cause.is_forced() {

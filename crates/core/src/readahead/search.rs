@@ -8,7 +8,7 @@
 use crate::cache::{FileCache, WORD_PAGES};
 use crate::units::{PageCount, PageIndex};
 
-/// The first absent page at or behind `from`, as the index of the page cache finds it; `None`
+/// The first absent page at or after `from`, as the index of the page cache finds it; `None`
 /// where `max` pages from `from` are all cached.
 ///
 /// Mirrors `page_cache_next_miss`, 6.12 and 6.18. Test: `tests/search.rs`.

@@ -7,7 +7,7 @@ use crate::units::{Order, PageCount, PageIndex};
 
 /// The readahead state of an open file (`struct file_ra_state`).
 // In this order `mmap_miss` does not begin four aligned bytes. It would be loaded together with
-// those behind it right after it was stored, and the processor would wait for the store.
+// those after it right after it was stored, and the processor would wait for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ReadaheadState {
@@ -15,7 +15,7 @@ pub struct ReadaheadState {
     pub start: PageIndex,
     /// Pages of the last window.
     pub size: PageCount,
-    /// Pages of the last window behind its mark.
+    /// Pages of the last window after its mark.
     pub async_size: PageCount,
     /// The byte at which the last `read(2)` ended.
     pub previous_end: Option<u64>,
@@ -115,7 +115,7 @@ pub struct Window {
     pub start: PageIndex,
     /// Pages, before they are clipped.
     pub size: PageCount,
-    /// Pages behind the mark.
+    /// Pages after the mark.
     pub async_size: PageCount,
     /// Folio order asked for.
     pub order: Order,

@@ -5,7 +5,7 @@ use super::{Limits, ReadaheadState, Request, Window, search};
 use crate::cache::FileCache;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window for a request that found nothing at its page. A miss at the page behind the last
+/// The window for a request that found nothing at its page. A miss at the page after the last
 /// window, or where its mark is due, moves the stream on.
 ///
 /// Mirrors `ondemand_readahead` without a folio, 6.1 and 6.6. Test: `tests/stream.rs`.
@@ -32,7 +32,7 @@ pub fn on_miss(
 
 /// The window for a request that hit a mark in a folio of order `order`.
 ///
-/// Where all of a window is cached behind the mark, the search ends with the last page that it
+/// Where all of a window is cached after the mark, the search ends with the last page that it
 /// looked at, and the stream goes on from there.
 ///
 /// Mirrors `ondemand_readahead` with a folio, 6.1 and 6.6. Test: `tests/stream.rs`.
@@ -55,7 +55,7 @@ pub fn on_mark(
 }
 
 /// Begins a stream where the request is for the start of the file, or moves on the one that expects
-/// it: where its mark is due in folios of `order`, or behind its last window. `false`: neither.
+/// it: where its mark is due in folios of `order`, or after its last window. `false`: neither.
 fn moves_on(request: &Request, order: Order, max: PageCount, ra: &mut ReadaheadState) -> bool {
     let index = request.index;
     if index == PageIndex(0) {
@@ -81,9 +81,10 @@ fn begin(index: PageIndex, req: PageCount, max: PageCount, ra: &mut ReadaheadSta
 fn window(request: Request, order: Order, max: PageCount, ra: &mut ReadaheadState) -> Window {
     if request.index == ra.start && ra.size == ra.async_size {
         let next = next_size(ra.size, max);
-        (ra.size, ra.async_size) = match ra.size + next <= max {
-            true => (ra.size + next, next),
-            false => (max, PageCount(max.0 / 2)),
+        (ra.size, ra.async_size) = if ra.size + next <= max {
+            (ra.size + next, next)
+        } else {
+            (max, PageCount(max.0 / 2))
         };
     }
     ra.window(&request, order)

@@ -101,7 +101,7 @@ pub struct Rules {
     pub dontneed_locks_vma: bool,
     /// Which large folios MADV_COLD and MADV_PAGEOUT split, and which they pass over.
     pub advised_folios: AdvisedFolios,
-    /// The pages of a folio that is split stand behind its first one in their list, the last page
+    /// The pages of a folio that is split stand after its first one in their list, the last page
     /// next to it.
     pub split_reverses: bool,
 }

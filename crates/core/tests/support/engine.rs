@@ -69,7 +69,7 @@ impl Engine {
         self.fault_with(index, access, |_, _| {})
     }
 
-    /// A fault during which `meddle` is called behind each step that was carried out.
+    /// A fault during which `meddle` is called after each step that was carried out.
     pub fn fault_with(
         &mut self,
         index: u64,

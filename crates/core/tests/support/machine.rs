@@ -76,7 +76,7 @@ pub fn executable(vma: Vma) -> Vma {
     Vma { executable: true, ..vma }
 }
 
-/// A readahead state after a window of `size` pages at `start` with `async_size` behind its mark.
+/// A readahead state after a window of `size` pages at `start` with `async_size` after its mark.
 pub fn stream(start: u64, size: u64, async_size: u64, order: u8) -> ReadaheadState {
     ReadaheadState {
         start: PageIndex(start),

@@ -11,7 +11,7 @@
 //!
 //! Large folios are as long as drawn: `[]` is order 1, `[--]` order 2, `[6-]` order 3.
 //! A map of the page table, beside it: `.` not mapped, `y` mapped, `c` replaced by a private copy.
-//! In both a number repeats the letter behind it, and blanks only divide: `60# 4.` is 64 pages.
+//! In both a number repeats the letter after it, and blanks only divide: `60# 4.` is 64 pages.
 
 use super::one_file::{OneFile, mapped};
 use filemap_core::address::entries::{MappedFile, Pages};

@@ -5,7 +5,7 @@
 //! | `vma` `mmap` | a try begins under this lock |
 //! | `drop` | the lock is dropped |
 //! | `miss:N` `hit:N` | lookup, with the counter before it; `tried-` before it on a TRIED retry |
-//! | `around:24+16-4` | window: cause, first page, pages, pages behind the mark; `@2` its order |
+//! | `around:24+16-4` | window: cause, first page, pages, pages after the mark; `@2` its order |
 //! | `base:30+10-4` | the rest in base pages |
 //! | `single` | a miss reads one page |
 //! | `nothing-absent` | a mark was hit, and there is nothing to read |

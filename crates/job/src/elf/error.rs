@@ -9,7 +9,7 @@ pub enum ElfError {
         /// What it is, or lacks.
         reason: String,
     },
-    /// A segment ends behind the file.
+    /// A segment ends beyond the file.
     #[error(
         "segment {number} of {bytes} bytes at {offset} ends beyond the file of {size_bytes} \
          bytes; give a file that is not truncated"

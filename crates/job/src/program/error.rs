@@ -196,7 +196,7 @@ pub enum ProgramError {
         /// The mapping.
         name: String,
     },
-    /// A mapping begins behind the end of its file and has no length of its own.
+    /// A mapping begins beyond the end of its file and has no length of its own.
     #[error(
         "it begins at page {offset_pages} of a file of {file_pages} pages; give a 'len', or a \
          smaller 'offset'"
@@ -229,7 +229,7 @@ pub enum ProgramError {
         /// The key that sets it.
         key: &'static str,
     },
-    /// A page to be populated lies behind the end of the file.
+    /// A page to be populated lies beyond the end of the file.
     #[error(
         "page {page} of mapping '{name}' lies beyond the last page of its file, where \
          populate-read fails with EFAULT; give an 'offset' and a 'len' that end before it"
@@ -253,7 +253,7 @@ pub enum ProgramError {
         /// The open file.
         open: String,
     },
-    /// An offset that is listed lies behind its file.
+    /// An offset that is listed lies after its file.
     #[error("offset {offset} is beyond the file; its last byte is {last}")]
     BeyondFile {
         /// The offset in bytes.
@@ -261,7 +261,7 @@ pub enum ProgramError {
         /// The last byte of the file.
         last: u64,
     },
-    /// A page that is listed lies behind its mapping.
+    /// A page that is listed lies after its mapping.
     #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]
     BeyondMapping {
         /// The page, counted from the mapping's first.

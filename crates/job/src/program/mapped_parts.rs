@@ -12,7 +12,7 @@ use crate::parts::merged;
 pub struct MappedParts {
     /// Its pages, as ranges in order that neither touch nor overlap.
     pub ranges: Vec<Range<PageIndex>>,
-    /// The page behind the last of the file.
+    /// The page after the last of the file.
     pub end: PageIndex,
     /// A mapping shows the segments of a program.
     pub has_segments: bool,

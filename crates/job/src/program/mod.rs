@@ -109,7 +109,7 @@ pub struct NamedMapping {
     pub name: String,
     /// The open file that it is made from, as an index.
     pub open: usize,
-    /// The mapping. It may be longer than the file; a touch behind the file's end is SIGBUS. Where
+    /// The mapping. It may be longer than the file; a touch beyond the file's end is SIGBUS. Where
     /// it has segments only its length, advice and shift count: the length is that of all of them.
     pub mapping: Mapping,
     /// The segments of a program or library that are mapped, each as a VMA at its own place; none

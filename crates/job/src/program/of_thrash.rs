@@ -151,7 +151,7 @@ fn change_written() -> Vec<ThreadPhaseSpec> {
     [populate].into_iter().chain(change_protection(WRITTEN)).collect()
 }
 
-/// Phases of a writer: two changes of the protection of `mapping`, and a sleep behind each.
+/// Phases of a writer: two changes of the protection of `mapping`, and a sleep after each.
 pub fn change_protection(mapping: &str) -> Vec<ThreadPhaseSpec> {
     let none = ThreadPhaseSpec::default;
     let sleep = || ThreadPhaseSpec { sleep_ns: Some(WRITER_SLEEPS_NS), ..none() };

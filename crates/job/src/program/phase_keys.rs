@@ -41,9 +41,10 @@ impl ThreadPhaseSpec {
                 return Ok(mapping);
             }
             let name = shorten(name);
-            Err(match wanted {
-                true => ProgramError::NotMapped { name }.into(),
-                false => ProgramError::AlreadyMapped { name }.into(),
+            Err(if wanted {
+                ProgramError::NotMapped { name }.into()
+            } else {
+                ProgramError::AlreadyMapped { name }.into()
             })
         };
         if let Some(name) = self.map.as_ref().or(self.unmap.as_ref()) {

@@ -67,9 +67,8 @@ impl<'n> There<'n> {
                 program.mappings[mapping].at_start &= phase.map.is_none();
             }
         }
-        let at_start = program.mappings.iter().map(|of| match of.at_start {
-            true => Parts::whole(of.mapping.pages.0),
-            false => Parts::default(),
+        let at_start = program.mappings.iter().map(|of| {
+            if of.at_start { Parts::whole(of.mapping.pages.0) } else { Parts::default() }
         });
         There { mapped: at_start.collect(), owners, threads: names }
     }

@@ -35,10 +35,8 @@ impl Cached {
         mut count: impl FnMut(Range<PageIndex>) -> Result<u64, E>,
     ) -> Result<Cached, E> {
         let MappedParts { ranges, end, has_segments } = mapped;
-        let mut count = |range: Range<PageIndex>| match range.is_empty() {
-            true => Ok(0),
-            false => count(range),
-        };
+        let mut count =
+            |range: Range<PageIndex>| if range.is_empty() { Ok(0) } else { count(range) };
         let (mut inside, mut between) = (0, 0);
         for (number, range) in ranges.iter().enumerate() {
             inside += count(range.clone())?;

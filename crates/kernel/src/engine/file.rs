@@ -98,9 +98,10 @@ impl JobFiles {
     pub(super) fn of(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Self, Error> {
         raise_limit(needs.files.len() as u64 + OTHER_DESCRIPTORS)?;
         let makes = needs.files.iter().any(|needed| needed.users_path().is_none());
-        let scratch = match makes && !suits(&needs.machine, &Storage::of(directory)?) {
-            true => Some(scratch_for(needs, journal, directory)?),
-            false => None,
+        let scratch = if makes && !suits(&needs.machine, &Storage::of(directory)?) {
+            Some(scratch_for(needs, journal, directory)?)
+        } else {
+            None
         };
         let root = scratch.as_ref().map_or(directory, Scratch::root);
         if makes && scratch.is_none() {
@@ -209,17 +210,15 @@ pub(crate) fn may_drop(
     journal.change(Undo::DropPages(path), || Ok(())).map(|((), guard)| guard)
 }
 
-/// The directory for the files behind scratch filesystems: that for temporary files, or the
+/// The directory for the files after scratch filesystems: that for temporary files, or the
 /// journal's where there is no such directory on a disk.
 ///
 /// # Errors
 /// When the user named one in TMPDIR that does not suit.
 pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
     let named = std::env::var_os("TMPDIR").is_some_and(|path| !path.is_empty());
-    temporary_directory().or_else(|error| match named {
-        true => Err(error),
-        false => Ok(journal.directory().to_owned()),
-    })
+    temporary_directory()
+        .or_else(|error| if named { Err(error) } else { Ok(journal.directory().to_owned()) })
 }
 
 /// Where a file that a job names lies.

@@ -34,9 +34,10 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
         Some(how) => Some(Asked::received(how).ok_or_else(|| wrong("nobody observes so"))?),
         None => None,
     };
-    let named = match asked.is_some_and(|asked| asked.may_lack_switches) {
-        true => switches::those_here(message.named),
-        false => message.named,
+    let named = if asked.is_some_and(|asked| asked.may_lack_switches) {
+        switches::those_here(message.named)
+    } else {
+        message.named
     };
     let _switched = match Switched::set(named, message.on) {
         Ok(switched) => switched,
@@ -69,7 +70,7 @@ fn observed(program: &Job, asked: Asked, log: &mut Log) -> Result<Map<String, Va
     Ok(environment::host())
 }
 
-/// Sets the machine up as the job wants it. What is mounted stays for the jobs behind it, each of
+/// Sets the machine up as the job wants it. What is mounted stays for the jobs after it, each of
 /// which says how it wants the settings.
 fn prepare(machine: &Machine) -> Result<(), Error> {
     let cgroups = Path::new("/sys/fs/cgroup");

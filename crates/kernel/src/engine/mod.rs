@@ -70,7 +70,7 @@ impl Kernel {
     }
 
     /// This engine, which may change settings of the whole machine that a job wants otherwise;
-    /// they are restored behind its runs.
+    /// they are restored after its runs.
     pub fn changing_settings(self, may: bool) -> Self {
         Kernel { may_change_settings: may, ..self }
     }

@@ -62,10 +62,7 @@ impl Needs {
 
     /// `error`, with what to do where there is no room for the files.
     pub(crate) fn told(&self, error: Error) -> Error {
-        match self.is_program() {
-            true => error.with_smaller(SMALLER_PROGRAM),
-            false => error,
-        }
+        if self.is_program() { error.with_smaller(SMALLER_PROGRAM) } else { error }
     }
 
     /// What the files are long together.

@@ -66,9 +66,10 @@ pub(super) fn record(
 ) -> Result<Recording, Error> {
     let mut observer = Observer::in_directory(journal, directory)?;
     let subject = observer.subject(program).map_err(|error| Needs::from(program).told(error))?;
-    match asked.settled {
-        true => observer.settled_recording(program, &subject, asked.expected),
-        false => observer.recording(program, &subject, asked.expected),
+    if asked.settled {
+        observer.settled_recording(program, &subject, asked.expected)
+    } else {
+        observer.recording(program, &subject, asked.expected)
     }
 }
 
@@ -91,7 +92,7 @@ impl Boot {
         // All of them first: those of one machine are sent there together.
         let ready: Vec<Result<Booted, Error>> = programs.iter().map(ready).collect();
         let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
-        // Those of one machine one behind the other: no answer waits long to be taken.
+        // Those of one machine one after the other: no answer waits long to be taken.
         ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
         for (number, booted) in ready {
             if !each(number, booted.and_then(recorded))? {

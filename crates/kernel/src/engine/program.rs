@@ -140,7 +140,7 @@ fn check_paged_out(program: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which step of `program` touched a page behind the end of a file, where one did.
+/// Which step of `program` touched a page beyond the end of a file, where one did.
 fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
     let touches = |of: &ProgramStep| match of {
         ProgramStep::Touch { mapping: touched, accesses, .. } => {
@@ -166,7 +166,7 @@ fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
 struct Told<'a> {
     program: &'a Job,
     ran: &'a Ran,
-    /// Each step, one thread behind the other, with what it counted.
+    /// Each step, one thread after the other, with what it counted.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
     /// What the steps about each file counted together.
     by_file: Vec<Counters>,
@@ -192,9 +192,10 @@ impl<'a> Told<'a> {
             let counters = Counters {
                 accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
-                ..match program.is_direct(step) {
-                    true => phases::direct(cost),
-                    false => phases::counters(cost, before, is_whole, (paged_out, dropped)),
+                ..if program.is_direct(step) {
+                    phases::direct(cost)
+                } else {
+                    phases::counters(cost, before, is_whole, (paged_out, dropped))
                 }
             };
             before = cost.left;

@@ -111,10 +111,8 @@ impl Stage {
     pub(super) fn run(&self, process: &Process) -> Result<Ran, Error> {
         self.check_sizes()?;
         let reclaims = self.has_cgroup() && !self.fits;
-        let mut probe = match reclaims {
-            true => Probe::start_at_flush(process)?,
-            false => Probe::start(process)?,
-        };
+        let mut probe =
+            if reclaims { Probe::start_at_flush(process)? } else { Probe::start(process)? };
         let cgroup = self.enter(&probe.pids())?;
         if let (Some(cgroup), Some(pid)) = (&cgroup, probe.governor_pid()) {
             // What it reads is charged to its own cgroup.

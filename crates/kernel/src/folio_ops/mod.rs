@@ -40,7 +40,7 @@ pub fn samples(job: &FolioOps) -> u64 {
 
 /// Measures `job` on the running kernel: in each repeat every size and every operation once, each
 /// in a process of its own. With `apply`, the settings of the machine are changed so that memory
-/// has folios of one size after the other, and restored behind each. `advance` is called after
+/// has folios of one size after the other, and restored after each. `advance` is called after
 /// each sample, [`samples`] times.
 ///
 /// A size that the kernel does not give is left out, and what it returns says why.

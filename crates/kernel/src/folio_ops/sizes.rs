@@ -115,9 +115,10 @@ impl Sizes {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(|error| Error::os("open", &path, error))?,
         };
-        let operation = match changes {
-            true => FlockOperation::NonBlockingLockExclusive,
-            false => FlockOperation::NonBlockingLockShared,
+        let operation = if changes {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
         };
         match flock(&file, operation) {
             Ok(()) => Ok(Some(file)),
@@ -131,10 +132,7 @@ impl Sizes {
     /// The file that holds the setting of a size. Before Linux 6.8 there is one for all.
     fn setting(&self, bytes: u64) -> PathBuf {
         let own = self.directory.join(format!("hugepages-{}kB/enabled", bytes >> 10));
-        match bytes == PMD_BYTES && !own.exists() {
-            true => self.directory.join(ALL_SIZES),
-            false => own,
-        }
+        if bytes == PMD_BYTES && !own.exists() { self.directory.join(ALL_SIZES) } else { own }
     }
 }
 

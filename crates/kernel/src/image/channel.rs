@@ -1,7 +1,7 @@
-//! The disk between the host and a guest: the host's jobs lie in front, the guest's answers behind.
+//! The disk between the host and a guest: the host's jobs lie in front, the guest's answers after.
 //!
 //! The guest reads and writes it past its page cache, so that a list of any length leaves its
-//! memory as it is. The host reads the file behind it while the guest runs. A frame begins at a
+//! memory as it is. The host reads the file after it while the guest runs. A frame begins at a
 //! block of its own. Its first block is written last, so that where there is a header, all of the
 //! frame is there.
 
@@ -58,7 +58,7 @@ impl Channel {
         }
     }
 
-    /// The next job of the list; `None` behind the last one.
+    /// The next job of the list; `None` after the last one.
     fn next_task(&mut self) -> Result<Option<(usize, String)>, String> {
         let wrong = |reason: &str| format!("the host's list makes no sense: {reason}");
         let failed = |error: io::Error| format!("read the host's list: {error}");

@@ -1,6 +1,6 @@
 //! Frames, in which the host and a guest tell each other something.
 //!
-//! A frame is a header line (`filemap-frame 2 KIND JOB LENGTH CHECKSUM`) and the bytes behind it.
+//! A frame is a header line (`filemap-frame 2 KIND JOB LENGTH CHECKSUM`) and the bytes after it.
 //! The checksum is that of the header's fields too. What is lost, added or changed on the way does
 //! not go unseen.
 
@@ -69,7 +69,7 @@ impl Frame {
 pub(super) struct Header {
     pub(super) kind: Kind,
     pub(super) task: usize,
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub(super) length: usize,
     check: u64,
 }

@@ -147,7 +147,7 @@ impl Guest {
     ///
     /// # Errors
     /// Why the job gave none. Unless the machine [`is_over`](Self::is_over), the next call is about
-    /// the job behind it.
+    /// the job after it.
     ///
     /// # Panics
     /// When all jobs have been answered, or the machine is over.
@@ -201,18 +201,20 @@ impl Guest {
 
     /// Those of what is waited for.
     fn limits(&self) -> Limits {
-        match self.has_begun {
-            true => self.limits[self.next],
-            false => Limits { quiet: self.image.quiet_limit, end: self.image.boot_limit },
+        if self.has_begun {
+            self.limits[self.next]
+        } else {
+            Limits { quiet: self.image.quiet_limit, end: self.image.boot_limit }
         }
     }
 
     /// Tells what is waited for, and until when.
     fn tell(&self, Limits { quiet, end }: Limits) {
         let Some(tell) = self.image.tell else { return };
-        let what = match self.has_begun {
-            true => format!("answered job {} of {}", self.next + 1, self.limits.len()),
-            false => "booted".to_string(),
+        let what = if self.has_begun {
+            format!("answered job {} of {}", self.next + 1, self.limits.len())
+        } else {
+            "booted".to_string()
         };
         let (quiet, end) = (quiet.as_secs_f64().ceil(), end.as_secs_f64().ceil());
         tell(&format!(

@@ -67,7 +67,7 @@ pub(super) struct Machine<'a> {
     pub(super) disks: Option<Disks<'a>>,
 }
 
-/// The files behind its disks.
+/// The files after its disks.
 #[derive(Clone, Copy)]
 pub(super) struct Disks<'a> {
     /// What the files of jobs are on.
@@ -101,10 +101,11 @@ impl Machine<'_> {
     }
 
     fn kernel_arguments(&self) -> String {
-        match self.takes_turns() {
+        if self.takes_turns() {
             // Otherwise the timer ticks of all CPUs fall into one turn.
-            true => format!("{KERNEL_ARGUMENTS} skew_tick=1"),
-            false => KERNEL_ARGUMENTS.to_string(),
+            format!("{KERNEL_ARGUMENTS} skew_tick=1")
+        } else {
+            KERNEL_ARGUMENTS.to_string()
         }
     }
 
@@ -201,10 +202,7 @@ impl Started {
     /// Why it is killed, which had `limit` to boot or for a job.
     pub(super) fn too_late(&self, limit: Duration, has_begun: bool) -> Error {
         let line = self.last_lines();
-        match has_begun {
-            true => Error::TimeLimit { limit, line },
-            false => Error::BootLimit { limit, line },
-        }
+        if has_begun { Error::TimeLimit { limit, line } } else { Error::BootLimit { limit, line } }
     }
 
     /// What its console says that explains most, in one line.

@@ -47,10 +47,8 @@ pub(super) fn fail(error: &Error) -> ! {
     // Held to the end: one error is told.
     let _output = stdout().lock();
     let text = error.to_string();
-    let told = match error.is_starved() {
-        true => reply(&Reply::Starved(text)),
-        false => reply(&Reply::Failed(text)),
-    };
+    let told =
+        if error.is_starved() { reply(&Reply::Starved(text)) } else { reply(&Reply::Failed(text)) };
     exit(i32::from(told.is_err()))
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Mapped<'a> {
 struct Room {
     start: usize,
     bytes: usize,
-    /// Where the mapping begins: at least a page behind the start.
+    /// Where the mapping begins: at least a page after the start.
     base: usize,
 }
 
@@ -72,9 +72,10 @@ impl<'a> Mapped<'a> {
     /// Maps its part of `file`, which is at `path`.
     pub(super) fn map(&self, file: &File, path: &Path) -> Result<(), Error> {
         let mut kind = if self.of.is_private() { MapFlags::PRIVATE } else { MapFlags::SHARED };
-        kind |= match self.is_reserved.load(Ordering::Relaxed) {
-            true => MapFlags::FIXED,
-            false => MapFlags::FIXED_NOREPLACE,
+        kind |= if self.is_reserved.load(Ordering::Relaxed) {
+            MapFlags::FIXED
+        } else {
+            MapFlags::FIXED_NOREPLACE
         };
         for part in parts(self.of) {
             // SAFETY: the range lies inside the room that this has taken and nobody else uses, or
@@ -113,9 +114,10 @@ impl<'a> Mapped<'a> {
             0 => start,
             _ => base + first.bytes(page) as usize,
         };
-        let end = match first + pages == self.pages {
-            true => start + bytes,
-            false => base + (first + pages).bytes(page) as usize,
+        let end = if first + pages == self.pages {
+            start + bytes
+        } else {
+            base + (first + pages).bytes(page) as usize
         };
         // SAFETY: a part of this mapping and of its room, to which nobody has a reference; a valid
         // program touches no page of it from now on.
@@ -283,7 +285,7 @@ impl<'a> Mapped<'a> {
 }
 
 impl Room {
-    /// Room for `bytes`, which begin `shift_bytes` behind an address where a page-table page
+    /// Room for `bytes`, which begin `shift_bytes` after an address where a page-table page
     /// begins. What is taken beyond that stays reserved and keeps other mappings away.
     fn take(bytes: usize, shift_bytes: u64, path: &Path) -> Result<Room, Error> {
         let table = page_size() * page_size() / 8;
@@ -296,7 +298,7 @@ impl Room {
         let start = start
             .map_err(|errno| Error::call("reserve addresses for the mapping", errno))?
             as usize;
-        // At least a page before the mapping and behind it is left, so that it is a VMA of its own.
+        // At least a page before the mapping and after it is left, so that it is a VMA of its own.
         let base = (start + 1).next_multiple_of(table) + shift;
         Ok(Room { start, bytes: whole, base })
     }

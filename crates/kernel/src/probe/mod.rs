@@ -94,7 +94,7 @@ pub struct Probe {
 
 impl Probe {
     /// Starts a child and waits until it has opened and mapped its files; no page is accessed yet.
-    /// Empty the cache, limit the memory and start the trace now. A page behind the end of a file
+    /// Empty the cache, limit the memory and start the trace now. A page beyond the end of a file
     /// may be accessed: that is [`Error::Bus`]. Otherwise the steps are those of a valid program,
     /// so that none is about pages that are not mapped then.
     ///

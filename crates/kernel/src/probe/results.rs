@@ -12,7 +12,7 @@ use crate::clock::now_ns;
 pub(super) struct Results {
     /// Rounds of each thread, and when it ended.
     threads: &'static [AtomicU64],
-    /// Each step, one thread behind the other.
+    /// Each step, one thread after the other.
     costs: &'static [[AtomicU64; COST_WORDS]],
     /// Where the steps of each thread begin, and where those of the last end.
     firsts: Vec<usize>,

@@ -47,7 +47,7 @@ impl Start {
     }
 
     /// Thread `number`, which calls this, waits until it may begin. Those for which there is a CPU
-    /// wait for each other on it. Each of the rest comes behind the one before it, which wakes it
+    /// wait for each other on it. Each of the rest comes after the one before it, which wakes it
     /// when it gets a CPU itself.
     pub(super) fn wait(&self, number: usize) {
         let may_begin = &self.may_begin[number];

@@ -176,9 +176,8 @@ impl<'a> Thread<'a> {
             }
             ProgramStep::Unmap { mapping, first, pages } => {
                 let of = &mapped[*mapping];
-                self.meter.phase(|| match pages.0 == of.pages() {
-                    true => of.unmap(),
-                    false => of.unmap_part(*first, *pages),
+                self.meter.phase(|| {
+                    if pages.0 == of.pages() { of.unmap() } else { of.unmap_part(*first, *pages) }
                 })
             }
             ProgramStep::Mprotect { mapping, protection, first, pages } => {

@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
             run.pages += pages;
             return;
         }
-        // Why it was asked for is known behind it.
+        // Why it was asked for is known after it.
         let asked = Decision::Readahead {
             cause: Cause::ReadAround,
             index: start,

@@ -70,7 +70,7 @@ pub enum Tracepoint {
         order: Order,
         /// Pages, before it is clipped.
         size: PageCount,
-        /// Pages behind the mark.
+        /// Pages after the mark.
         async_size: PageCount,
         /// Largest window.
         ra_pages: PageCount,
@@ -82,7 +82,7 @@ pub enum Tracepoint {
         start: PageIndex,
         /// Pages, clipped to the end of the file.
         size: PageCount,
-        /// Pages behind the mark, as asked for.
+        /// Pages after the mark, as asked for.
         async_size: PageCount,
     },
     /// A folio entered the page cache.

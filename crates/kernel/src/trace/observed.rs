@@ -13,7 +13,7 @@ pub struct Observed {
     /// an executable or HUGEPAGE mapping where it is in one, else read-around. `mmap_miss` is that
     /// of [`Decision::Entered`]; elsewhere it is not shown, and 0. A look-up missed where something
     /// was read for it. On a kernel that shows no call of readahead a window is what was added at
-    /// once, one page behind the other, and its mark is not shown.
+    /// once, one page after the other, and its mark is not shown.
     pub decisions: Vec<Decision>,
     /// Bytes fetched from storage on the child's behalf, where the kernel accounts that.
     pub read_bytes: Option<u64>,

@@ -1,9 +1,9 @@
-//! Windows of a kernel that shows no call of readahead: folios added one behind the other.
+//! Windows of a kernel that shows no call of readahead: folios added one after the other.
 
 use filemap_core::decision::{Cause, Decision};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-/// Folios that were added one behind the other.
+/// Folios that were added one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// The file.

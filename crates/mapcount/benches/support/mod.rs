@@ -23,7 +23,7 @@ pub fn median(values: &[f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// The numbers of the command line, which has a word in front, and others behind it.
+/// The numbers of the command line, which has a word in front, and others after it.
 pub fn numbers() -> Vec<usize> {
     std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect()
 }

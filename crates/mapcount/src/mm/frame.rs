@@ -12,7 +12,7 @@ pub const PAGE_BYTES: usize = 4096;
 /// The number of a page of memory.
 pub type Pfn = u32;
 
-/// A page of memory, in one cache line and in the order of a kernel: flags first, counts behind.
+/// A page of memory, in one cache line and in the order of a kernel: flags first, counts after.
 ///
 /// What belongs to the folio lies in its first frame. Only the counters of a large folio lie in
 /// its second one, where a kernel has them.
@@ -83,7 +83,7 @@ impl<C: Mapcount> Frame<C> {
         self.clear_alone((1 << ORDER) - 1);
     }
 
-    /// Makes this frame the first of 2^`order` free ones, or one of those behind it.
+    /// Makes this frame the first of 2^`order` free ones, or one of those after it.
     pub fn set_free(&self, order: Option<u32>) {
         self.flags.store(order.map_or(0, |order| order << ORDER | FREE), Relaxed);
     }

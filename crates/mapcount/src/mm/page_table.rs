@@ -89,7 +89,7 @@ pub struct Batch {
     pub writable: bool,
 }
 
-/// The first of `entries`, and how many of them map the pages behind it in the same folio.
+/// The first of `entries`, and how many of them map the pages after it in the same folio.
 ///
 /// Mirrors `folio_pte_batch`, 6.12. Test: `tests/address_spaces.rs`.
 #[inline]

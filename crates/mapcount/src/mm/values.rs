@@ -5,7 +5,7 @@ use std::ops::{Deref, Range};
 /// Values of which the first lies at the beginning of a huge page, if they fill one. Else it would
 /// depend on chance which part of an array huge pages can hold.
 pub struct Values<T> {
-    /// A vector, as a boxed slice without room behind it could be moved.
+    /// A vector, as a boxed slice without room after it could be moved.
     all: Vec<T>,
     /// Those in front of the huge page, which nobody uses.
     skipped: usize,

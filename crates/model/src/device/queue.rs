@@ -4,28 +4,28 @@ use filemap_core::units::FileId;
 
 use super::{Device, Row};
 
-/// Places in the queue that are free one behind the other.
+/// Places in the queue that are free one after the other.
 struct Places {
     /// How many.
     number: u64,
     /// When the first of them is.
     first_ns: u64,
-    /// How much later each one behind it is.
+    /// How much later each one after it is.
     each_ns: u64,
 }
 
-/// The request whose place in the queue the next one takes, as the requests before it and behind
+/// The request whose place in the queue the next one takes, as the requests before it and after
 /// it are complete in their order.
 struct Predecessor {
     /// Its row.
     row: usize,
-    /// Requests of that row, and of those behind it.
+    /// Requests of that row, and of those after it.
     behind: u64,
 }
 
 impl Device {
     /// Begins to read the rows from `number` on of those asked for, whose requests may wait for
-    /// places in the queue: together those that are served one behind the other.
+    /// places in the queue: together those that are served one after the other.
     #[cold]
     pub(super) fn serve_queued(&mut self, number: usize, file: FileId, now_ns: u64) {
         let mut predecessor = Predecessor { row: 0, behind: self.under_way };
@@ -63,7 +63,7 @@ impl Device {
         }
     }
 
-    /// The places in the queue that the next requests take, behind those of `predecessor`.
+    /// The places in the queue that the next requests take, after those of `predecessor`.
     fn places(&self, predecessor: &mut Predecessor) -> Places {
         let depth = u64::from(self.profile.queue_depth);
         if self.under_way < depth {

@@ -16,9 +16,10 @@ impl<const W: usize> Extents<W> {
     /// say.
     #[inline(always)]
     pub(super) fn add_folios(&mut self, start: u64, end: u64, order: Order) {
-        match self.paged_out.is_empty() {
-            true => self.add_run(start, end, order),
-            false => self.add_paged_out(start, end, order),
+        if self.paged_out.is_empty() {
+            self.add_run(start, end, order)
+        } else {
+            self.add_paged_out(start, end, order)
         }
     }
 

@@ -63,9 +63,10 @@ impl<const W: usize> Extents<W> {
         for (number, span) in by_chunk::<W>(head, end) {
             self.chunks.get_mut(number).expect("pages are cached").split(span);
         }
-        self.nodes += match in_leaf(folio.order) {
-            true => 0,
-            false => by_word(PageIndex(head), PageIndex(end)).count() as u64,
+        self.nodes += if in_leaf(folio.order) {
+            0
+        } else {
+            by_word(PageIndex(head), PageIndex(end)).count() as u64
         };
     }
 

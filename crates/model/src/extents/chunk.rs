@@ -187,7 +187,7 @@ impl<const W: usize> Chunk<W> {
             .filter(|&found| found < span.end)
     }
 
-    /// The first page of `span` that is not cached, and the first one behind that which is.
+    /// The first page of `span` that is not cached, and the first one after that which is.
     #[inline(always)]
     pub fn gap(&self, span: Span) -> (Option<usize>, Option<usize>) {
         let word = span.from / WORD;

@@ -37,7 +37,7 @@ pub struct Chunks<const W: usize> {
     counted_bytes: Cell<u64>,
     free: Vec<u32>,
     /// Chunks that have no slot, all pages of which are cached as base pages without a flag, and
-    /// none of which was evicted: the first of each run, and the one behind its last.
+    /// none of which was evicted: the first of each run, and the one after its last.
     full: BTreeMap<u64, u64>,
     /// Chunks from the first up to the second one are in no such run: what was found last.
     between: Cell<(u64, u64)>,
@@ -243,9 +243,10 @@ impl<const W: usize> Chunks<W> {
 
     #[inline(never)]
     fn find_slot(&self, number: u64) -> Option<u32> {
-        let slot = match number < Self::LOW {
-            true => self.low.get(number as usize).copied().unwrap_or(NO_SLOT),
-            false => *self.high.get(&number)?,
+        let slot = if number < Self::LOW {
+            self.low.get(number as usize).copied().unwrap_or(NO_SLOT)
+        } else {
+            *self.high.get(&number)?
         };
         if slot == NO_SLOT {
             return None;

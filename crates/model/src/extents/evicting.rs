@@ -9,7 +9,7 @@ use super::shadows::{Shadow, Shadows};
 use super::span::Span;
 
 /// Evictions that cannot matter any more are kept at most until one such part of the memory's
-/// pages was evicted behind them.
+/// pages was evicted after them.
 const FORGOTTEN_PART: u64 = 16;
 
 /// The folios of `span` leave a chunk, evicted from the clock `clock` on, or a part of one does.

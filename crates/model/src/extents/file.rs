@@ -14,7 +14,7 @@ use super::lists::{Extent, bits, runs};
 use super::span::{Span, WORD, by_chunk, pages_of};
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
-/// what is looked for behind its end stays before the next. There is room for 2^15 files.
+/// what is looked for beyond its end stays before the next. There is room for 2^15 files.
 const FILE_ORDER: u32 = 49;
 
 /// The page that page 0 of `file` is in the row of all files' pages.
@@ -171,7 +171,7 @@ impl<const W: usize> FileCache for ExtentFile<'_, W> {
                 next = folio_end(next);
                 continue;
             }
-            // The last folio may go on behind the end.
+            // The last folio may go on beyond the end.
             let (first, behind) = (next.align_down(order), folio_end(word_end - PageCount(1)));
             let mask = word_mask(next.0 / WORD_PAGES, first, behind);
             let absent = mask & !chunk.present(word);

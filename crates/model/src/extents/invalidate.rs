@@ -109,7 +109,7 @@ impl<const W: usize> Extents<W> {
 /// What was dropped so far.
 #[derive(Default)]
 pub(super) struct Dropped {
-    /// First pages, and the pages behind the last ones, in ascending order.
+    /// First pages, and the pages after the last ones, in ascending order.
     runs: Vec<(u64, u64)>,
     inactive: u64,
     active: u64,

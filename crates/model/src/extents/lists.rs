@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use filemap_core::cache::word_mask;
 use filemap_core::units::{Order, PageIndex};
 
-/// Folios of one order, one behind the other in the file and in a list.
+/// Folios of one order, one after the other in the file and in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub start: u64,
@@ -142,7 +142,7 @@ impl List {
         self.extents = left;
     }
 
-    /// Removes the folios of `runs`, first pages with the pages behind the last ones in ascending
+    /// Removes the folios of `runs`, first pages with the pages after the last ones in ascending
     /// order, wherever they stand; `counted` pages of them were still on the list. It costs by the
     /// list's extents.
     pub fn remove(&mut self, runs: &[(u64, u64)], counted: u64) {
@@ -185,7 +185,7 @@ pub fn bits(count: u32) -> u64 {
 }
 
 /// Entries of the inactive list whose folio has left it from the middle. A folio that came back
-/// since stands behind them, so the entries nearest to the tail are the stale ones.
+/// since stands after them, so the entries nearest to the tail are the stale ones.
 #[derive(Debug, Default)]
 pub struct Stale {
     /// The folios that have any, by word: each by its first page.
@@ -233,7 +233,7 @@ impl Stale {
             let pages = bits & word_mask(word, PageIndex(from), PageIndex(end));
             (pages != 0).then(|| word * 64 + u64::from(pages.trailing_zeros()))
         };
-        // The first word may have none behind `from`.
+        // The first word may have none after `from`.
         let words = from / 64..end.div_ceil(64).max(from / 64 + 1);
         self.words.range(words).find_map(behind).unwrap_or(end)
     }

@@ -12,7 +12,7 @@ use super::file::locate;
 /// have one each, so that looking one up must not cost by their number.
 #[derive(Debug)]
 pub struct Locked {
-    /// Of each file, up to the last that ever had any: each run's first page and the one behind it,
+    /// Of each file, up to the last that ever had any: each run's first page and the one after it,
     /// in the order of pages. They are added and removed near the ends, so that few have to move.
     files: Vec<VecDeque<(u64, u64)>>,
     /// Files with any.
@@ -85,7 +85,7 @@ impl Locked {
         self.files.get(file_of(page))
     }
 
-    /// The first run that ends behind `page`, of its file.
+    /// The first run that ends after `page`, of its file.
     fn run(&self, page: u64) -> Option<(u64, u64)> {
         let runs = self.runs(page)?;
         let first = *runs.front()?;
@@ -109,7 +109,7 @@ impl Locked {
         self.run(from).map_or(end, |run| run.0.clamp(from, end))
     }
 
-    /// The page behind the run of locked pages that `page` is in, which is locked.
+    /// The page after the run of locked pages that `page` is in, which is locked.
     pub fn run_end(&self, page: u64) -> u64 {
         self.run(page).expect("the page is locked").1
     }
@@ -140,7 +140,7 @@ impl Locked {
     }
 }
 
-/// The place of the first of `runs` that ends behind `page`.
+/// The place of the first of `runs` that ends after `page`.
 fn behind(runs: &VecDeque<(u64, u64)>, page: u64) -> usize {
     runs.partition_point(|run| run.1 <= page)
 }

@@ -30,7 +30,7 @@ impl<const W: usize> Orders<W> {
         if self.runs.is_empty() { Order(0) } else { self.runs[self.run_of(offset)].1 }
     }
 
-    /// Order of the folio that the page at `offset` is in, and the page behind the run of it.
+    /// Order of the folio that the page at `offset` is in, and the page after the run of it.
     pub fn run(&self, offset: usize) -> (Order, usize) {
         if self.runs.is_empty() {
             return (Order(0), pages_of(W) as usize);
@@ -44,7 +44,7 @@ impl<const W: usize> Orders<W> {
         self.runs.partition_point(|run| usize::from(run.0) <= offset) - 1
     }
 
-    /// The offset behind the run of this number.
+    /// The offset after the run of this number.
     fn end_of(&self, run: usize) -> usize {
         self.runs.get(run + 1).map_or(pages_of(W) as usize, |next| next.0.into())
     }
@@ -64,7 +64,7 @@ impl<const W: usize> Orders<W> {
         }
         let (first, last) = (self.run_of(span.from), self.run_of(span.end - 1));
         let is_new = usize::from(self.runs[first].0) < span.from;
-        // The first run that is covered, and the one behind the last.
+        // The first run that is covered, and the one after the last.
         let (from, mut to) = (first + usize::from(is_new), last + 1);
         let before = from.checked_sub(1).map(|run| self.runs[run].1);
         let begins = (before != Some(order)).then_some((span.from as u16, order));
@@ -90,7 +90,7 @@ impl<const W: usize> Orders<W> {
         let of_word = self.runs[self.run_of(from)..].iter();
         let of_word = of_word.take_while(|run| usize::from(run.0) < end);
         of_word.fold(0, |large, &(first, order)| {
-            // Of its pages and those behind them, of which the next run says.
+            // Of its pages and those after them, of which the next run says.
             let pages = u64::MAX << usize::from(first).saturating_sub(from);
             if order > Order(0) { large | pages } else { large & !pages }
         })

@@ -34,9 +34,10 @@ impl<const W: usize> Lists for Extents<W> {
     }
 
     fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        match scan.counts_unmapped {
-            true => self.shrink_inactive::<true>(scan, mappings, log),
-            false => self.shrink_inactive::<false>(scan, mappings, log),
+        if scan.counts_unmapped {
+            self.shrink_inactive::<true>(scan, mappings, log)
+        } else {
+            self.shrink_inactive::<false>(scan, mappings, log)
         }
     }
 }

@@ -225,7 +225,7 @@ impl<const W: usize> Extents<W> {
         let stale = self.stale.among(number, mask);
         let accessed = (flags.accessed(mask), mask);
         let young = Accessed::of_word(accessed, number, word, &mut self.aliases, mappings);
-        // What lies behind the last page of note is evicted with what follows it in the list.
+        // What lies after the last page of note is evicted with what follows it in the list.
         let notable = (young.pages | flags.workingset | stale | locked) & mask;
         if notable != 0 {
             mask &= u64::MAX >> notable.leading_zeros();

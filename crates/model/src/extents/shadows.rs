@@ -12,7 +12,7 @@ use super::span::{Span, WORD, limit, pages_of};
 
 use self::table::{CLOCK_BITS, Table};
 
-/// The eviction of consecutive folios of a chunk, one behind the other, or of a part of one; or
+/// The eviction of consecutive folios of a chunk, one after the other, or of a part of one; or
 /// that evictions of pages are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub struct Shadow {
@@ -41,7 +41,7 @@ impl Shadow {
         self.clock + (within >> self.order.0 << self.order.0)
     }
 
-    /// The clock behind the eviction.
+    /// The clock after the eviction.
     fn end(&self) -> u64 {
         self.clock + if self.forgets { 0 } else { u64::from(self.pages) }
     }
@@ -84,7 +84,7 @@ impl Evicted {
     pub const NONE: Evicted = Evicted { newest: 0, links: 0, table: 0 };
 }
 
-/// Pages one behind the other whose last evictions had consecutive clocks.
+/// Pages one after the other whose last evictions had consecutive clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Offset of the first page in its chunk.

@@ -23,7 +23,7 @@ pub const fn limit(words: usize, usual: u64, least: u64) -> u64 {
 pub struct Span {
     /// First page.
     pub from: usize,
-    /// The page behind the last; not `from`.
+    /// The page after the last; not `from`.
     pub end: usize,
 }
 

@@ -77,7 +77,7 @@ pub struct Counted {
     pub partial: u64,
 }
 
-/// Words one behind the other, each in a cache line.
+/// Words one after the other, each in a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct AllWords<const W: usize>([Word; W]);

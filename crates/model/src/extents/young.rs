@@ -22,7 +22,7 @@ pub(super) struct Accessed {
 
 impl Accessed {
     /// What is believed of the accessed entries in word `number` of the row, which is `word` of its
-    /// file: in the first layer those given, in others those of the pages of the mask behind them.
+    /// file: in the first layer those given, in others those of the pages of the mask after them.
     #[inline]
     pub(super) fn of_word(
         (first, mask): (u64, u64),

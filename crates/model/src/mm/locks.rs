@@ -65,9 +65,10 @@ impl Locks {
 
     /// `task` asks for `mmap_lock` to write; where it `was_woken`, again.
     pub fn write(&mut self, task: TaskId, was_woken: bool, now_ns: u64) -> Taken {
-        let has = match was_woken {
-            true => self.mmap_lock.write_again(task, now_ns),
-            false => self.mmap_lock.write(task, now_ns),
+        let has = if was_woken {
+            self.mmap_lock.write_again(task, now_ns)
+        } else {
+            self.mmap_lock.write(task, now_ns)
         };
         if has { Taken::Has } else { Taken::Waits }
     }
@@ -85,10 +86,7 @@ impl Locks {
 
     /// It spins no more; `is_long` where readers have had the lock for long.
     pub fn end_spin(&mut self, task: TaskId, is_long: bool) {
-        match is_long {
-            true => self.mmap_lock.end_long_spin(task),
-            false => self.mmap_lock.end_spin(task),
-        }
+        if is_long { self.mmap_lock.end_long_spin(task) } else { self.mmap_lock.end_spin(task) }
     }
 
     /// `task`, which has `mmap_lock` to write, marks `vmas`, and waits for the faults inside.

@@ -63,7 +63,7 @@ pub struct Woken {
 /// Who comes while another waits queues behind it, but for two: a lock that is free while the
 /// writer at the head of the queue is on its way can be taken by whoever comes, and a writer that
 /// spins has it as soon as it is given up. A writer that lost it so for [`HANDOFF_NS`] gets it
-/// handed over. A release with a reader at the head wakes all readers of the queue, those behind
+/// handed over. A release with a reader at the head wakes all readers of the queue, those after
 /// writers as well, up to a cap; they have the lock from then on, before they run. Readers that
 /// lost it to those who spin for [`HANDOFF_NS`] get it with the next release.
 ///

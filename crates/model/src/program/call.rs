@@ -195,9 +195,10 @@ impl<'p> Call<'p> {
         let Some(vma) = vma else { return false };
         let Some(locks) = &mut spaces[at.process].process.locks else { return true };
         let has = locks.read(at.thread, Lock::Vma, vma, world.now_ns()) == Taken::Has;
-        match has {
-            true => self.held = (Lock::Vma, vma),
-            false => world.tally.refused += 1,
+        if has {
+            self.held = (Lock::Vma, vma)
+        } else {
+            world.tally.refused += 1
         }
         has
     }
@@ -218,9 +219,10 @@ impl<'p> Call<'p> {
         let taken = match &mut spaces[at.process].process.locks {
             None => Taken::Has,
             Some(locks) => {
-                let taken = match writes {
-                    true => locks.write(at.thread, was_woken, world.now_ns()),
-                    false => locks.read(at.thread, Lock::Mmap, 0, world.now_ns()),
+                let taken = if writes {
+                    locks.write(at.thread, was_woken, world.now_ns())
+                } else {
+                    locks.read(at.thread, Lock::Mmap, 0, world.now_ns())
                 };
                 world.wake(locks.take_woken());
                 taken

@@ -70,7 +70,7 @@ struct Touches<'p> {
     /// The page of the next access, where its turn has not come: the step ends with its last
     /// access, not when the thread goes on.
     next: Option<u64>,
-    /// The first page of the mapping that lies behind the end of the file.
+    /// The first page of the mapping that lies beyond the end of the file.
     beyond: u64,
     access: Access,
     thinking: Thinking,
@@ -92,7 +92,7 @@ struct ReadCalls {
     arrives_ns: Option<u64>,
 }
 
-/// Time to think behind each access.
+/// Time to think after each access.
 #[derive(Clone, Copy, Debug)]
 struct Thinking {
     each_ns: u64,
@@ -129,7 +129,7 @@ impl<'p> Cursor<'p> {
     /// Goes on until the thread has to pause, or has done its steps.
     ///
     /// # Errors
-    /// When the memory is too small to hold what one access needs, or a page behind the end of a
+    /// When the memory is too small to hold what one access needs, or a page beyond the end of a
     /// file is touched.
     pub fn go_on<C: PageCache, L: Log>(
         &mut self,
@@ -302,7 +302,7 @@ impl<'p> Doing<'p> {
 enum Came {
     /// To an access that takes something.
     Takes(Takes),
-    /// To a page behind the end of the file.
+    /// To a page beyond the end of the file.
     Beyond(u64),
     /// The turn is over.
     Turn,

@@ -1,7 +1,7 @@
 //! The queue of a CPU, as the kernel's fair scheduler keeps it: EEVDF, with all threads of one
 //! weight.
 //!
-//! Each thread has run for some time, and has a deadline one slice behind the time at which it
+//! Each thread has run for some time, and has a deadline one slice after the time at which it
 //! asked for it. A thread is eligible while it has not run longer than the mean of its queue. Of
 //! the eligible ones that with the earliest deadline runs. It is not interrupted before its
 //! deadline while it is eligible.
@@ -147,7 +147,7 @@ impl Queue {
     }
 
     /// Gives the CPU at `now_ns` to the thread whose turn it is, if there is one. Whoever has it
-    /// now waits for it behind that, or keeps it.
+    /// now waits for it after that, or keeps it.
     pub fn schedule(&mut self, now_ns: u64, entities: &mut [Entity]) -> Option<usize> {
         self.advance(now_ns, entities);
         loop {
@@ -236,7 +236,7 @@ impl Queue {
     }
 
     fn place(&mut self, thread: usize, lag_ns: i64, entities: &mut [Entity]) {
-        // What is added moves the mean: its lag is to hold behind that.
+        // What is added moves the mean: its lag is to hold after that.
         let lag_ns = self.members().map_or(0, |members| lag_ns * (members + 1) / members);
         self.came += 1;
         let ran_ns = self.mean_ns - lag_ns;

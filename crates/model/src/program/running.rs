@@ -169,9 +169,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 
     /// A task of a process goes back to user mode: it repays what it owes, holding nothing.
     pub(super) fn repay(&mut self, process: usize) -> Option<Pause> {
-        match self.world.owes() {
-            true => self.world.repay(&self.spaces[process].process.tables),
-            false => None,
+        if self.world.owes() {
+            self.world.repay(&self.spaces[process].process.tables)
+        } else {
+            None
         }
     }
 
@@ -326,7 +327,7 @@ fn mapped_at_start(job: &Job) -> Vec<(usize, usize)> {
     used.into_iter().filter(|(_, mapping)| job.mappings[*mapping].at_start).collect()
 }
 
-/// Where the mappings begin: one behind the other, each in page-table pages of its own.
+/// Where the mappings begin: one after the other, each in page-table pages of its own.
 fn starts(job: &Job) -> Vec<Vpn> {
     let entries = job.machine.arch.pte_entries;
     let mut next = 0;

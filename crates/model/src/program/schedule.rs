@@ -192,7 +192,7 @@ struct Cpu {
 const BALANCE_NS: u64 = 16_000_000;
 
 impl Schedule {
-    /// All threads begin at time 0, in order: those for which there is no CPU each behind the one
+    /// All threads begin at time 0, in order: those for which there is no CPU each after the one
     /// before it, when that begins.
     fn new(threads: usize, cpus: usize, profile: &Profile) -> Schedule {
         let cpu =

@@ -32,7 +32,7 @@ struct Cpu {
     ready: Option<(u64, usize)>,
     /// When it had the stream last, in turns.
     had: u64,
-    /// It waits until all others have had the stream behind this turn.
+    /// It waits until all others have had the stream after this turn.
     spins: Option<u64>,
 }
 
@@ -74,10 +74,7 @@ impl Stream {
 
     /// Until when the CPU that has the stream keeps it, where others have something to do.
     pub(super) fn until_ns(&self) -> u64 {
-        match self.cpus.iter().any(|cpu| cpu.ready.is_some()) {
-            true => self.until_ns,
-            false => u64::MAX,
-        }
+        if self.cpus.iter().any(|cpu| cpu.ready.is_some()) { self.until_ns } else { u64::MAX }
     }
 
     /// When the next thread goes on.
@@ -126,7 +123,7 @@ impl Stream {
         others.all(|(_, of)| of.ready.is_none() || of.had > since)
     }
 
-    /// When a timer interrupts next behind `now_ns`: that of each CPU does so in each tick, one a
+    /// When a timer interrupts next after `now_ns`: that of each CPU does so in each tick, one a
     /// little later than the other.
     fn interrupts_ns(&self, now_ns: u64) -> u64 {
         let apart_ns = TICK_NS / 2 / self.cpus.len() as u64;

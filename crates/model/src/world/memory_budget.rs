@@ -86,10 +86,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         let mut fits = self.memory.room(tables);
         while fits < pages || self.reclaims.has(self.task) {
             // Each folio that finds no room in a cgroup reclaims for itself.
-            let goal = match self.memory.is_cgroups() {
-                true => unit,
-                false => self.memory.missing(pages, tables),
-            };
+            let goal =
+                if self.memory.is_cgroups() { unit } else { self.memory.missing(pages, tables) };
             let evicted = match self.reclaim(goal) {
                 Ok(evicted) => evicted,
                 Err(pause) => return Room::Paused(pause),

@@ -25,7 +25,7 @@ pub struct Pin {
 pub enum Why {
     /// It waited for it, or has read it, and has not run since.
     Waited,
-    /// It hit its mark, and reads the window behind it.
+    /// It hit its mark, and reads the window after it.
     Marked,
 }
 

@@ -273,9 +273,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     /// in between, these are no more than are charged together.
     fn folios_together(&self, run: &FolioRun, tables: &PageTables) -> u64 {
         let fit = self.folios_that_fit(run, tables);
-        match self.memory.high().is_some() || self.profile.voluntary_preemption {
-            true => fit.min((CHARGE_BATCH.0 >> run.order.0).max(1)),
-            false => fit,
+        if self.memory.high().is_some() || self.profile.voluntary_preemption {
+            fit.min((CHARGE_BATCH.0 >> run.order.0).max(1))
+        } else {
+            fit
         }
     }
 

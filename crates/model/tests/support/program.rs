@@ -161,9 +161,10 @@ pub fn random_writers(seed: u64) -> ProgramSpec {
 fn writing(rng: &mut Rng, mappings: &[MappingSpec]) -> ThreadPhaseSpec {
     let nothing = ThreadPhaseSpec::default();
     if rng.chance(25) || mappings.is_empty() {
-        return match rng.chance(60) {
-            true => ThreadPhaseSpec { fork: true, ..nothing },
-            false => ThreadPhaseSpec { sleep_ns: Some(1 + rng.below(1_000_000)), ..nothing },
+        return if rng.chance(60) {
+            ThreadPhaseSpec { fork: true, ..nothing }
+        } else {
+            ThreadPhaseSpec { sleep_ns: Some(1 + rng.below(1_000_000)), ..nothing }
         };
     }
     let of = &mappings[rng.below(mappings.len() as u64) as usize];

@@ -75,12 +75,12 @@ pub struct Deviation {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pages {
-    /// `accesses` pages: each `every`-th is the next of a scan over what is behind the `hot` pages
+    /// `accesses` pages: each `every`-th is the next of a scan over what is after the `hot` pages
     /// at the beginning of `pages`, the others are random ones of these.
     HotAndScan { pages: u64, hot: u64, every: u64, accesses: u64, seed: u64 },
     /// `accesses` pages of `pages`, of which few are used often: the numbers are log-uniform.
     LogUniform { pages: u64, accesses: u64, seed: u64 },
-    /// Each `[first, step, count]`, one behind the other.
+    /// Each `[first, step, count]`, one after the other.
     Steps(Vec<[u64; 3]>),
 }
 

@@ -85,7 +85,7 @@ impl Kernel {
 }
 
 /// The window that the kernel reads where `page` is missing, and whether the program waits for it:
-/// behind a window the next one is under way.
+/// after a window the next one is under way.
 fn window(cached: &[bool], page: u64, pages: u64) -> (Range<u64>, bool) {
     let is_behind = page > 0 && cached[page as usize - 1];
     let first = if is_behind { page } else { page.saturating_sub(pages / 2) };

@@ -16,7 +16,7 @@ impl Firsts {
     pub fn is_first(&mut self, mapping: u32, page: u64, is_write: bool) -> bool {
         let words = self.0.entry(mapping).or_default();
         let each = u64::from(u64::BITS) / BITS;
-        // A page behind the end of all address spaces is none.
+        // A page beyond the end of all address spaces is none.
         let Ok(at) = usize::try_from(page / each) else { return false };
         if words.len() <= at {
             words.resize(at + 1, 0);

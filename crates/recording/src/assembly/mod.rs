@@ -99,9 +99,10 @@ impl Assembly {
             files: HashMap::new(),
             sizes: Vec::new(),
             counts: Counts::default(),
-            touches: match has_changes {
-                true => Touches::Changes(HashMap::new()),
-                false => Touches::Firsts(Firsts::default()),
+            touches: if has_changes {
+                Touches::Changes(HashMap::new())
+            } else {
+                Touches::Firsts(Firsts::default())
             },
             events: Vec::new(),
             unknown: 0,
@@ -416,7 +417,7 @@ mod tests {
         let part = Some(Pages { first: 4, pages: 2 });
         assert_eq!(of(all, parent, unmap(104, 2)), [What::Unmap { mapping: 0, part }]);
         assert_eq!((touch(all, parent, 104), touch(all, parent, 106)), (None, Some((0, 6))));
-        // What is behind the hole moves, and is a mapping of its own.
+        // What is after the hole moves, and is a mapping of its own.
         let (from, to) = ((106 * PAGE, 10 * PAGE), (300 * PAGE, 10 * PAGE));
         let moved = of(all, parent, Did::Move { from, to });
         let [What::Unmap { .. }, What::Map { offset_bytes, .. }] = moved[..] else {

@@ -46,7 +46,7 @@ pub struct Drafts {
     pub awaited: BTreeSet<usize>,
     /// What the next step waits for.
     waits_for: Vec<StepOf>,
-    /// The last of them that makes accesses: time to think is behind one.
+    /// The last of them that makes accesses: time to think is after one.
     last_access: Option<usize>,
 }
 

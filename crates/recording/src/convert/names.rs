@@ -10,12 +10,12 @@ const MAX_LENGTH: usize = 60;
 #[derive(Debug, Default)]
 pub struct Names {
     given: HashSet<String>,
-    /// The last number behind each of them that several have wanted.
+    /// The last number after each of them that several have wanted.
     numbers: HashMap<String, u64>,
 }
 
 impl Names {
-    /// A name of one line that nobody else has: `wanted`, or with a number behind it.
+    /// A name of one line that nobody else has: `wanted`, or with a number after it.
     pub fn give(&mut self, wanted: &str) -> String {
         let clean = |c: char| if c.is_control() { '?' } else { c };
         let wanted: String = wanted.chars().map(clean).take(MAX_LENGTH).collect();

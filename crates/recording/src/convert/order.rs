@@ -1,5 +1,5 @@
 //! The order between threads: advice for a file comes between the same accesses of all threads as
-//! in the recording, and a thread begins behind what was done before its first event.
+//! in the recording, and a thread begins after what was done before its first event.
 
 use std::collections::HashMap;
 

@@ -43,7 +43,7 @@ struct Line<'a> {
     /// The process, where the line tells it.
     pid: Option<u32>,
     tid: u32,
-    /// What stands behind the time.
+    /// What stands after the time.
     rest: &'a str,
 }
 
@@ -133,7 +133,7 @@ fn of_record(record: &str) -> Option<Said> {
 }
 
 /// `pid/tid: [start(length) @ offset major:minor inode generation]: rw-p path`; without what stands
-/// behind the offset in an older record.
+/// after the offset in an older record.
 fn mmap(text: &str) -> Option<Said> {
     let (ids, text) = text.split_once(": [")?;
     // The kernel's own has -1.

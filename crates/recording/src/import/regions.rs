@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// Which mapping lies at which addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
-    /// By its first address: the address behind it, and the mapping; none where something else
+    /// By its first address: the address after it, and the mapping; none where something else
     /// than a file is mapped.
     regions: BTreeMap<u64, (u64, Option<usize>)>,
 }

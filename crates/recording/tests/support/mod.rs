@@ -155,7 +155,7 @@ pub fn begin(pages: u64) -> Vec<Event> {
     all.into_iter().map(|what| Event { thread: 0, wait_ns: 0, what }).collect()
 }
 
-/// The recording of `events`, with a block behind each `block` of them.
+/// The recording of `events`, with a block after each `block` of them.
 pub fn written(events: &[Event], block: usize) -> Vec<u8> {
     let header = Header { command: vec!["reader".into()], ..Header::new(Mode::FirstTouches) };
     let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();

@@ -88,22 +88,24 @@ impl Changed {
 
     fn words(&self, text: &str) -> String {
         let text = self.ascii(text);
-        let word = |word: &str| match word.len() > LONGEST_WORD {
-            true => {
+        let word = |word: &str| {
+            if word.len() > LONGEST_WORD {
                 self.shortened.set(true);
                 // Of a path, its end says the most.
                 let end = &word[word.len() - (LONGEST_WORD - SHORTENED.len())..];
                 format!("{SHORTENED}{end}")
+            } else {
+                word.to_string()
             }
-            false => word.to_string(),
         };
         text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
     }
 
     fn ascii(&self, text: &str) -> String {
-        let sign = |c: char| match c == '\n' || shell::is_printed(c) {
-            true => c,
-            false => {
+        let sign = |c: char| {
+            if c == '\n' || shell::is_printed(c) {
+                c
+            } else {
                 self.replaced.set(true);
                 '?'
             }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// What stands at the end of a line that goes on.
 const GOES_ON: &str = " \\";
 
-/// Blanks before the words of the lines behind the first.
+/// Blanks before the words of the lines after the first.
 const INDENT: &str = "    ";
 
 /// `command`, which is written for a shell, in lines of at most `columns` characters of ASCII. A
@@ -57,15 +57,13 @@ impl Lines {
             }
             for (number, piece) in word.iter().enumerate() {
                 if number > 0 && self.column + last_line(piece) + GOES_ON.len() > self.columns {
-                    // A blank before it would end the word, and so would an indent behind it.
+                    // A blank before it would end the word, and so would an indent after it.
                     self.text += "\\\n";
                     self.column = 0;
                 }
                 self.text += piece;
-                self.column = match piece.contains('\n') {
-                    true => last_line(piece),
-                    false => self.column + piece.len(),
-                };
+                self.column =
+                    if piece.contains('\n') { last_line(piece) } else { self.column + piece.len() };
             }
             self.is_begun = false;
         }
@@ -118,7 +116,7 @@ fn pieces(word: &str, columns: usize) -> Vec<String> {
 }
 
 /// Bytes of the longest beginning of `text` without a line break that is quoted within `columns`,
-/// up to a sign behind which a reader would divide it, where there is one.
+/// up to a sign after which a reader would divide it, where there is one.
 fn longest(text: &str, columns: usize) -> usize {
     let ends = text.char_indices().map(|(at, c)| (at + c.len_utf8(), c));
     let ends = ends.take_while(|&(end, c)| c != '\n' && quoted(&text[..end]).len() <= columns);

@@ -109,7 +109,7 @@ impl Attributes {
     }
 }
 
-/// Whether a selector behind its dot is a class alone.
+/// Whether a selector after its dot is a class alone.
 fn is_plain(name: &str) -> bool {
     name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
 }

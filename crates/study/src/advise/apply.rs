@@ -71,7 +71,7 @@ fn remove_steps(program: &mut Job, is_gone: impl Fn(&ProgramStep) -> bool) {
     }
 }
 
-/// Asks for a part of a mapping, its first page and how many: behind each `mmap(2)` of it, or
+/// Asks for a part of a mapping, its first page and how many: after each `mmap(2)` of it, or
 /// before the first step about it where it is there from the beginning.
 fn ask(program: &mut Job, number: usize, (first, pages): (u64, u64), advice: Madvise) {
     let mut is_due = program.mappings[number].at_start;

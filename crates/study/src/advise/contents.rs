@@ -26,7 +26,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// How an array of NumPy begins.
 const NUMPY: &[u8] = b"\x93NUMPY";
 
-/// The magic number of LMDB and where it is, behind the header of the first page.
+/// The magic number of LMDB and where it is, after the header of the first page.
 const LMDB: (usize, u32) = (16, 0xbeef_c0de);
 
 impl Contents {

@@ -57,9 +57,10 @@ pub fn on_kernel(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
 
 /// What `variant` is called on the image `image`.
 pub fn name(image: &str, variant: &Variant) -> String {
-    match *variant == Variant::baseline() {
-        true => image.to_string(),
-        false => format!("{image}+{}", variant.name()),
+    if *variant == Variant::baseline() {
+        image.to_string()
+    } else {
+        format!("{image}+{}", variant.name())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::measure::Measure;
 use crate::record::{MAX_ROWS, spreads, with_range};
 use crate::setup;
 
-/// What stands behind a time that says nothing of a machine.
+/// What stands after a time that says nothing of a machine.
 const NOT_JUDGED: &str = " (e)";
 
 /// A figure of a file: its name, and its spread over the runs of a record.

@@ -286,10 +286,11 @@ fn in_variant(given: &Given, written: &Written, variant: &Variant) -> Result<Wri
         Written::Flags(spec) => return Ok(Written::Flags(Box::new(variant.applied(spec)))),
         Written::Tables(spec) => spec,
     };
-    let mut spec = match given.is_thrash {
+    let mut spec = if given.is_thrash {
         // What was found for the flags holds where no variant says otherwise.
-        true => variant.applied(&spec.shared().overlay(given.flags.clone())).thrash()?,
-        false => ProgramSpec::clone(spec).overlay_advised(&variant.applied(&JobSpec::default()))?,
+        variant.applied(&spec.shared().overlay(given.flags.clone())).thrash()?
+    } else {
+        ProgramSpec::clone(spec).overlay_advised(&variant.applied(&JobSpec::default()))?
     };
     for (name, advice) in variant.advice_at() {
         spec.advise(Some(name), &advice)?;

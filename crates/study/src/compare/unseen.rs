@@ -58,9 +58,10 @@ pub fn named(told: &[(&str, Vec<String>)]) -> Vec<String> {
         let own = told.iter().filter(|(_, sentences)| sentences.contains(sentence));
         let mut names: Vec<&str> = own.clone().map(|(name, _)| *name).collect();
         names.dedup();
-        match own.count() == told.len() {
-            true => sentence.clone(),
-            false => format!("in {}: {sentence}", names.join(", ")),
+        if own.count() == told.len() {
+            sentence.clone()
+        } else {
+            format!("in {}: {sentence}", names.join(", "))
         }
     };
     sentences.into_iter().map(of).collect()

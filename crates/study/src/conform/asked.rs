@@ -70,7 +70,7 @@ impl Asked {
         if self.image.is_some() { 1 } else { usize::MAX }
     }
 
-    /// The flags that say it again, each behind a blank.
+    /// The flags that say it again, each after a blank.
     pub fn flags(&self) -> String {
         let (image, modules) = self.image.clone().unzip();
         let spec = JobSpec {

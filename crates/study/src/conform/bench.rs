@@ -30,7 +30,7 @@ enum Kernel {
 /// What observes, and how often it was disturbed.
 pub struct Bench {
     kernel: Kernel,
-    /// What the kernel shows; of one that is booted known behind its first job.
+    /// What the kernel shows; of one that is booted known after its first job.
     pub seen: Seen,
     /// Runs that others disturbed.
     pub disturbed: u64,

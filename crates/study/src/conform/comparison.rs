@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::in_flight::InFlight;
 
-/// Lines shown before a difference, and of each log behind it.
+/// Lines shown before a difference, and of each log after it.
 const CONTEXT: usize = 6;
 
 /// What the comparison of two logs found.

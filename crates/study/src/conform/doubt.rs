@@ -21,9 +21,10 @@ const EXCLUDED_ONE_IN_OF_GUEST: u64 = 1_000;
 /// of 1,100 decisions. That much shows nothing of fault-around any more; the same rules are held
 /// against it on a machine of its own.
 fn most_excluded(decisions: u64, is_of_guest: bool) -> u64 {
-    match is_of_guest {
-        false => EXCLUDED_AT_LEAST + decisions / EXCLUDED_ONE_IN,
-        true => EXCLUDED_AT_LEAST_OF_GUEST + decisions / EXCLUDED_ONE_IN_OF_GUEST,
+    if is_of_guest {
+        EXCLUDED_AT_LEAST_OF_GUEST + decisions / EXCLUDED_ONE_IN_OF_GUEST
+    } else {
+        EXCLUDED_AT_LEAST + decisions / EXCLUDED_ONE_IN
     }
 }
 

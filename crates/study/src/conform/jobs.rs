@@ -106,7 +106,7 @@ fn differing(
 ) -> Result<Option<(usize, Differing)>, Error> {
     let valid = specs.iter().enumerate().filter_map(|(at, spec)| Some((at, validate(spec).ok()?)));
     let valid: Vec<(usize, Job)> = valid.collect();
-    // Few at once: what is sent to a booted kernel runs there, also behind the one that differs.
+    // Few at once: what is sent to a booted kernel runs there, also after the one that differs.
     for few in valid.chunks(SENT_AT_ONCE) {
         let mut differing = None;
         let jobs: Vec<&Job> = few.iter().map(|(_, job)| job).collect();

@@ -67,10 +67,7 @@ pub(super) fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: 
     environment.insert("runs_repeated_after_foreign_eviction".into(), bench.disturbed.into());
     environment.insert("runs_repeated_without_large_folio".into(), bench.without_folio.into());
     let series = rules.map_or(Series::BASELINE, |rules| rules.series);
-    let with = match series == Series::BASELINE {
-        true => String::new(),
-        false => format!(" with {series}"),
-    };
+    let with = if series == Series::BASELINE { String::new() } else { format!(" with {series}") };
     let kernel = match on.image {
         Some(_) => format!("Linux {} booted under QEMU", on.release),
         None => "the running kernel".to_string(),

@@ -133,9 +133,10 @@ impl Conformance {
         let is_missing =
             |kind: &ShownKind| self.not_shown.iter().any(|own| own == kind.tracepoint());
         let missing: Vec<ShownKind> = ShownKind::ALL.into_iter().filter(is_missing).collect();
-        let note = match missing.contains(&ShownKind::Window) {
-            true => " A window is told by the folios that it added.",
-            false => "",
+        let note = if missing.contains(&ShownKind::Window) {
+            " A window is told by the folios that it added."
+        } else {
+            ""
         };
         (!missing.is_empty()).then(|| {
             let what = missing.into_iter().map(ShownKind::what).collect::<Vec<_>>().join("; ");

@@ -48,9 +48,10 @@ impl<'de> Deserialize<'de> for Courses {
             Some(_) => serde_json::from_value(value).map(Courses::Files),
         };
         let courses = courses.map_err(D::Error::custom)?;
-        match courses.is_sound() {
-            true => Ok(courses),
-            false => Err(D::Error::custom("its history contradicts itself")),
+        if courses.is_sound() {
+            Ok(courses)
+        } else {
+            Err(D::Error::custom("its history contradicts itself"))
         }
     }
 }

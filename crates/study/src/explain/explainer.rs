@@ -41,7 +41,7 @@ pub struct Explainer<'a> {
     done: u64,
     /// The access at hand, of a job of one thread.
     at_hand: Option<AtHand>,
-    /// The first access of the interval behind the one at hand, and the number of that.
+    /// The first access of the interval after the one at hand, and the number of that.
     interval_end: u64,
     interval: u64,
     counter: Option<Counter>,
@@ -225,10 +225,12 @@ impl<'a> Explainer<'a> {
             }
             let intervals = self.accesses.clamp(1, INTERVALS);
             self.interval = interval_of(done, self.accesses, intervals);
-            self.interval_end = match self.interval + 1 < intervals || self.counter.is_some() {
-                true => first_access(self.interval + 1, self.accesses, intervals),
+            let has_next = self.interval + 1 < intervals || self.counter.is_some();
+            self.interval_end = if has_next {
+                first_access(self.interval + 1, self.accesses, intervals)
+            } else {
                 // Phases that are done again make more accesses than are known before.
-                false => u64::MAX,
+                u64::MAX
             };
         }
     }

@@ -26,7 +26,7 @@ pub struct History {
     pub accesses: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// The first page that is mapped, and the first one behind all that are.
+    /// The first page that is mapped, and the first one after all that are.
     pub mapped: [u64; 2],
     /// In each interval, windows that were asked for, and pages that were read alone.
     pub calls: Vec<u64>,

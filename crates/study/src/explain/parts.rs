@@ -21,7 +21,7 @@ pub(super) enum Region {
     Mapped,
     /// Between two of them.
     Between,
-    /// Before or behind all of them.
+    /// Before or after all of them.
     Beyond,
 }
 
@@ -72,13 +72,13 @@ impl Parts {
         if between { Region::Between } else { Region::Beyond }
     }
 
-    /// First page that is mapped, and the page behind the last one.
+    /// First page that is mapped, and the page after the last one.
     pub(super) fn bounds(&self) -> (PageIndex, PageIndex) {
         let (first, last) = (self.ranges().next(), self.ranges().last());
         (first.unwrap_or_default().0, last.unwrap_or_default().1)
     }
 
-    /// The first page of each part, and the page behind its last one.
+    /// The first page of each part, and the page after its last one.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (PageIndex, PageIndex)> {
         self.parts.iter().map(|(start, pages)| (*start, *start + *pages))
     }

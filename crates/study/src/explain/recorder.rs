@@ -24,7 +24,7 @@ pub(super) struct Recorder {
     present_used: u64,
 }
 
-/// When a page came in: the number of its window, or behind those that are listed of its interval.
+/// When a page came in: the number of its window, or after those that are listed of its interval.
 pub(super) type Mark = u16;
 
 impl Recorder {

@@ -89,9 +89,10 @@ pub fn course(job: &Job, profile: &Profile, record: &Record) -> Result<Option<Co
     }
     let read = record.runs[0].files.iter().map(|file| file.data_pages_read.unwrap_or(0));
     let read: Vec<u64> = read.collect();
-    let mut explainer = match job.of_flags.is_some() {
-        true => Explainer::new(job, Sight::Every),
-        false => Explainer::of_course(job, &read),
+    let mut explainer = if job.of_flags.is_some() {
+        Explainer::new(job, Sight::Every)
+    } else {
+        Explainer::of_course(job, &read)
     };
     trace(job, profile, &mut explainer)?;
     let Explanation { amounts, misses, history, .. } = explainer.finish();
@@ -151,9 +152,10 @@ fn traced(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
             format!("Linux {} booted under QEMU", release.unwrap_or_default())
         }
     };
-    let unseen = match observed.seen.has(ShownKind::Window) {
-        true => "",
-        false => "; it has no tracepoint of a window, which is told by the folios that it added",
+    let unseen = if observed.seen.has(ShownKind::Window) {
+        ""
+    } else {
+        "; it has no tracepoint of a window, which is told by the folios that it added"
     };
     let scope = format!("{kernel}, tracepoints of one child process, its file cold before{unseen}");
     environment.insert("scope".into(), scope.into());

@@ -20,9 +20,10 @@ pub(super) fn parts(of: &Explained) -> Vec<Part> {
 
 /// What the sums are, and whether they are all.
 fn note(of: &Explained) -> String {
-    let (own, counted, unit) = match of.is_of_tables() {
-        true => (of.pages_read, of.counters.data_pages_read, "pages"),
-        false => (of.bytes_read, of.bytes_counted, "bytes"),
+    let (own, counted, unit) = if of.is_of_tables() {
+        (of.pages_read, of.counters.data_pages_read, "pages")
+    } else {
+        (of.bytes_read, of.bytes_counted, "bytes")
     };
     let shown = |value: u64| number(value as f64);
     let engine = &of.engine;
@@ -39,15 +40,12 @@ fn note(of: &Explained) -> String {
             shown(counted)
         ),
     };
-    let what = match of.is_of_tables() && of.through.is_empty() {
-        false => {
-            "Each page that entered the cache is counted once, when it left or at the end; 'again' \
-             are pages that had been in before."
-        }
-        true => {
-            "Each page that entered the cache is counted by what brought it in, accessed or not: \
+    let what = if of.is_of_tables() && of.through.is_empty() {
+        "Each page that entered the cache is counted by what brought it in, accessed or not: \
              the log of several threads does not say which access it belongs to."
-        }
+    } else {
+        "Each page that entered the cache is counted once, when it left or at the end; 'again' \
+             are pages that had been in before."
     };
     format!("{what}{counted}")
 }

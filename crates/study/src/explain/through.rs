@@ -10,7 +10,7 @@ pub(super) enum Through {
     Open(usize),
 }
 
-/// What the accesses of each step go through, with the first access behind the step.
+/// What the accesses of each step go through, with the first access after the step.
 pub(super) fn steps(job: &Job) -> Vec<(u64, Option<Through>)> {
     let mut end: u64 = 0;
     let of_step = |step: &ProgramStep| {

@@ -53,9 +53,10 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
 /// What `record` is of.
 fn title(record: &FolioOpsRecord) -> String {
     let bytes = record.benchmark.size.as_ref().map_or("memory", |size| &size.0);
-    let place = match record.engine == EngineKind::Model.name() {
-        true => "in the small mm of filemap",
-        false => "on the kernel",
+    let place = if record.engine == EngineKind::Model.name() {
+        "in the small mm of filemap"
+    } else {
+        "on the kernel"
     };
     format!("{FOLIO_OPS} over {bytes}, {place}")
 }

@@ -22,16 +22,15 @@ pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
             format!("Medians of {repeats} repeats, and of the changes in each of them. {MAD}")
         }
     };
-    let tested = match least_paired_p_value(runs.len()) > LEVEL {
-        true => {
-            "~ marks all changes, as so few repeats cannot show a difference; give --runs 6 or \
+    let tested = if least_paired_p_value(runs.len()) > LEVEL {
+        "~ marks all changes, as so few repeats cannot show a difference; give --runs 6 or \
              more."
-                .to_string()
-        }
-        false => format!(
+            .to_string()
+    } else {
+        format!(
             "~ marks a change that is no difference: chance alone brings about one as large more \
              often than {LEVEL} (signed-rank test on the changes of the repeats)."
-        ),
+        )
     };
     let locked = super::locked(runs).map_or(String::new(), |locked| {
         format!(

@@ -134,9 +134,10 @@ impl Run {
     }
 
     fn heading(&self) -> String {
-        let what = match self.program.is_empty() {
-            true => "processes that ran already".to_string(),
-            false => shown(&self.program.join(" ")),
+        let what = if self.program.is_empty() {
+            "processes that ran already".to_string()
+        } else {
+            shown(&self.program.join(" "))
         };
         let how = if self.only_observed { "Observed" } else { "Governed" };
         format!("{how}: {what}")

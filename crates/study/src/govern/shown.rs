@@ -5,9 +5,10 @@
 pub fn shown(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        match is_obeyed(character) {
-            true => line.extend(character.escape_default()),
-            false => line.push(character),
+        if is_obeyed(character) {
+            line.extend(character.escape_default())
+        } else {
+            line.push(character)
         }
     }
     line

@@ -100,13 +100,12 @@ fn dots(title: String, cells: &[&Cell], is_first: bool) -> Dots {
     columns.extend(["published", "here"].map(|head| DotColumn::Text(Head::right(head))));
     columns.push(DotColumn::Drawn(scale));
     columns.extend([Head::right("error"), Head::left("verdict")].map(DotColumn::Text));
-    let note = match is_first {
-        true => {
-            "A ring is the published figure and a dot the one that came out here, with a line from \
+    let note = if is_first {
+        "A ring is the published figure and a dot the one that came out here, with a line from \
              its least to its most over seeds or repeats. Each table has one scale; it is \
              logarithmic where figures lie far apart."
-        }
-        false => "",
+    } else {
+        ""
     };
     let rows = cells.iter().map(|cell| row(cell, &heads)).collect();
     Dots { title, note: note.to_string(), legend: Vec::new(), columns, rows }

@@ -152,7 +152,7 @@ fn has(cell: &Value, place: &str, text: &str) -> bool {
     at(cell, place).is_some_and(|value| text.is_empty() || written(Some(value), "") == text)
 }
 
-/// `value` for people: decimals, with `+` before them a sign, and a unit behind them.
+/// `value` for people: decimals, with `+` before them a sign, and a unit after them.
 fn written(value: Option<&Value>, format: &str) -> String {
     let number = match value {
         None => return "-".to_string(),

@@ -9,7 +9,7 @@ use crate::error::Error;
 /// The smallest job found that still shows what `spec` does, after at most `most` tries, and what
 /// it shows. Where these are not enough, each key is tried once more. `shows` gives the first of
 /// several jobs that does, by its position, and what it shows; `last` is the number of the access
-/// behind which a job shows nothing more, where that is known.
+/// after which a job shows nothing more, where that is known.
 ///
 /// # Errors
 /// Those of `shows`.
@@ -55,7 +55,7 @@ fn without_idle_keys<T>(
     Ok(())
 }
 
-/// `phases` without what comes behind the access of this number.
+/// `phases` without what comes after the access of this number.
 fn up_to(phases: &[PhaseSpec], access: u64) -> Vec<PhaseSpec> {
     let mut left = access.saturating_add(1);
     let mut kept = Vec::new();
@@ -67,7 +67,7 @@ fn up_to(phases: &[PhaseSpec], access: u64) -> Vec<PhaseSpec> {
     kept
 }
 
-/// Jobs that are simpler than `spec`, the simplest first. Of one in which nothing matters behind
+/// Jobs that are simpler than `spec`, the simplest first. Of one in which nothing matters after
 /// the access of number `last`, first what comes before.
 fn smaller(spec: &JobSpec, last: Option<u64>) -> Vec<JobSpec> {
     let mut jobs = Vec::new();

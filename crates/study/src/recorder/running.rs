@@ -37,9 +37,10 @@ pub fn of_processes<W: Write>(
         "a running process is recorded from now on: pages that it has touched already show no \
          touch{}{}",
         if cold { " where others have them in use" } else { " (--cold drops them)" },
-        match source.tells_calls() {
-            true => "",
-            false => ", and what it reads and advises is told to root only",
+        if source.tells_calls() {
+            ""
+        } else {
+            ", and what it reads and advises is told to root only"
         }
     ));
     let header = asked.header(Vec::new());

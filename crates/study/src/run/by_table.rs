@@ -52,7 +52,7 @@ fn files(record: &Record) -> Table {
     table("file", &["pages read", "major faults", "evicted", "cached"], rows)
 }
 
-/// What is counted of a mapping and of a thread, which has its time behind it.
+/// What is counted of a mapping and of a thread, which has its time after it.
 const COUNTED: [&str; 5] = ["accesses", "pages read", "major faults", "minor faults", "ms"];
 
 fn counted(name: &str, of: &Counters) -> Vec<String> {

@@ -65,9 +65,10 @@ impl RunRecord {
     /// # Errors
     /// A record without runs.
     pub(crate) fn check(self) -> Result<Self, Error> {
-        match self.record.runs.is_empty() {
-            true => Err(Error::NoRecord { reason: "it has no runs".to_string() }),
-            false => Ok(self),
+        if self.record.runs.is_empty() {
+            Err(Error::NoRecord { reason: "it has no runs".to_string() })
+        } else {
+            Ok(self)
         }
     }
 

@@ -29,7 +29,7 @@ pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
 
 /// What the logs of a job have first that differs, in words; `None` where nothing does.
 ///
-/// What is read comes before what is mapped: faults differ behind a window that differs, and which
+/// What is read comes before what is mapped: faults differ after a window that differs, and which
 /// of them is seen first says little. So windows and what enters the cache are compared alone, and
 /// the other decisions only where these are the same.
 fn of_logs(first: &[Decision], second: &[Decision]) -> Option<String> {
@@ -81,7 +81,7 @@ fn entry(line: &Decision) -> Option<&'static str> {
     }
 }
 
-/// What is read, where a line says that: its first page, the page behind it, and where its mark is
+/// What is read, where a line says that: its first page, the page after it, and where its mark is
 /// counted from the end. What enters the cache has no mark here.
 fn window(line: &Decision) -> Option<(u64, u64, u64)> {
     match *line {

@@ -88,7 +88,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
             let before = found.drawn;
             let end = self.jobs.unwrap_or(u64::MAX).min(before + ROUND);
             let specs: Vec<_> = (before..end).map(|job| self.spec(job, &found)).collect();
-            // In order, whichever thread takes the next: what is left is behind what is done.
+            // In order, whichever thread takes the next: what is left is after what is done.
             let next = AtomicUsize::new(0);
             let fates = parallel::map(vec![(); specs.len()], |()| {
                 let at = next.fetch_add(1, Ordering::Relaxed);

@@ -112,7 +112,7 @@ fn module_of(name: &str) -> Vec<&str> {
     modules.copied().collect()
 }
 
-/// The parts of `name` behind its module.
+/// The parts of `name` after its module.
 fn items_of(name: &str) -> impl Iterator<Item = &str> {
     name.split("::").skip(module_of(name).len())
 }

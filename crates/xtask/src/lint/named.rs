@@ -216,7 +216,7 @@ fn is_shown_as(value: &str, cell: &str) -> bool {
     cell == shown
 }
 
-/// Whether `text` has `word`, with no letter behind it.
+/// Whether `text` has `word`, with no letter after it.
 fn holds_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let behind = text[at + word.len()..].chars().next();

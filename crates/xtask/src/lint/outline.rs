@@ -60,7 +60,7 @@ fn collect(tokens: TokenStream, of_type: Option<&str>, items: &mut Vec<Item>) {
     }
 }
 
-/// Adds the item that `keyword` begins; `rest` are the tokens behind it.
+/// Adds the item that `keyword` begins; `rest` are the tokens after it.
 fn item(
     keyword: &str,
     rest: &[TokenTree],

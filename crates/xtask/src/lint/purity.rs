@@ -72,7 +72,7 @@ fn of_file(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The tokens without the modules and functions behind `#[cfg(test)]`.
+/// The tokens without the modules and functions after `#[cfg(test)]`.
 fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
     let mut kept: Vec<TokenTree> = Vec::new();
     let mut tokens = tokens.into_iter();
@@ -118,7 +118,7 @@ fn look(tokens: &[TokenTree], refused: &[&str], found: &mut Vec<(usize, String)>
     }
 }
 
-/// Adds what the path or list of paths behind `std` names of [`OUTSIDE`].
+/// Adds what the path or list of paths after `std` names of [`OUTSIDE`].
 fn modules(behind: &[TokenTree], line: usize, found: &mut Vec<(usize, String)>) {
     let [first, second, what, ..] = behind else { return };
     if !is_punct(first, ':') || !is_punct(second, ':') {

@@ -5,7 +5,7 @@ use crate::repository::{File, Repository};
 
 const SOURCE: &str = "crates/core/src/";
 
-/// The modules of the core, each behind all that it may use. The list is that of docs/DESIGN.md.
+/// The modules of the core, each after all that it may use. The list is that of docs/DESIGN.md.
 const ROOMS: [&str; 13] = [
     "units",
     "word",
@@ -26,7 +26,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     repository.under(SOURCE, ".rs").flat_map(|file| uses_of(file, &ROOMS)).collect()
 }
 
-/// The uses of a module that stands behind that of `file`, or that `rooms` does not know.
+/// The uses of a module that stands after that of `file`, or that `rooms` does not know.
 fn uses_of(file: &File, rooms: &[&str]) -> Vec<Finding> {
     let place = |room: &str| rooms.iter().position(|known| *known == room);
     let room = file.path.trim_start_matches(SOURCE).trim_end_matches(".rs");

@@ -142,7 +142,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Where `entry` stands behind all others of `machines`.
+    /// Where `entry` stands after all others of `machines`.
     pub(super) fn of(machines: &Rc<RefCell<Machines>>, entry: Entry) -> Place {
         let (list, job) = machines.borrow_mut().add(entry);
         Place { machines: Rc::clone(machines), list, job }
@@ -253,10 +253,13 @@ impl Machines {
             told: told.clone(),
         });
         jobs[job].task = None;
-        jobs[job].answer = Some(arrived.map_err(|error| match running.guest.has_begun() {
-            true => told.of(error.into()),
-            // It failed to boot, whatever the job is.
-            false => error.into(),
+        jobs[job].answer = Some(arrived.map_err(|error| {
+            if running.guest.has_begun() {
+                told.of(error.into())
+            } else {
+                // It failed to boot, whatever the job is.
+                error.into()
+            }
         }));
         if running.guest.is_over() {
             self.up.pop();

@@ -27,7 +27,7 @@ use list::{Arrived, Entry, Machines, Place};
 const OWN_RAM_BYTES: u64 = 768 << 20;
 
 /// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
-/// what the filesystem keeps free. The file behind the disk is sparse.
+/// what the filesystem keeps free. The file after the disk is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
 const UNUSED_ONE_IN: u64 = 4;
 
@@ -295,9 +295,10 @@ fn slow_time(job: &Job, needs: &Needs) -> Duration {
     let seconds = needs.made_bytes().saturating_add(bytes) / SLOW_BYTES_A_SECOND;
     let accesses = needs.accesses.saturating_mul(runs);
     let at_least = Duration::from_nanos(guest_protocol::program_ns(job).saturating_mul(runs));
-    let flushes = match MemoryLimits::of(&needs.machine).is_some() {
-        true => LONGEST * u32::try_from(runs).unwrap_or(u32::MAX),
-        false => Duration::ZERO,
+    let flushes = if MemoryLimits::of(&needs.machine).is_some() {
+        LONGEST * u32::try_from(runs).unwrap_or(u32::MAX)
+    } else {
+        Duration::ZERO
     };
     let touches = SLOW_ACCESS.saturating_mul(u32::try_from(accesses).unwrap_or(u32::MAX));
     let takes = [Duration::from_secs(seconds), touches, at_least, flushes];

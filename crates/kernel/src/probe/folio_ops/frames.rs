@@ -54,7 +54,7 @@ impl Frames {
         for pages in self.0.chunks_exact(folio_pages) {
             let Some(first) = pages[0] else { continue };
             let in_a_row = (first..).zip(pages).all(|(frame, page)| *page == Some(frame));
-            // Behind the last frame there is nothing.
+            // After the last frame there is nothing.
             let read = flags.read_at(&mut bytes, first * 8).ok()?;
             let words = bytes[..read].as_chunks::<8>().0.iter();
             let words: Vec<u64> = words.map(|word| u64::from_ne_bytes(*word)).collect();
@@ -75,7 +75,7 @@ impl Frames {
     }
 }
 
-/// Whether the flags are those of one folio of `pages` pages, and of the frame behind it.
+/// Whether the flags are those of one folio of `pages` pages, and of the frame after it.
 fn is_folio(flags: &[u64], pages: usize) -> bool {
     let Some((&first, others)) = flags.split_first() else { return false };
     if pages == 1 {

@@ -32,9 +32,10 @@ impl Memory {
     /// of its pages have entries of their own in a page table.
     pub(super) fn fill(bytes: u64, folio_bytes: u64) -> Result<Memory, Error> {
         let mut memory = Memory::map(bytes as usize)?;
-        let advice = match folio_bytes == page_size() {
-            true => Advice::LinuxNoHugepage,
-            false => Advice::LinuxHugepage,
+        let advice = if folio_bytes == page_size() {
+            Advice::LinuxNoHugepage
+        } else {
+            Advice::LinuxHugepage
         };
         // SAFETY: it was mapped above, and nobody has a reference to it.
         match unsafe { madvise(memory.at(0), memory.bytes, advice) } {

@@ -6,7 +6,7 @@ use super::{Chunk, Flags, Span};
 
 /// Pages that nobody has used.
 pub struct Unused {
-    /// The page behind the last of them.
+    /// The page after the last of them.
     pub end: usize,
     /// The pages that were used from there on, in the word that it is in: none where all are
     /// unused.

@@ -29,7 +29,7 @@ impl<const W: usize> Table<W> {
         (self.base, self.end) = (base, 0);
     }
 
-    /// The clock behind the last of them.
+    /// The clock after the last of them.
     pub fn end(&self) -> u64 {
         self.end
     }

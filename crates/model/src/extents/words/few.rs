@@ -7,7 +7,7 @@ use super::super::short_list::{ShortList, replace};
 use super::super::span::{Span, WORD, limit};
 use super::{Counted, Word};
 
-/// Pages of a chunk that lie one behind the other and are alike: the first, one less than their
+/// Pages of a chunk that lie one after the other and are alike: the first, one less than their
 /// number, and one bit for each of [`Word::masks`]; highest bits first.
 #[derive(Clone, Copy, Debug)]
 pub struct Run(u32);
@@ -23,7 +23,7 @@ impl Run {
         self.0 >> 20
     }
 
-    /// The page behind the last.
+    /// The page after the last.
     #[inline]
     fn end(self) -> u32 {
         self.first() + (self.0 >> 8 & 0xfff) + 1
@@ -133,7 +133,7 @@ struct Made {
 }
 
 impl Made {
-    /// Adds a run behind the others, to the last where it goes on with that.
+    /// Adds a run after the others, to the last where it goes on with that.
     #[inline]
     fn push(&mut self, run: Run) {
         if let Some(last) = self.count.checked_sub(1).and_then(|last| self.runs.get_mut(last))

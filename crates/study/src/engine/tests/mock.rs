@@ -75,9 +75,10 @@ impl Engines for Mock {
     type Boot = MockEngine;
 
     fn model(&self, profile: Profile) -> MockEngine {
-        match Some(profile.device.io_bytes) == self.io_bytes {
-            true => self.engine("model beside the host"),
-            false => self.engine("model"),
+        if Some(profile.device.io_bytes) == self.io_bytes {
+            self.engine("model beside the host")
+        } else {
+            self.engine("model")
         }
     }
 

@@ -64,9 +64,10 @@ pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) ->
             (column((at(point.access), end(index)), (top, bottom), &told(index, point)))
         }
     };
-    let seen = match complete {
-        true => "",
-        false => " The tracepoints show it only where a mark or a stream enters readahead.",
+    let seen = if complete {
+        ""
+    } else {
+        " The tracepoints show it only where a mark or a stream enters readahead."
     };
     let row = |point: &Point| {
         let values = [point.low, point.high, point.last].map(|value| value.to_string());

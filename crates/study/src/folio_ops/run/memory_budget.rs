@@ -50,9 +50,10 @@ pub fn check(
 ) -> Result<(), Error> {
     let needed = needed_bytes(job.bytes, children);
     let Some(available) = available.filter(|&available| available < needed) else { return Ok(()) };
-    let reason = match needed > bytes_of_ways(job.bytes) {
-        true => format!("{children} children copy at once"),
-        false => "each page may be copied".to_string(),
+    let reason = if needed > bytes_of_ways(job.bytes) {
+        format!("{children} children copy at once")
+    } else {
+        "each page may be copied".to_string()
     };
     let size = format_size(job.bytes);
     let what = match asked {

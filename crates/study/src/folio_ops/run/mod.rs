@@ -165,7 +165,7 @@ fn cell(
 }
 
 /// What `act` comes to for each of so many `ways`, in their order. Every other time they have their
-/// turns the other way round, as who comes behind another finds caches as that left them.
+/// turns the other way round, as who comes after another finds caches as that left them.
 fn take_turns<T>(
     turn: usize,
     ways: usize,
