@@ -5,7 +5,7 @@ use crate::column::Unit;
 /// What was compared.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Comparison {
+pub struct ComparedTable {
     /// The first is what the others are held against.
     pub variants: Vec<Variant>,
     pub figures: Vec<Figure>,

@@ -3,7 +3,7 @@
 mod letter;
 
 use crate::bars::{Bar, Bars};
-use crate::compared::{Comparison, Figure, Sample, Variant};
+use crate::compared::{ComparedTable, Figure, Sample, Variant};
 use crate::report::{Details, Part};
 use crate::table::{Head, Table};
 use crate::text::fits;
@@ -40,7 +40,7 @@ struct Line<'a> {
     beside: &'a dyn Fn(usize) -> String,
 }
 
-impl Comparison {
+impl ComparedTable {
     /// A table as wide as text is: changes stand beside their figures, or below them where that is
     /// too wide. Where that is too wide as well, variants are rows.
     pub fn table(&self) -> Table {

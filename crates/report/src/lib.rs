@@ -26,7 +26,7 @@ pub mod units;
 pub use axis::{Axis, CHARACTER, text_width, tick_text, ticks};
 pub use bars::{Bar, Bars};
 pub use column::{Better, Column, Unit, Value, csv, digits, figures, raw, table, words};
-pub use compared::{Comparison, Figure, Sample, Variant};
+pub use compared::{ComparedTable, Figure, Sample, Variant};
 pub use dots::{DotCell, DotColumn, Dots, Mark, Scale};
 pub use letter::{Letter, is_plain};
 pub use plot::Plot;

@@ -6,7 +6,7 @@ use maud::Markup;
 use serde_json::{Map, Value};
 
 use crate::bars::Bars;
-use crate::compared::Comparison;
+use crate::compared::ComparedTable;
 use crate::dots::Dots;
 use crate::plot::Plot;
 use crate::table::Table;
@@ -57,7 +57,7 @@ pub struct Report {
     pub rows: Table,
     pub footer: Footer,
     /// The record that it is made of, as a JSON object.
-    pub json: String,
+    pub record_json: String,
 }
 
 /// A part of a report. A sentence in it ends as its author ends it.
@@ -76,7 +76,7 @@ pub enum Part {
     Warning(String),
     Table(Table),
     /// A table in text and Markdown, bars too in a page, and all that it says in a letter.
-    Comparison(Comparison),
+    Comparison(ComparedTable),
     /// Lines that stay as they are.
     Preformatted(String),
     /// Figures that matter first. Only a page shows them, as those below: tables have the same
@@ -156,7 +156,7 @@ impl Report {
             Format::Table => self.text(),
             Format::Markdown => self.markdown(),
             Format::Csv => self.rows.csv(),
-            Format::Json => format!("{}\n", self.json),
+            Format::Json => format!("{}\n", self.record_json),
         }
     }
 }

@@ -202,7 +202,7 @@ mod tests {
         let bars = Part::Bars(Bars::new("Bars", &["name", "read"], vec![bar]));
         let parts = vec![Part::Heading("Title".to_string()), bars, Part::Plot(plot)];
         let (rows, footer) = (Table::default(), Footer::default());
-        let svg = Report { parts, rows, footer, json: String::new() }.svg();
+        let svg = Report { parts, rows, footer, record_json: String::new() }.svg();
         for words in [
             ">Title</text>",
             ">a &lt;b&gt;</text>",

@@ -8,7 +8,7 @@ use filemap_model::Profile;
 use crate::error::Error;
 use crate::given::{self, Given};
 use crate::kernel_match;
-use crate::seeds::{self, Cell};
+use crate::seeds::{self, RanJob};
 
 /// A job that is yet to be run.
 #[allow(missing_docs, reason = "their names say it")]
@@ -53,7 +53,7 @@ impl<'a> Planned<'a> {
         record.warnings.extend(job.told_of_seeds(seeds.unwrap_or(1)));
         record.warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &[job])?);
         if seeds.is_none() {
-            let cell = Cell { name: "this job", job, profile, record };
+            let cell = RanJob { name: "this job", job, profile, record };
             let warnings = seeds::warnings(&[cell], took)?;
             record.warnings.extend(warnings);
         }

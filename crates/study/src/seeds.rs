@@ -36,7 +36,7 @@ pub fn with_seeds(command: String, seeds: Option<u64>) -> String {
 }
 
 /// A job that was run with one seed.
-pub struct Cell<'a> {
+pub struct RanJob<'a> {
     /// What it is called in a sentence.
     pub name: &'a str,
     /// The job.
@@ -54,15 +54,15 @@ pub struct Cell<'a> {
 ///
 /// # Errors
 /// When no thread can be started.
-pub fn warnings(cells: &[Cell], took: Duration) -> Result<Vec<String>, Error> {
+pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> {
     let begun = spent();
-    let model = |cell: &&Cell| cell.job.engine == EngineKind::Model;
+    let model = |cell: &&RanJob| cell.job.engine == EngineKind::Model;
     let has_model = cells.iter().any(|cell| model(&cell));
     let drawn = cells.iter().filter(|cell| {
         let runs = cell.job.image.is_none() && (model(cell) || !has_model);
         runs && cell.job.is_random()
     });
-    let drawn: Vec<&Cell> = drawn.collect();
+    let drawn: Vec<&RanJob> = drawn.collect();
     let once: u64 = drawn.iter().map(|cell| work(cell.record)).sum();
     let in_time = MOST_TIME.as_nanos() / took.as_nanos().max(1);
     let others = OTHER_SEEDS.min(MOST_WORK / once.max(1)).min(in_time as u64);
@@ -84,7 +84,7 @@ pub fn warnings(cells: &[Cell], took: Duration) -> Result<Vec<String>, Error> {
         Ok::<_, Error>(ran.map(read))
     };
     let read: Vec<_> = parallel::map(runs, read)?.into_iter().flatten().collect();
-    let warning = |(at, cell): (usize, &&Cell)| {
+    let warning = |(at, cell): (usize, &&RanJob)| {
         let others = read.iter().filter(|(of, _)| *of == at).flat_map(|(_, read)| read).copied();
         let own = spread::bytes_read(cell.record);
         let own = own.into_iter().filter(|_| cell.job.engine == EngineKind::Model);

@@ -15,10 +15,10 @@ use filemap_study::advise::{Bench, Contents, FIRST_BYTES};
 
 use crate::Outcome;
 use crate::args::AdviseArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given::{self, Given};
 use crate::interrupt;
-use crate::machine::Machine;
 use crate::output::Inputs;
 use crate::recording;
 use filemap_study::input;
@@ -91,7 +91,7 @@ fn advised(
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
     let shown = Some(shown(&words)).filter(|shown| !shown.is_empty());
-    let bench = Bench { program: &program, profile, contents: &contents, engines: &Machine };
+    let bench = Bench { program: &program, profile, contents: &contents, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
     advice.warnings = warnings;
     let kernel = given.kernel();
@@ -102,7 +102,7 @@ fn advised(
     if let Some(again) = &again {
         advice.warnings.extend(other_machine(&given.flags));
         let how = (runs.unwrap_or(RUNS), args.apply);
-        let check = Check::run(&advice, &program, again, how, &Machine)?;
+        let check = Check::run(&advice, &program, again, how, &RealEngines)?;
         advice.check = Some(check);
     }
     let ran = Model { profile }.ran(&program, vec![run]);

@@ -7,8 +7,8 @@ use filemap_study::machine_profile;
 
 use crate::Outcome;
 use crate::args::{CalibrateArgs, MAX_ROUNDS};
+use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::machine::Machine;
 use crate::output::{Inputs, Output, is_stdout};
 
 /// Size of the file where none is given.
@@ -32,7 +32,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     let target = output.take(machine_profile::FLAG).expect("it was opened");
     let command = command(args, rounds);
     let asked = Asked { bytes, rounds, path, kept, command };
-    let calibration = calibrate(asked, &Machine, |profile| target.write(profile.as_bytes()))?;
+    let calibration = calibrate(asked, &RealEngines, |profile| target.write(profile.as_bytes()))?;
     output.write(&calibration.report())?;
     Ok(Outcome::Done)
 }

@@ -6,9 +6,9 @@ use filemap_study::seeds::with_seeds;
 
 use crate::Outcome;
 use crate::args::CompareArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given;
-use crate::machine::Machine;
 use crate::output::Inputs;
 
 /// Runs a job in several variants, or several jobs, and prints what changes.
@@ -45,7 +45,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
         _ => None,
     };
     let again = of_one.as_ref().map_or_else(|| command(&args), |(command, _)| command.clone());
-    let comparison = compare::run(plans, &Machine, &asked, again)?;
+    let comparison = compare::run(plans, &RealEngines, &asked, again)?;
     let report = comparison.report(args.asked.verbose);
     match of_one.filter(|_| args.output.is_letter()) {
         Some((command, job_file)) => {

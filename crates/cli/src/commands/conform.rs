@@ -6,9 +6,9 @@ use filemap_study::host;
 
 use crate::Outcome;
 use crate::args::ConformArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given::{self, Given, not_of_tables};
-use crate::machine::Machine;
 use crate::output::{Inputs, Output};
 
 /// Compares what a kernel decides with what the model decides.
@@ -42,7 +42,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None if is_job => command(&on, &given, first),
         None => format!("filemap conform{flags}"),
     };
-    told(output, &conform::of_jobs(&named, &on, args.fuzz.is_some(), &Machine, command)?)
+    told(output, &conform::of_jobs(&named, &on, args.fuzz.is_some(), &RealEngines, command)?)
 }
 
 /// The same of the job that was `given`, which has these `tables`.
@@ -63,7 +63,8 @@ fn of_program(
     given.resolve(&mut written)?;
     let program = given.validate_for(&written, Some(&on.release))?;
     let command = given.command("conform", &program);
-    let mut found = conform::of_program(&program, &path, &given.text(), &on, &Machine, command)?;
+    let mut found =
+        conform::of_program(&program, &path, &given.text(), &on, &RealEngines, command)?;
     let said: Vec<String> = given.of_recording.iter().flatten().cloned().collect();
     if !said.is_empty() {
         found.footer.scope = format!("{}; {}", said.join("; "), found.footer.scope);

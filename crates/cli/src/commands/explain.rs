@@ -4,9 +4,9 @@ use filemap_study::explain;
 
 use crate::Outcome;
 use crate::args::ExplainArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given::{self, Given, not_of_tables};
-use crate::machine::Machine;
 use crate::output::Inputs;
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
@@ -28,7 +28,7 @@ fn explained(given: &Given, inputs: &Inputs, args: &ExplainArgs) -> Result<Outco
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    let report = explain::run(given, args.repeated.seeds, &Machine)?.report();
+    let report = explain::run(given, args.repeated.seeds, &RealEngines)?.report();
     if let Some(target) = output.take("--svg") {
         target.write(report.svg().as_bytes())?;
     }

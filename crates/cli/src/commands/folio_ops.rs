@@ -6,8 +6,8 @@ use filemap_study::folio_ops::{self, Asked, report};
 
 use crate::Outcome;
 use crate::args::FolioOpsArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::machine::Machine;
 use crate::output::Inputs;
 use filemap_study::engine::Engines;
 use filemap_study::provenance;
@@ -30,7 +30,7 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     let output = args.output.open(&Inputs::default(), &[])?;
     let record = match job.engine {
         EngineKind::Model => {
-            folio_ops::record(&job, Asked::Size, |total| Machine.progress(Some(total)))?
+            folio_ops::record(&job, Asked::Size, |total| RealEngines.progress(Some(total)))?
         }
         EngineKind::Kernel => on_kernel(&job, args.apply)?,
     };
@@ -41,8 +41,8 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
 }
 
 fn on_kernel(job: &FolioOps, apply: bool) -> Result<FolioOpsRecord, Error> {
-    let (journal, _undoing) = Machine.journal()?;
-    let progress = Machine.progress(Some(samples(job)));
+    let (journal, _undoing) = RealEngines.journal()?;
+    let progress = RealEngines.progress(Some(samples(job)));
     let Measured { runs, missing, mut environment } =
         measure(job, &journal, apply, || progress.advance())?;
     provenance::stamp(&mut environment, job.engine.name());

@@ -96,7 +96,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     }
     let written = match (target, args.json.as_deref()) {
         (Some(target), Some(path)) => check_only("--json", path, &mapped(&run.processes))
-            .and_then(|()| target.write(format!("{}\n", report.json).as_bytes())),
+            .and_then(|()| target.write(format!("{}\n", report.record_json).as_bytes())),
         _ => Ok(()),
     };
     Ok(ended::outcome(ended, written))

@@ -8,8 +8,8 @@ use filemap_study::published::{OF_PROGRAMS, Options, Plan, RANDOM};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::machine::Machine;
 use crate::output::Inputs;
 
 /// Programs and libraries that many machines have, from small to large.
@@ -40,7 +40,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     let plan = Plan::of(&args.series, &options)?;
     plan.check()?;
     let output = args.output.open(&Inputs::default(), &[])?;
-    let published = plan.run(&Machine, command(args))?;
+    let published = plan.run(&RealEngines, command(args))?;
     output.write(&published.report())?;
     Ok(if published.failed() == 0 { Outcome::Done } else { Outcome::CheckFailed })
 }

@@ -9,10 +9,10 @@ use filemap_study::traced_job;
 use super::show_job;
 use crate::Outcome;
 use crate::args::RunArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given::{self, Given};
 use crate::log::LineLog;
-use crate::machine::Machine;
 use crate::output::{Inputs, Output};
 
 /// Runs one job and prints its record.
@@ -45,7 +45,7 @@ fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, R
             }
             // A run of its own: a trace takes time.
             EngineKind::Kernel => {
-                log.write_observed(&traced_job::observe(&planned.job, &Machine)?)?
+                log.write_observed(&traced_job::observe(&planned.job, &RealEngines)?)?
             }
         }
     }
@@ -54,7 +54,7 @@ fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, R
         apply: args.asked.apply,
         history: output.writes_json_or_page(),
     };
-    Ok((output, run::run(planned, &Machine, asked)?))
+    Ok((output, run::run(planned, &RealEngines, asked)?))
 }
 
 /// Refuses a log of what has none.

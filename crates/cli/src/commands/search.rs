@@ -10,10 +10,10 @@ use filemap_study::variants::{self, Variant};
 
 use crate::Outcome;
 use crate::args::SearchArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given;
 use crate::interrupt::Asked;
-use crate::machine::Machine;
 use crate::output::Output;
 use crate::progress;
 use crate::search::{JobFiles, Kept};
@@ -76,7 +76,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         jobs: args.jobs.or(if args.time.is_some() { None } else { Some(DEFAULT_JOBS) }),
         limit: args.time,
         profile,
-        engines: &Machine,
+        engines: &RealEngines,
         keeper: &kept,
         name: format!("{command}, filemap {}", env!("CARGO_PKG_VERSION")),
     };

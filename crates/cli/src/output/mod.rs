@@ -125,7 +125,7 @@ impl Output {
     /// Writes `report` where its record and its page go, and prints `printed`.
     fn write_both(mut self, report: &Report, printed: &str) -> Result<(), Error> {
         let page = match self.take("--html") {
-            Some(target) => Some((target, html::page(&report.json)?)),
+            Some(target) => Some((target, html::page(&report.record_json)?)),
             None => None,
         };
         if let Some(target) = self.take("--json") {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Line, folded, in_columns, shares};
 use crate::column::Unit;
-use crate::compared::{Comparison, Figure, Variant};
+use crate::compared::{ComparedTable, Figure, Variant};
 use crate::report::Part;
 use crate::table::Table;
 use crate::text::fits;
@@ -26,7 +26,7 @@ const FACTOR: &str = "x ";
 /// What figures are called in a table.
 type Named = fn(&str) -> String;
 
-impl Comparison {
+impl ComparedTable {
     /// What the variants are, and their figures.
     pub(crate) fn letter(&self) -> Vec<Part> {
         let names: Vec<String> = (0..self.variants.len()).map(|at| self.column(at)).collect();
@@ -70,7 +70,7 @@ impl Comparison {
     /// The variants at `places` among themselves, of which all are called so.
     fn group(&self, places: Range<usize>, names: &[String]) -> Vec<Part> {
         let variants = &self.variants[places.clone()];
-        let own = Comparison { variants: variants.to_vec(), figures: Vec::new() };
+        let own = ComparedTable { variants: variants.to_vec(), figures: Vec::new() };
         let headings = variants.iter().zip(&names[places.clone()]).enumerate();
         let heading = |(at, (variant, name)): (usize, (&Variant, &String))| match at {
             _ if own.has_groups() => format!("{}\n{name}", variant.group),

@@ -95,7 +95,7 @@ impl Advice {
             parts.push(Part::Table(table("", &CONDITIONS, &self.conditions)));
         }
         let footer = self.footer.footer();
-        Report { parts, rows: csv(&COLUMNS, &rows), footer, json: to_json(self) }
+        Report { parts, rows: csv(&COLUMNS, &rows), footer, record_json: to_json(self) }
     }
 
     /// Figures that matter first: as it is, and with the answer.

@@ -151,7 +151,7 @@ impl Calibration {
         ];
         parts.extend(Part::warnings(&self.warnings));
         let (rows, footer) = (csv(&CSV, &self.rows), self.footer.footer());
-        Report { parts, rows, footer, json: to_json(self) }
+        Report { parts, rows, footer, record_json: to_json(self) }
     }
 }
 

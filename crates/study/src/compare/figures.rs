@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use filemap_job::{FileSummary, Spread};
 use filemap_report::units::number;
-use filemap_report::{Comparison, Figure, Sample, Table, Unit, Variant};
+use filemap_report::{ComparedTable, Figure, Sample, Table, Unit, Variant};
 
 use super::Variants;
 use super::emulated::is_emulated;
@@ -27,18 +27,18 @@ pub(super) const OF_FILES: [OfFile; 3] = [
 
 impl Variants<'_> {
     /// `figures` of all variants.
-    fn compared(&self, figures: Vec<Figure>) -> Comparison {
+    fn compared(&self, figures: Vec<Figure>) -> ComparedTable {
         let variant = |(cell, record): (&super::Cell, &filemap_job::Record)| Variant {
             name: cell.variant.clone(),
             group: cell.engine.clone(),
             about: setup::kernel(record, record.job.flags().with.as_deref()),
         };
         let variants = self.cells.iter().zip(&self.records).map(variant).collect();
-        Comparison { variants, figures }
+        ComparedTable { variants, figures }
     }
 
     /// The figures that readers look for first.
-    pub(super) fn figures(&self) -> Comparison {
+    pub(super) fn figures(&self) -> ComparedTable {
         let of_figure = |(at, figure): (usize, &'static crate::figures::Figure)| {
             let own = || self.measures.iter().map(|of| of.iter().nth(at).and_then(|(_, own)| own));
             let is_time = figure.unit == Unit::Nanoseconds || figure.key == ROUNDS_A_SECOND;

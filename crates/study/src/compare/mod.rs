@@ -168,7 +168,7 @@ impl Comparison {
             parts,
             rows: Table::of(rows::HEADS.into_iter().skip(skipped), [""; 0], rows),
             footer: self.footer.footer(),
-            json: to_json(self),
+            record_json: to_json(self),
         }
     }
 

@@ -51,20 +51,20 @@ impl Plan {
         *on = on.as_deref().map(asked::engines).transpose()?;
         let found = given.resolve(&mut written)?;
         let profile = given::profile(&mut written)?;
-        let cells = cells(&given, &written, variants, &images, &found)?;
-        if cells.len() < 2 {
+        let planned = planned(&given, &written, variants, &images, &found)?;
+        if planned.len() < 2 {
             let message = "there is one variant only; give --variants baseline,mmap-miss";
             return Err(Error::Usage(message.to_string()));
         }
-        check(&cells, asked.apply)?;
+        check(&planned, asked.apply)?;
         let command = command::of(&given, &written, variants, &images);
         let machine = written.flags().machine.clone();
-        let of_cell = |cell: &Planned| match cell.job.machine.profile.as_deref() {
-            name if name == machine.as_deref() => Ok(cell.found.on_device(profile)),
-            name => Ok(cell.found.on_device(machine_profile::named(name)?)),
+        let of_planned = |planned: &Planned| match planned.job.machine.profile.as_deref() {
+            name if name == machine.as_deref() => Ok(planned.found.on_device(profile)),
+            name => Ok(planned.found.on_device(machine_profile::named(name)?)),
         };
-        let profiles = cells.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
-        let (names, jobs) = cells.into_iter().map(|cell| (cell.variant, cell.job)).unzip();
+        let profiles = planned.iter().map(of_planned).collect::<Result<Vec<Profile>, Error>>()?;
+        let (names, jobs) = planned.into_iter().map(|of| (of.variant, of.job)).unzip();
         Ok(Plan {
             names,
             jobs,
@@ -117,7 +117,7 @@ impl Plan {
         warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);
         warnings.extend(unseen(&ran, &profiles)?);
         if asked.seeds.is_none() {
-            let cells = ran.iter().zip(&profiles).map(|(ran, profile)| seeds::Cell {
+            let cells = ran.iter().zip(&profiles).map(|(ran, profile)| seeds::RanJob {
                 name: &ran.variant,
                 job: &ran.job,
                 profile,
@@ -213,7 +213,7 @@ struct Planned {
 /// The jobs, and what each is called: every variant on every engine. `found` is what was found for
 /// `written` itself. A kernel that is booted contains the series that it was built with. Beside the
 /// model, whose series are then meant, an image has the settings of the variants only.
-fn cells(
+fn planned(
     given: &Given,
     written: &Written,
     variants: &[Variant],

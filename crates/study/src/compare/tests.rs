@@ -69,7 +69,7 @@ fn each_job_has_its_own_first_variant() {
     let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
     let comparison = Comparison::of(jobs, "filemap compare a.toml b.toml".into());
     let report = comparison.report(false);
-    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let json: Value = serde_json::from_str(&report.record_json).unwrap();
     let cells = json["cells"].as_array().unwrap();
     let files: Vec<&Value> = cells.iter().map(|cell| &cell["job_file"]).collect();
     assert_eq!(files, ["a.toml", "a.toml", "b.toml", "b.toml"]);
@@ -117,7 +117,7 @@ fn a_program_is_compared_by_file_with_the_spread_of_its_runs() {
     });
     let text = tables.collect::<String>();
     assert!(text.contains("data        10  10 (9 to 12)"), "{text}");
-    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let json: Value = serde_json::from_str(&report.record_json).unwrap();
     let spread = json!({ "median": 10, "mad": 1, "min": 9, "max": 12 });
     assert_eq!(json["cells"][1]["figures"]["files"][0]["data_pages_read"], spread);
     assert_eq!(json["cells"][1]["runs"][2]["counters"]["data_pages_read"], 10);
@@ -130,7 +130,7 @@ fn a_record_is_its_report() {
     let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
     let comparison = Comparison::of(jobs, "filemap compare a.toml b.toml".into());
     let report = comparison.report(true);
-    let read: Comparison = serde_json::from_str(&report.json).unwrap();
+    let read: Comparison = serde_json::from_str(&report.record_json).unwrap();
     assert_eq!(read, comparison);
     assert_eq!(read.report(true).html(), report.html());
 }
@@ -144,7 +144,7 @@ fn every_figure_is_in_every_form() {
     }
     let comparison = of_one(of.ran);
     let report = comparison.report(false);
-    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let json: Value = serde_json::from_str(&report.record_json).unwrap();
     let schema = filemap_job::schema::written::<Comparison>().to_value();
     let keys = schema["$defs"]["Measures"]["properties"].as_object().unwrap();
     assert_eq!(keys.len(), crate::figures::FIGURES.len());
@@ -167,7 +167,7 @@ fn each_kernel_keeps_its_environment() {
         ran.record.environment.insert("kernel".to_string(), release.into());
     }
     let comparison = of_one(of.ran);
-    let written = comparison.report(false).json;
+    let written = comparison.report(false).record_json;
     let read: Comparison = serde_json::from_str(&written).unwrap();
     let of = Variants::of(&read, &read.cells);
     let releases = of.records.iter().map(|record| &record.environment["kernel"]);
@@ -183,7 +183,7 @@ fn ran(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Va
     let variants = super::variants(&given, &asked)?;
     let comparison =
         run(vec![(None, Plan::of(given, &variants, &asked)?)], mock, &asked, String::new())?;
-    Ok(serde_json::from_str(&comparison.report(false).json).unwrap())
+    Ok(serde_json::from_str(&comparison.report(false).record_json).unwrap())
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Conformance {
             parts,
             rows: csv(&COLUMNS, &self.patterns),
             footer: self.footer.footer(),
-            json: to_json(self),
+            record_json: to_json(self),
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{text}");
         }
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         assert_eq!(json["patterns"][0]["first_mismatch"], Value::Null);
         assert_eq!(json["patterns"][1]["first_mismatch"]["kernel"][0], "fault 4");
         assert_eq!(json["patterns"][1]["ok"], false);
@@ -246,7 +246,7 @@ mod tests {
             assert!(text.contains(words), "{text}");
         }
         assert_eq!(report.rows.rows[1], ["lost", "", "", "", "", "", "somebody took pages", ""]);
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         let [same, lost] = [0, 1].map(|number| &json["patterns"][number]);
         assert_eq!((&same["ok"], &same["not_compared"]), (&true.into(), &Value::Null));
         assert_eq!((&lost["ok"], &lost["decisions"]), (&Value::Null, &0.into()));
@@ -268,14 +268,14 @@ mod tests {
         ] {
             assert!(text.replace('\n', " ").contains(words), "{text}");
         }
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         assert_eq!(json["patterns"][0]["readahead_calls"], Value::Null);
         assert_eq!(json["not_shown"].as_array().unwrap().len(), 4);
         assert_eq!(json["not_shown"][0], "readahead/page_cache_sync_ra");
         assert_eq!(report.rows.rows[0][2], "");
         let all = self::report(&[pattern("same", &[1], &[1])]);
         assert!(!all.render(Format::Table).contains("Not compared, as"));
-        let json: Value = serde_json::from_str(&all.json).unwrap();
+        let json: Value = serde_json::from_str(&all.record_json).unwrap();
         assert_eq!((&json["not_shown"], &json["booted"]), (&serde_json::json!([]), &false.into()));
     }
 
@@ -290,7 +290,7 @@ mod tests {
         for words in ["odd: 9 lines were excluded, more than 8 of 100", "All patterns: 9 lines"] {
             assert!(text.contains(words), "{text}");
         }
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         assert_eq!([0, 1].map(|number| &json["patterns"][number]["ok"]), [false, true]);
         // Each alone may be right, and all of them are not.
         let patterns = ["a", "b", "c"].map(|name| excluding(name, 4));
@@ -316,7 +316,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{text}");
         }
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         let lacking = &json["patterns"][1];
         assert_eq!(
             (&lacking["ok"], &lacking["left_out"]),

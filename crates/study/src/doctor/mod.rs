@@ -130,7 +130,7 @@ impl Doctor {
         };
         parts.extend(checks.iter().filter_map(note));
         let (rows, footer) = (csv(&COLUMNS, checks), self.footer.footer());
-        Report { parts, rows, footer, json: to_json(self) }
+        Report { parts, rows, footer, record_json: to_json(self) }
     }
 
     fn lacked(&self) -> Vec<Lacked> {

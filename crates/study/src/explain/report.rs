@@ -45,7 +45,12 @@ impl Explained {
             parts.push(Part::Paragraph(elapsed_note(&record).unwrap_or(of_model)));
         }
         let json = to_json(self);
-        Report { parts, rows: causes::as_csv(self), footer: self.footer.footer(), json }
+        Report {
+            parts,
+            rows: causes::as_csv(self),
+            footer: self.footer.footer(),
+            record_json: json,
+        }
     }
 
     /// Accesses of the first run.

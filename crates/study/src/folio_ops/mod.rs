@@ -47,7 +47,7 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
     let mut parts = vec![Part::Heading(title(record)), facts(record)];
     parts.extend(figures(record, &compared, verbose));
     parts.extend(Part::warnings(&record.warnings));
-    Report { parts, rows: rows(record), footer: footer.footer(), json }
+    Report { parts, rows: rows(record), footer: footer.footer(), record_json: json }
 }
 
 /// What `record` is of.

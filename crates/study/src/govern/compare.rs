@@ -120,7 +120,7 @@ impl Comparison {
         parts.extend(self.unsteady().map(Part::Paragraph));
         parts.extend(self.notes.iter().map(|note| Part::Paragraph(shown(note))));
         let rows = rows(&self.cells);
-        Report { parts, rows, footer: self.footer.footer(), json: to_json(self) }
+        Report { parts, rows, footer: self.footer.footer(), record_json: to_json(self) }
     }
 
     fn facts(&self) -> Vec<(String, String)> {
@@ -209,7 +209,7 @@ mod tests {
             assert!(lines.iter().any(|own| own == line), "{line}: {text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= TEXT_COLUMNS), "{text}");
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         assert_eq!(json["cells"][0]["plain"]["median"], 1002 << 20);
         assert_eq!(json["cells"][2]["verdict"], "faster");
         assert_eq!(json["runs"].as_array().unwrap().len(), 10);

@@ -130,7 +130,7 @@ impl Run {
             parts.push(Part::Paragraph(NOTE.to_string()));
         }
         let rows = csv(&columns(), &rows);
-        Report { parts, rows, footer: self.footer.footer(), json: to_json(self) }
+        Report { parts, rows, footer: self.footer.footer(), record_json: to_json(self) }
     }
 
     fn heading(&self) -> String {
@@ -233,7 +233,7 @@ mod tests {
         });
         assert!(table.unwrap().lines().all(|line| line.chars().count() <= TEXT_COLUMNS), "{text}");
         assert_eq!(report.rows.rows.len(), 3);
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         let first = &json["processes"][0]["mappings"][0];
         assert_eq!(first["wasted_bytes"], 40960 + 123_456 * 4096 - 8192);
         assert_eq!(json["processes"][0]["mappings"][2]["path"], Value::Null);
@@ -248,7 +248,7 @@ mod tests {
         )])]);
         let text = report.render(Format::Table);
         assert!(text.contains("1: /a\\u{1b}[2J\\nb\n"), "{text}");
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         assert_eq!(json["processes"][0]["mappings"][0]["path"], "/a\x1b[2J\nb");
     }
 

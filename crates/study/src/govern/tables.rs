@@ -3,7 +3,8 @@
 use filemap_job::Spread;
 use filemap_report::units::{bytes_range, time_range};
 use filemap_report::{
-    Column, Comparison, Figure, Sample, Table, Unit, Value, csv, figures, folded, raw, table, words,
+    Column, ComparedTable, Figure, Sample, Table, Unit, Value, csv, figures, folded, raw, table,
+    words,
 };
 
 use super::measure::Cell;
@@ -49,7 +50,7 @@ fn range(cell: &Cell, Spread { min, max, .. }: Spread) -> Value {
 }
 
 /// The medians of `cells`.
-pub fn compared(cells: &[Cell]) -> Comparison {
+pub fn compared(cells: &[Cell]) -> ComparedTable {
     let sample = |Spread { median, min, max, .. }: Spread| {
         Some(Sample { median, min: min as f64, max: max as f64, mark: "" })
     };
@@ -62,7 +63,7 @@ pub fn compared(cells: &[Cell]) -> Comparison {
     let variant =
         |name: &str| filemap_report::Variant { name: name.to_string(), ..Default::default() };
     let variants = NAMES.map(variant).to_vec();
-    Comparison { variants, figures: cells.iter().enumerate().map(figure).collect() }
+    ComparedTable { variants, figures: cells.iter().enumerate().map(figure).collect() }
 }
 
 /// What the runs of `cells` show.

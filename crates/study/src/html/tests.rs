@@ -24,7 +24,7 @@ fn run_of(toml: &str, history: Option<&History>) -> String {
     let mut record = Record::new(&job, "model", environment, runs);
     record.warnings.push("look at '<script>alert(1)</script>'".to_string());
     let history = history.map(|history| Courses::OneFile(Box::new(history.clone())));
-    RunRecord::new(record, &job, history, "filemap run '<i>'".to_string()).report(false).json
+    RunRecord::new(record, &job, history, "filemap run '<i>'".to_string()).report(false).record_json
 }
 
 /// As many cells as a history has at most, all of them different, in a run of 500,000 windows.
@@ -113,7 +113,7 @@ fn program_of(history: &History) -> String {
     let history = Courses::Files(Box::new(history));
     RunRecord::new(record, &spec, Some(history), "filemap run p.toml".to_string())
         .report(false)
-        .json
+        .record_json
 }
 
 /// What `advise` writes, with texts that are no HTML.

@@ -78,7 +78,8 @@ impl Published {
         if !is_whole {
             parts.extend(self.sources.iter().flat_map(Source::parts));
         }
-        let report = Report { parts, rows, footer: self.footer.footer(), json: to_json(self) };
+        let report =
+            Report { parts, rows, footer: self.footer.footer(), record_json: to_json(self) };
         report.of(page::cards(&self.cells))
     }
 }

@@ -119,7 +119,7 @@ impl RunRecord {
             parts,
             rows: if is_program { phases::rows(record) } else { rows(record) },
             footer: footer.footer(),
-            json: to_json(self),
+            record_json: to_json(self),
         }
     }
 }

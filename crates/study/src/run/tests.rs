@@ -15,7 +15,7 @@ fn json(mock: &Mock, keys: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let given = Given { path: None, written, flags, is_thrash: false, of_recording: None };
     let asked = Asked { seeds, apply: false, history: false };
     let record = run(Planned::of(&given)?, mock, asked)?;
-    Ok(serde_json::from_str(&record.report(false).json).unwrap())
+    Ok(serde_json::from_str(&record.report(false).record_json).unwrap())
 }
 
 #[test]

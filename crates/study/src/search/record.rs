@@ -130,7 +130,12 @@ impl Search {
         let rows: Vec<Row> =
             rows.flat_map(|group| group.cases.iter().map(move |case| (group, case))).collect();
         let json = serde_json::to_string(self).expect("it has keys that are texts");
-        Report { parts, rows: csv(&columns(), &rows), footer: self.footer.footer(), json }
+        Report {
+            parts,
+            rows: csv(&columns(), &rows),
+            footer: self.footer.footer(),
+            record_json: json,
+        }
     }
 
     fn heading(&self) -> String {

@@ -5,9 +5,9 @@ use std::path::Path;
 use filemap_study::govern::{Asked, compare};
 
 use crate::args::GovernArgs;
+use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::govern::{self, parent};
-use crate::machine::Machine;
 use crate::output::check_only;
 use crate::{Outcome, interrupt};
 
@@ -27,7 +27,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let (words, runs) = (&args.program, args.runs);
     let asked = Asked { program: &program, words, flags: &flags, runs };
     let footer = super::footer(SCOPE, super::command(args));
-    let compared = compare(&asked, &Machine, footer, |paths| match &args.json {
+    let compared = compare(&asked, &RealEngines, footer, |paths| match &args.json {
         Some(path) => {
             let paths = paths.iter().map(Path::new);
             check_only("--json", path, &super::mapped_files(paths))

@@ -204,7 +204,7 @@ fn measured_stands_beside_predicted() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let json: serde_json::Value = serde_json::from_str(&report.json).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report.record_json).unwrap();
     let json = &json["check"];
     assert_eq!(json["verdict"], "confirmed");
     assert_eq!(json["variants"][0]["tried"], serde_json::Value::Null);
@@ -212,6 +212,6 @@ fn measured_stands_beside_predicted() {
     assert_eq!(json["variants"][1]["pages_read"]["median"], 3002);
     assert_eq!(json["variants"][1]["beside"], "reads less, faster");
     assert_eq!(json["left_out"][0]["tried"], 1);
-    let read: Advice = serde_json::from_str(&report.json).unwrap();
+    let read: Advice = serde_json::from_str(&report.record_json).unwrap();
     assert_eq!(read.report().render(Format::Table), report.render(Format::Table));
 }

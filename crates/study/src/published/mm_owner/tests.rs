@@ -59,7 +59,7 @@ fn told(record: &FolioOpsRecord) -> (usize, Report) {
 }
 
 fn cells(report: &Report) -> Vec<Value> {
-    let json: Value = serde_json::from_str(&report.json).unwrap();
+    let json: Value = serde_json::from_str(&report.record_json).unwrap();
     json["cells"].as_array().unwrap().clone()
 }
 

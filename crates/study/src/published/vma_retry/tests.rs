@@ -57,7 +57,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
         let is_full = length == Length::Full;
         assert_eq!(text.contains("Each assumed cost at half"), is_full);
         assert!(report.render(Format::Markdown).contains("| series B |"));
-        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let json: Value = serde_json::from_str(&report.record_json).unwrap();
         let faults: Vec<_> = validator.iter_errors(&json).map(|e| e.to_string()).collect();
         assert!(faults.is_empty(), "{faults:#?}");
         let cells = json["cells"].as_array().unwrap();
@@ -74,7 +74,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
 fn a_report_is_the_same_again() {
     let study = study(Length::Short, 1);
     let one = report(&study);
-    assert_eq!(one.json, report(&study).json);
+    assert_eq!(one.record_json, report(&study).record_json);
     let text = one.render(Format::Table).replace('\n', " ");
     assert!(text.contains("with one seed") && !text.contains("1 seeds"), "{text}");
     assert!(text.contains("evicting a page (170 us) is assumed"), "{text}");

@@ -11,9 +11,9 @@ use crate::{interrupt, progress};
 
 /// The model, the running kernel, and those that QEMU boots.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine;
+pub struct RealEngines;
 
-impl Engines for Machine {
+impl Engines for RealEngines {
     type Model = Model;
     type Host = Host;
     type Boot = Boot;
