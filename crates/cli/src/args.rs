@@ -227,8 +227,7 @@ pub struct ReportArgs {
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
     /// Recording, or a job file of a program. The model tries advice for each file and mapping,
-    /// readahead and fault-around sizes, the governor and patch series: each alone, and then the
-    /// best in pairs.
+    /// readahead and fault-around sizes, and the governor: each alone, and then the best in pairs.
     #[arg(value_name = "RECORDING")]
     pub recording: String,
     /// Also run the best answers for real. The recorded program runs again, as it is and with each
@@ -338,8 +337,8 @@ pub struct SearchArgs {
     /// machine; the report has the command that tries the same jobs again.
     #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
-    /// Keep what was found in this file, every two seconds and at the end. If the file is that of
-    /// the same search, go on from there. Give more --jobs or --time for a longer search.
+    /// Keep what was found in this file, after each 256 jobs. If the file is that of the same
+    /// search, go on from there. Give more --jobs or --time for a longer search.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub state: Option<String>,
     /// Write a job file of each case to this directory, which is made, or has to be empty. The

@@ -36,7 +36,7 @@ pub enum Cause {
     ReadForced,
     /// The program said that it will need the pages.
     WillNeed,
-    /// A governor asked for the pages, after a major fault.
+    /// A governor asked for the pages, those that follow the page of a major fault.
     Governor,
 }
 

@@ -1,7 +1,7 @@
 //! The rules of Linux's file-mapped memory path.
 //!
 //! A rule is a function from a view of the state to a decision. Nothing here reads a clock, does
-//! I/O, starts a thread or iterates in an order that could vary. Engines keep the state after
+//! I/O, starts a thread or iterates in an order that could vary. Engines keep the state behind
 //! [`page_cache::PageCache`] and carry out the steps of [`fault::Fault`] and [`fault::read::Read`].
 #![forbid(unsafe_code)]
 

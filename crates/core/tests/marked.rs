@@ -240,7 +240,7 @@ fn a_window_around_cached_pages_and_the_end_of_the_file() {
     check_around(24, "24. 12# M3# .. # 21.", &around_page);
     let cut = [(ext4(V6_18), (16, 2), "24. 16# <--> ~"), (ext4(V6_12), (16, 0), "24. 16# 5~")];
     check_around(24, "24. 12# M3# 5.", &cut);
-    // After the end of the file the stream moves on, and nothing is read.
+    // Beyond the end of the file the stream moves on, and nothing is read.
     check_around(24, "24. 12# M3#", &[(ext4(V6_12), (16, 0), "24. 16#")]);
     let states = [stream(24, 16, 4, 0), stream(40, 16, 16, 2)];
     let engine = &mut check(ext4(V6_18), 36, states, "24. 12# M3#", "24. 16#");

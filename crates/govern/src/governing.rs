@@ -71,13 +71,22 @@ pub enum Error {
     #[error("there is no directory for what a run leaves; set XDG_RUNTIME_DIR to one of your own")]
     NoPlace,
     /// Nothing can be made in that place.
-    #[error("no directory can be made in '{}': {cause}; set XDG_RUNTIME_DIR to another", .place.display())]
+    #[error(
+        "no directory can be made in '{}': {}; set XDG_RUNTIME_DIR to another",
+        .place.display(), reason(cause)
+    )]
     NoDirectory {
         /// The place.
         place: PathBuf,
         /// Why not.
         cause: io::Error,
     },
+}
+
+/// What the system says, without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// What is governed.

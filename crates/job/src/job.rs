@@ -119,7 +119,7 @@ impl Job {
         accesses.reads(len_bytes, self.page_size())
     }
 
-    /// The first page of a mapping that lies after its file's end, if any of it does: counted from
+    /// The first page of a mapping that lies beyond its file's end, if any of it does: counted from
     /// the mapping's first page.
     pub fn beyond_file(&self, mapping: usize) -> Option<PageIndex> {
         let NamedMapping { open, mapping, segments, .. } = &self.mappings[mapping];
@@ -194,5 +194,41 @@ impl Job {
             matches!(step, ProgramStep::Madvise { advice: Madvise::Flag(AdviceFlag::Huge), .. })
         };
         self.mappings.iter().any(|of| of.mapping.advice.is_huge()) || self.steps().any(by_step)
+    }
+
+    /// Whether it reads a file of this machine.
+    pub fn has_file(&self) -> bool {
+        self.files.iter().any(|named| named.file.path.is_some())
+    }
+
+    /// Whether threads of a process wait for locks of each other: there are several, and one of
+    /// them takes `mmap_lock` to write.
+    pub fn waits_for_locks(&self, process: usize) -> bool {
+        let of_process = |thread: &&ProgramThread| thread.process == process;
+        let mut steps = self.threads.iter().filter(of_process).flat_map(|thread| &thread.steps);
+        let are_several = self.threads.iter().filter(of_process).nth(1).is_some();
+        are_several && steps.any(ProgramStep::changes_mappings)
+    }
+
+    /// Whether any of its accesses are drawn, so that another seed means other accesses.
+    pub fn is_random(&self) -> bool {
+        self.accesses().any(Phase::is_random)
+    }
+
+    /// The same job with another seed: its own, and that of the phases that have none of their
+    /// own.
+    pub fn with_seed(&self, seed: u64) -> Job {
+        let mut job = self.clone();
+        for step in job.threads.iter_mut().flat_map(|thread| &mut thread.steps) {
+            if let Some(accesses) = step.phase_mut().filter(|accesses| !accesses.has_own_seed) {
+                accesses.seed = seed;
+            }
+        }
+        job.seed = seed;
+        job.spec.seed = Some(seed);
+        if let Some(flags) = &mut job.of_flags {
+            (flags.seed, flags.seed_text) = (Some(seed), Some(seed.to_string()));
+        }
+        job
     }
 }

@@ -12,6 +12,7 @@
 pub mod accesses;
 pub mod advice;
 pub mod bounds;
+mod command;
 pub mod elf;
 pub mod engine;
 mod error;
@@ -32,7 +33,6 @@ mod phases;
 pub mod program;
 pub mod random;
 pub mod record;
-mod replay;
 pub mod schema;
 mod seed;
 pub mod size;

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::advice;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS};
 use crate::elf::Elf;
-use crate::flags::JobSpec;
+use crate::flags::{JobSpec, Of};
 use crate::job::Job;
 use crate::limits::{name, one_of, pages, size, split_pages, unknown, within};
 use crate::one_file::OneFile;
@@ -20,6 +20,7 @@ use crate::parts::{EngineKind, File, Filesystem, Image, Machine, Mapping};
 use crate::phases::Extent;
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
+use crate::workload::FOLIO_OPS;
 use crate::xorshift::DEFAULT_SEED;
 
 /// Readahead size in KiB where none is given.
@@ -71,6 +72,20 @@ impl JobSpec {
             elf,
         };
         Ok(valid.program())
+    }
+
+    /// Refuses flags that only the workload `thrash` has, the workload itself, and folio-ops.
+    fn check_of_one_file(&self) -> Result<(), Error> {
+        if self.is_thrash() {
+            return Err(Error::IsThrash);
+        }
+        if self.workload.as_deref() == Some(FOLIO_OPS) {
+            return Err(Error::IsFolioOps);
+        }
+        match self.given().find(|flag| flag.of == Of::Thrash) {
+            Some(flag) => Err(Error::OfThrash { flag: flag.name }),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn valid_arch(&self) -> Result<Arch, Error> {

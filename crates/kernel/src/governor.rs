@@ -31,7 +31,7 @@ impl Governor {
     /// When it cannot be started, or cannot follow the process.
     pub(crate) fn beside(pid: u32) -> Result<Governor, Error> {
         let failed = |error: io::Error| Error::call("start a governor", error);
-        // The protocol of sd_notify(3). An abstract address leaves no file after.
+        // The protocol of sd_notify(3). An abstract address leaves no file behind.
         let name = format!("filemap-governor-of-{pid}");
         let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
         let ready = UnixDatagram::bind_addr(&address).map_err(failed)?;

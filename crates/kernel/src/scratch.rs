@@ -99,7 +99,7 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes a filesystem with `room` for files that read ahead `read_ahead_kib` KiB. The file
-    /// after it is sparse and lies in `directory`.
+    /// that backs it is sparse and lies in `directory`.
     ///
     /// # Errors
     /// Not root; no loop device; mkfs missing or failed; no space.

@@ -26,7 +26,7 @@ pub struct Told {
 /// What a folio's counters tell when each mm maps its ranges of pages, one mm after the other.
 ///
 /// # Errors
-/// When the order has no counters, an mm maps pages after the folio's end or a page twice, there
+/// When the order has no counters, an mm maps pages beyond the folio's end or a page twice, there
 /// are more mms than ids, or there are more mappings than `C` can count.
 pub fn told<C: Mapcount>(order: Order, mms: &[Vec<Range<usize>>]) -> Result<Told, Error> {
     let folio = Folio::<C>::new(order)?;

@@ -1,4 +1,4 @@
-//! What is compared: variants, and figures of each.
+//! What is compared: variants, and figures of each. [`crate::comparison`] lays them out.
 
 use crate::column::Unit;
 

@@ -1,7 +1,6 @@
 //! Has pages go again that were touched, so that each change of page is a fault.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use super::recent::Recent;
@@ -27,7 +26,7 @@ pub struct Changes {
 }
 
 struct Process {
-    /// `None` where it had ended before its first page could be taken.
+    /// `None` where it could not be opened yet, as where the process has ended: nothing is taken.
     memory: Option<PageOut>,
     recent: Recent,
 }
@@ -35,12 +34,11 @@ struct Process {
 impl Changes {
     /// A thread of a process touched a page of a recorded mapping.
     pub fn touched(&mut self, pid: u32, tid: u32, address: u64) {
-        let process = match self.processes.entry(pid) {
-            Entry::Occupied(process) => process.into_mut(),
-            Entry::Vacant(vacant) => {
-                vacant.insert(Process { memory: PageOut::of(pid).ok(), recent: Recent::default() })
-            }
-        };
+        let fresh = || Process { memory: None, recent: Recent::default() };
+        let process = self.processes.entry(pid).or_insert_with(fresh);
+        if process.memory.is_none() {
+            process.memory = PageOut::of(pid).ok();
+        }
         process.recent.touch(tid, address);
         self.touched += 1;
     }

@@ -77,7 +77,7 @@ pub enum What {
     Advised {
         result: i64,
     },
-    /// It is about to advise a part of an open file; all after the offset where the length is 0.
+    /// It is about to advise a part of an open file; all from the offset on where the length is 0.
     AdviseFile {
         fd: u64,
         offset_bytes: u64,

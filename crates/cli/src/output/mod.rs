@@ -6,8 +6,8 @@
 //! output has all of its old contents or all of the new ones. Pipes, devices and what the caller
 //! has open (`/dev/fd/N`) are written to as they are.
 
-mod collision;
 mod flags;
+mod inputs;
 mod lead;
 mod replacement;
 mod target;
@@ -17,8 +17,8 @@ use filemap_study::html;
 
 use crate::error::Error;
 
-pub use collision::{Inputs, check_only, is_stdout};
 pub use flags::{Form, OutputFlags, PageFlags};
+pub use inputs::{Inputs, check_only, is_stdout};
 pub use replacement::abandon;
 pub use target::{Target, failed_on_stdout};
 
@@ -83,7 +83,7 @@ impl Output {
         let mut named: Vec<(&'static str, &str)> = Vec::new();
         named.extend(flags.json.as_deref().map(|path| ("--json", path)));
         named.extend(others.iter().filter_map(|&(flag, path)| Some((flag, path?))));
-        collision::check(&named, inputs)?;
+        inputs::check(&named, inputs)?;
         let mut targets = Vec::new();
         for (flag, path) in named {
             targets.push((flag, Target::open(path)?));

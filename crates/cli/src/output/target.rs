@@ -12,7 +12,7 @@ use filemap_attach::program::inherited;
 use rustix::fs::OFlags;
 use rustix::io::FdFlags;
 
-use super::collision::is_stdout;
+use super::inputs::is_stdout;
 use super::lead::Lead;
 use super::replacement::Replacement;
 use crate::error::{Error, reason};

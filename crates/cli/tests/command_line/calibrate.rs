@@ -42,7 +42,7 @@ fn fails(output: &Output, code: i32, words: &[&str]) {
 fn a_profile_comes_out_that_the_model_takes() {
     let scratch = Scratch::new("calibrate");
     let profile = scratch.file("profile.toml", "what was there before");
-    let report = scratch.path("report.record_json");
+    let report = scratch.path("report.json");
     let args = format!("calibrate --out {profile} {SMALL} --json {report}");
     let output = Running::start(&mut in_scratch(&scratch, &args)).output();
     assert_eq!(left(&scratch, "temporary"), [""; 0]);

@@ -57,7 +57,7 @@ const INTRUDER: &str = "while :; do dd if=$0 iflag=nocache count=0 2>/dev/null; 
 fn a_pattern_that_somebody_disturbs_every_time_is_named() {
     let scratch = Scratch::new("conform-disturbed");
     let path = scratch.file("file", vec![1; 4 << 20]);
-    let json = scratch.path("report.record_json");
+    let json = scratch.path("report.json");
     let job =
         format!("conform --workload random --accesses 400 --cold --file {path} --json {json}");
     let mut shell = Command::new("sh");

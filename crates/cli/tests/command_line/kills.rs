@@ -1,5 +1,6 @@
-//! Commands that are killed at random moments: nothing of theirs is left on the machine, after
-//! them or, where they could not help it, after the next one.
+//! Commands that are killed at random moments: nothing of theirs is left in the directories for
+//! states and temporary files or in the kernel's settings, after them or, where they could not help
+//! it, after the next one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

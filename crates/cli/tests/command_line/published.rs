@@ -9,7 +9,7 @@ use crate::{Scratch, json, stdout};
 /// The table and the JSON of one run with the default seeds.
 static REPORT: LazyLock<(String, Value)> = LazyLock::new(|| {
     let scratch = Scratch::new("published");
-    let path = scratch.path("report.record_json");
+    let path = scratch.path("report.json");
     let text = stdout(&format!("published mmap-miss --json {path}"));
     let json = std::fs::read_to_string(path).expect("the report is written");
     (text, serde_json::from_str(&json).expect("one JSON object"))

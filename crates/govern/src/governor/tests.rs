@@ -321,7 +321,7 @@ fn a_million_mappings_need_bounded_memory() {
     let left_alone: u64 =
         bench.governor.statistics().processes.iter().map(|own| own.mappings_left_alone).sum();
     assert_eq!(left_alone, 8 * 2000 - MOST_RANGES as u64 + MOST_OF_PROCESS as u64);
-    // Mapping in one place again and again leaves nothing after.
+    // Mapping in one place again and again leaves nothing behind.
     for round in 0..20_000 {
         bench.map(1, mapped(1 << 26, 32 * MIB, round % 3));
         bench.seen.clear();

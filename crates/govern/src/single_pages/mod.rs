@@ -32,6 +32,8 @@ pub struct SinglePages {
     drops: bool,
     /// Looks at the advice that a mapping has, as nobody tells of it.
     looks: bool,
+    /// Faults map cached pages around theirs.
+    maps_around: bool,
     /// The advice that mappings had before they were advised from here.
     before: HashMap<(u32, u64), Readahead>,
     /// How often each file was dropped.
@@ -71,9 +73,10 @@ struct Waiting {
 }
 
 impl SinglePages {
-    /// Of programs that are started. What is mapped is dropped where it is mapped first.
-    pub fn of_children(source: &Source) -> SinglePages {
-        SinglePages::new(true, !source.tells_calls())
+    /// Of programs that are started. What is mapped is dropped where it is mapped first. Where
+    /// fault-around `is_off`, no page comes with others in the page cache.
+    pub fn of_children(source: &Source, is_off: bool) -> SinglePages {
+        SinglePages { maps_around: !is_off, ..SinglePages::new(true, !source.tells_calls()) }
     }
 
     /// Of processes that run.
@@ -91,6 +94,7 @@ impl SinglePages {
         SinglePages {
             drops,
             looks,
+            maps_around: true,
             before: HashMap::new(),
             dropped: HashMap::new(),
             advised: Vec::new(),
@@ -111,6 +115,9 @@ impl SinglePages {
     /// A file that is recorded was mapped, which is told only after the end. Nothing was done to
     /// the mapping, so that pages came with others where any was touched.
     pub fn missed(&mut self, source: &Source, seen: &Seen, range: &MappedRange) {
+        if !(self.drops && self.maps_around) {
+            return;
+        }
         let faulted = source.faults(seen.pid, range, seen.at_ns, u64::MAX).len() as u64;
         self.late += u64::from(faulted > 0);
         self.late_pages += faulted.saturating_sub(1);
@@ -200,7 +207,7 @@ impl SinglePages {
         if !was_there {
             self.late_pages += late_pages;
             // Its process has ended before anything was done to it.
-            let was_left = held.get().is_none() && faulted > 0;
+            let was_left = self.maps_around && held.get().is_none() && faulted > 0;
             self.late += u64::from(late_pages > 0 || arrives || was_left);
         }
     }

@@ -253,7 +253,7 @@ pub enum ProgramError {
         /// The open file.
         open: String,
     },
-    /// An offset that is listed lies after its file.
+    /// An offset that is listed lies beyond its file.
     #[error("offset {offset} is beyond the file; its last byte is {last}")]
     BeyondFile {
         /// The offset in bytes.
@@ -261,7 +261,7 @@ pub enum ProgramError {
         /// The last byte of the file.
         last: u64,
     },
-    /// A page that is listed lies after its mapping.
+    /// A page that is listed lies beyond its mapping.
     #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]
     BeyondMapping {
         /// The page, counted from the mapping's first.

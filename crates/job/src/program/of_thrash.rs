@@ -8,7 +8,7 @@ use crate::bounds::{MAX_RUN_NS, MAX_THREADS};
 use crate::flags::{JobSpec, Of};
 use crate::limits::{duration, pages, within};
 use crate::size::SizeText;
-use crate::workload::{FOLIO_OPS, THRASH};
+use crate::workload::THRASH;
 
 /// Threads where no number is given.
 const DEFAULT_THREADS: u64 = 64;
@@ -93,20 +93,6 @@ impl JobSpec {
             });
         }
         Ok(program.overlay(self))
-    }
-
-    /// Refuses flags that only the workload `thrash` has, the workload itself, and folio-ops.
-    pub(crate) fn check_of_one_file(&self) -> Result<(), Error> {
-        if self.is_thrash() {
-            return Err(Error::IsThrash);
-        }
-        if self.workload.as_deref() == Some(FOLIO_OPS) {
-            return Err(Error::IsFolioOps);
-        }
-        match self.given().find(|flag| flag.of == Of::Thrash) {
-            Some(flag) => Err(Error::OfThrash { flag: flag.name }),
-            None => Ok(()),
-        }
     }
 
     /// Refuses flags that jobs of one file only have.

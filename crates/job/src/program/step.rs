@@ -7,7 +7,7 @@ use filemap_core::units::PageCount;
 use serde::{Deserialize, Serialize};
 
 use super::advice::shown_range;
-use super::{Access, Fadvise, Job, Madvise, ProgramThread};
+use super::{Access, Fadvise, Job, Madvise};
 use crate::parts::{Pattern, Phase};
 use crate::size::format_duration;
 use crate::xorshift::DEFAULT_SEED;
@@ -135,7 +135,7 @@ impl ProgramStep {
         }
     }
 
-    fn phase_mut(&mut self) -> Option<&mut Phase> {
+    pub(crate) fn phase_mut(&mut self) -> Option<&mut Phase> {
         match self {
             ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
                 Some(accesses)
@@ -223,42 +223,6 @@ impl Job {
     /// The file that `step` is about, as an index.
     pub fn file_of(&self, step: &ProgramStep) -> Option<usize> {
         self.open_of(step).map(|open| self.opens[open].file)
-    }
-
-    /// Whether it reads a file of this machine.
-    pub fn has_file(&self) -> bool {
-        self.files.iter().any(|named| named.file.path.is_some())
-    }
-
-    /// Whether threads of a process wait for locks of each other: there are several, and one of
-    /// them takes `mmap_lock` to write.
-    pub fn waits_for_locks(&self, process: usize) -> bool {
-        let of_process = |thread: &&ProgramThread| thread.process == process;
-        let mut steps = self.threads.iter().filter(of_process).flat_map(|thread| &thread.steps);
-        let are_several = self.threads.iter().filter(of_process).nth(1).is_some();
-        are_several && steps.any(ProgramStep::changes_mappings)
-    }
-
-    /// Whether any of its accesses are drawn, so that another seed means other accesses.
-    pub fn is_random(&self) -> bool {
-        self.accesses().any(Phase::is_random)
-    }
-
-    /// The same job with another seed: its own, and that of the phases that have none of their
-    /// own.
-    pub fn with_seed(&self, seed: u64) -> Job {
-        let mut job = self.clone();
-        for step in job.threads.iter_mut().flat_map(|thread| &mut thread.steps) {
-            if let Some(accesses) = step.phase_mut().filter(|accesses| !accesses.has_own_seed) {
-                accesses.seed = seed;
-            }
-        }
-        job.seed = seed;
-        job.spec.seed = Some(seed);
-        if let Some(flags) = &mut job.of_flags {
-            (flags.seed, flags.seed_text) = (Some(seed), Some(seed.to_string()));
-        }
-        job
     }
 
     /// What `step` does, in words.

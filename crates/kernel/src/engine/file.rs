@@ -210,7 +210,7 @@ pub(crate) fn may_drop(
     journal.change(Undo::DropPages(path), || Ok(())).map(|((), guard)| guard)
 }
 
-/// The directory for the files after scratch filesystems: that for temporary files, or the
+/// The directory for the files that back scratch filesystems: that for temporary files, or the
 /// journal's where there is no such directory on a disk.
 ///
 /// # Errors

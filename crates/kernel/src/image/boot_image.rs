@@ -29,7 +29,7 @@ pub struct Image {
     pub takes_turns: bool,
     /// Readahead of the scratch disk in KiB; `None` leaves the kernel's default.
     pub read_ahead_kb: Option<u64>,
-    /// Size of the scratch disk in bytes. The file after it is sparse.
+    /// Size of the scratch disk in bytes. The file that backs it is sparse.
     pub disk_bytes: u64,
     /// Filesystem of the scratch disk.
     pub filesystem: Filesystem,

@@ -1,7 +1,7 @@
 //! The disk between the host and a guest: the host's jobs lie in front, the guest's answers after.
 //!
 //! The guest reads and writes it past its page cache, so that a list of any length leaves its
-//! memory as it is. The host reads the file after it while the guest runs. A frame begins at a
+//! memory as it is. The host reads the file that backs it while the guest runs. A frame begins at a
 //! block of its own. Its first block is written last, so that where there is a header, all of the
 //! frame is there.
 

@@ -67,7 +67,7 @@ pub(super) struct Machine<'a> {
     pub(super) disks: Option<Disks<'a>>,
 }
 
-/// The files after its disks.
+/// The files that back its disks.
 #[derive(Clone, Copy)]
 pub(super) struct Disks<'a> {
     /// What the files of jobs are on.

@@ -2,7 +2,7 @@
 //!
 //! It has what surrounds counting in a kernel, so that the cost of counting can be seen in
 //! proportion: page tables whose entries are changed by atomics, frames of a cache line each, a
-//! reference for each mapping, folios with memory after them, an LRU, statistics, and a gather
+//! reference for each mapping, folios with memory behind them, an LRU, statistics, and a gather
 //! of what is freed after the flush of the TLB.
 //!
 //! [`Mapcount`]: crate::Mapcount

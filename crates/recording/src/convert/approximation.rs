@@ -186,7 +186,6 @@ fn many(count: u64, what: &str) -> String {
     }
 }
 
-/// How many files, and the first of their names.
 /// So many files by name; `None` of none.
 fn named(names: &[String]) -> Option<String> {
     let shown = names.iter().take(MOST_NAMES).map(|name| format!("'{name}'")).collect::<Vec<_>>();

@@ -51,7 +51,7 @@ impl Plan {
         *on = on.as_deref().map(asked::engines).transpose()?;
         let found = given.resolve(&mut written)?;
         let profile = given::profile(&mut written)?;
-        let planned = planned(&given, &written, variants, &images, &found)?;
+        let planned = planned_variants(&given, &written, variants, &images, &found)?;
         if planned.len() < 2 {
             let message = "there is one variant only; give --variants baseline,mmap-miss";
             return Err(Error::Usage(message.to_string()));
@@ -59,7 +59,7 @@ impl Plan {
         check(&planned, asked.apply)?;
         let command = command::of(&given, &written, variants, &images);
         let machine = written.flags().machine.clone();
-        let of_planned = |planned: &Planned| match planned.job.machine.profile.as_deref() {
+        let of_planned = |planned: &PlannedVariant| match planned.job.machine.profile.as_deref() {
             name if name == machine.as_deref() => Ok(planned.found.on_device(profile)),
             name => Ok(planned.found.on_device(machine_profile::named(name)?)),
         };
@@ -174,7 +174,7 @@ fn images(
 }
 
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
-fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
+fn check(cells: &[PlannedVariant], apply: bool) -> Result<(), Error> {
     let is_here = |job: &Job| job.engine == EngineKind::Kernel && job.image.is_none();
     cells.iter().try_for_each(|cell| match cell.job.image {
         Some(_) => kernel_match::check(&cell.job),
@@ -204,7 +204,7 @@ fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
 }
 
 /// A cell that is yet to be run.
-struct Planned {
+struct PlannedVariant {
     variant: String,
     job: Job,
     found: Found,
@@ -213,13 +213,13 @@ struct Planned {
 /// The jobs, and what each is called: every variant on every engine. `found` is what was found for
 /// `written` itself. A kernel that is booted contains the series that it was built with. Beside the
 /// model, whose series are then meant, an image has the settings of the variants only.
-fn planned(
+fn planned_variants(
     given: &Given,
     written: &Written,
     variants: &[Variant],
     images: &[Booted],
     found: &Found,
-) -> Result<Vec<Planned>, Error> {
+) -> Result<Vec<PlannedVariant>, Error> {
     let names = booted::names(images)?;
     let engines = written.flags().on.clone().unwrap_or(EngineKind::Model.name().to_string());
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
@@ -228,7 +228,7 @@ fn planned(
     let mut add = |name: String, engine: &str, variant: &Variant, image| {
         let cell = cell(given, written, engine, variant, image);
         let (job, own) = cell.map_err(|error| variant.error(error))?;
-        cells.push(Planned { variant: name, job, found: own.or(found) });
+        cells.push(PlannedVariant { variant: name, job, found: own.or(found) });
         Ok::<_, Error>(())
     };
     for engine in engines.split(',') {

@@ -100,9 +100,10 @@ fn went_on(misses: &Misses) -> String {
         text += " So few misses cannot stop it.";
     }
     if moves.retries_taking > 0 {
-        let which = match moves.misses - moves.retries_taking {
-            0 => "Each miss was".to_string(),
-            _ => format!("{} of them were", count(moves.retries_taking)),
+        let which = if moves.retries_taking == moves.misses {
+            "Each miss was".to_string()
+        } else {
+            format!("{} of them were", count(moves.retries_taking))
         };
         text += &format!(
             " {which} cancelled by the miss's own retry: that finds the window in the cache, and \

@@ -1,7 +1,7 @@
 //! A job as it was given: of a job file, a recording or flags.
 
+mod command;
 mod foreign;
-mod repeated;
 
 use filemap_job::program::THRASH;
 use filemap_job::{Job, JobSpec, ProgramSpec, Record, Workload, Written};

@@ -148,8 +148,8 @@ impl Comparison {
 }
 
 /// How differences are told from chance.
-const TESTED: &str = "Medians. p is how often chance alone sets runs apart as much (unpaired \
-                      permutation test on ranks). The figures are those of the program and of \
+const TESTED: &str = "p is how often chance alone sets runs apart as much (unpaired permutation \
+                      test on ranks). The figures are those of the program and of \
                       all that it started and waited for.";
 
 #[cfg(test)]

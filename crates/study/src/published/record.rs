@@ -108,7 +108,15 @@ fn verdicts(cells: &[Cell]) -> String {
 fn misses(cells: &[Cell]) -> Option<Part> {
     let line = |cell: &Cell| {
         let tolerance = cell.tolerance.as_deref().unwrap_or("nothing");
-        format!("{}: {}. Tolerated: {tolerance}.", cell.joined_names(), cell.verdict)
+        let figure = |figure: Option<f64>| figure.map_or("-".to_string(), |of| format!("{of:.3}"));
+        format!(
+            "{}: {}. Published: {}, here: {} {}. Tolerated: {tolerance}.",
+            cell.joined_names(),
+            cell.verdict,
+            figure(cell.published),
+            figure(cell.number("median").or_else(|| cell.number("published_figure"))),
+            cell.unit.as_deref().unwrap_or_default(),
+        )
     };
     let missed: Vec<String> =
         cells.iter().filter(|cell| cell.ok == Some(false)).map(line).collect();

@@ -73,7 +73,7 @@ pub fn of_program<W: Write + Send>(
             // What is to be read cannot be had where nothing comes.
             let source = source.into_iter().next()?;
             let header = asked.header(words.to_vec());
-            let single = SinglePages::of_children(&source);
+            let single = SinglePages::of_children(&source, apply);
             let followed = Followed::new(source, single, header.page_size, asked.wanted.clone());
             Some(record(followed, output, name, &header, &is_over))
         });

@@ -27,7 +27,7 @@ use list::{Arrived, Entry, Machines, Place};
 const OWN_RAM_BYTES: u64 = 768 << 20;
 
 /// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
-/// what the filesystem keeps free. The file after the disk is sparse.
+/// what the filesystem keeps free. The file that backs the disk is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
 const UNUSED_ONE_IN: u64 = 4;
 

@@ -8,7 +8,6 @@ use super::super::{OfJob, RanVariant};
 use super::*;
 use filemap_report::TEXT_COLUMNS;
 
-/// A count of any magnitude.
 fn of_one(ran: Vec<RanVariant>, warnings: Vec<String>) -> Comparison {
     Comparison::of(vec![OfJob { job_file: None, ran, warnings }], String::new())
 }

@@ -105,8 +105,10 @@ fn a_time_that_misses_decides_nothing_and_a_count_does() {
     assert_eq!(wide, None);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for line in [
-        "fork, 64 KiB, no-page-mapcount: misses. Tolerated: 0.6 to 1.5 L.",
-        "fork, 2048 KiB, no-page-mapcount: misses. Tolerated: 21 to 60 % faster.",
+        "fork, 64 KiB, no-page-mapcount: misses. Published: 1.000, here: 0.000 L a page. \
+         Tolerated: 0.6 to 1.5 L.",
+        "fork, 2048 KiB, no-page-mapcount: misses. Published: -21.000, here: 0.000 percent. \
+         Tolerated: 21 to 60 % faster.",
     ] {
         assert_eq!(flat.matches(line).count(), 1, "{line}: {flat}");
     }
@@ -121,7 +123,8 @@ fn a_time_that_misses_decides_nothing_and_a_count_does() {
     let fails = |cell: &&Value| cell["ok"] == false;
     assert_eq!((failed, cells(&report).iter().filter(fails).count()), (3, 3));
     let text = report.render(Format::Markdown);
-    let line = "reuse-byte, 16 KiB, mm-owner: fail. Tolerated: exact.";
+    let line = "reuse-byte, 16 KiB, mm-owner: fail. Published: 0.000, here: 0.024 pages copied of \
+                100. Tolerated: exact.";
     assert!(text.contains(line), "{text}");
     assert!(text.contains("| no-page-mapcount published |"), "{text}");
     let judged = cells(&report).iter().filter(|cell| cell["ok"].is_boolean()).count();

@@ -37,7 +37,7 @@ impl<'a> Variant<'a> {
     }
 
     fn misses(&self) -> Option<Sample> {
-        self.sample(|run| Some(run.miss_percent()))
+        self.sample(TrialRun::miss_percent)
     }
 
     /// All of it.

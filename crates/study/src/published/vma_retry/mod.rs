@@ -99,7 +99,7 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
     ];
     let kib = cells.first().and_then(|cell| cell.read_ahead_kb).unwrap_or_default();
     let mut swept = of("readahead").filter(|cell| cell.read_ahead_kb == Some(kib));
-    let misses = swept.find(|cell| cell.number("rounds_s") > Some(0.0));
+    let misses = swept.find(|cell| cell.variant.as_deref() == Some("baseline"));
     let misses = misses.and_then(|cell| cell.number("misses_per_100_drops"));
     let mut size = vec![("pages", (kib / PAGE_KIB).to_string()), ("kib", kib.to_string())];
     size.extend(misses.map(|misses| ("model", format!("{misses:.1}"))));

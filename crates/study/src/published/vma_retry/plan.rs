@@ -138,10 +138,12 @@ pub fn inferred(sweep: &[Tried]) -> Option<u64> {
     let misses = PUBLISHED.rows.iter().filter(|row| !row.with_series());
     let misses: Vec<f64> = misses.map(|row| row.miss_drop_pct).collect();
     let published = misses.iter().sum::<f64>() / misses.len() as f64;
-    let off = |(_, run): &(Trial, TrialRun)| (run.miss_percent() - published).abs();
-    let goes_on = sweep.iter().map(|tried| &tried.both[0]).filter(|(_, run)| !run.jams());
-    let nearest = goes_on.min_by(|one, other| off(one).total_cmp(&off(other)));
-    nearest.map(|(trial, _)| trial.read_ahead_pages)
+    let off = |tried: &Tried| {
+        let (trial, run) = &tried.both[0];
+        Some(((run.miss_percent()? - published).abs(), trial.read_ahead_pages))
+    };
+    let nearest = sweep.iter().filter_map(off).min_by(|one, other| one.0.total_cmp(&other.0));
+    nearest.map(|(_, pages)| pages)
 }
 
 fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {

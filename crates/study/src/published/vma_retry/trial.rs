@@ -110,9 +110,9 @@ impl TrialRun {
         self.rounds as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
-    /// Misses of 100 drops.
-    pub fn miss_percent(&self) -> f64 {
-        self.misses as f64 * 100.0 / self.drops.max(1) as f64
+    /// Misses of 100 drops; `None` where nothing came of it.
+    pub fn miss_percent(&self) -> Option<f64> {
+        (!self.jams()).then(|| self.misses as f64 * 100.0 / self.drops.max(1) as f64)
     }
 
     /// Drops a round; `None` where no round was completed.
