@@ -56,9 +56,11 @@ enum Task {
     /// what this machine lacks.
     Tour,
     /// Does what docs/TUTORIAL.md says in a copy of this tree: its diffs have to apply, and its
-    /// commands to print what it shows. Then breaks the rules of data/mutations, one by one:
-    /// searches and tests have to notice.
+    /// commands to print what it shows. Then plants the broken series of data/mutations, which
+    /// searches have to find.
     Tutorial,
+    /// Breaks the rules of data/mutations one by one in a copy of this tree: tests have to notice.
+    Mutants,
     /// Puts into the documents what they show of other things: outputs of commands, tables of
     /// data/measured, and the rules of data/mutations.
     Outputs {
@@ -94,6 +96,7 @@ fn main() -> Result<ExitCode> {
         Task::Schema { directory } => schema::write(&directory)?,
         Task::Lint => return lint(),
         Task::Tutorial => return Ok(exit_code(tutorial::run()?)),
+        Task::Mutants => return Ok(exit_code(tutorial::break_rules()?)),
         Task::Tour => return Ok(exit_code(tour::run()?)),
         Task::Outputs { check } => return refresh_outputs(check),
     }

@@ -1,5 +1,6 @@
-//! Rules that are broken on purpose: what `data/mutations` says of them. `cargo xtask tutorial`
-//! breaks them in a copy of the tree, and docs/MUTATIONS.md is made of the same files.
+//! Rules that are broken on purpose: what `data/mutations` says of them. `cargo xtask mutants` and
+//! `cargo xtask tutorial` break them in copies of the tree, and docs/MUTATIONS.md is made of the
+//! same files.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;

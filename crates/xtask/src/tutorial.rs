@@ -1,6 +1,7 @@
 //! Does what docs/TUTORIAL.md says, as its reader would, in a copy of this tree: applies its diffs,
-//! runs its commands, and compares what they print with what it shows. In other copies it breaks
-//! the rules of `data/mutations`, which searches and tests have to notice.
+//! runs its commands, and compares what they print with what it shows. In other copies it plants
+//! the broken series of `data/mutations`, which searches have to find, and breaks rules, which
+//! tests have to notice.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf, absolute};
@@ -29,13 +30,18 @@ const OMITTED: &str = "...";
 pub fn run() -> Result<bool> {
     let repository = Repository::read()?;
     shell::end_on_signals();
-    let all = [steps(&repository)?, searches(&repository)?, mutants(&repository)?];
-    for steps in all {
-        if !follow(&repository, &steps)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(follow(&repository, &steps(&repository)?)? && follow(&repository, &searches(&repository)?)?)
+}
+
+/// Breaks each rule that a test has to notice, and prints a line for it. Returns whether all of
+/// them were noticed.
+///
+/// # Errors
+/// When the tree cannot be copied.
+pub fn break_rules() -> Result<bool> {
+    let repository = Repository::read()?;
+    shell::end_on_signals();
+    follow(&repository, &mutants(&repository)?)
 }
 
 /// Does `steps` in a copy of the tree.
