@@ -60,6 +60,10 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     };
     let profile = machine_profile::of(&mut spec)?;
     let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
+    if seed == 0 {
+        let message = format!("--seed: 0 is out of range; give 1 to {}", u64::MAX);
+        return Err(Error::Usage(message));
+    }
     let flags = JobSpec { seed: None, ..asked.flags.clone() };
     let mut words = vec!["filemap search".to_string()];
     words.extend(flags.flags());

@@ -285,3 +285,16 @@ fn variants_that_no_running_kernel_has_are_exit_4() {
         assert!(message.contains(words) || message.contains("not available"), "{message}");
     }
 }
+
+#[test]
+fn variants_that_are_the_same_job_are_told() {
+    let of = |variants: &str| {
+        let job = "--workload random --file-size 64m --accesses 100";
+        stdout(&format!("compare {job} --variants {variants}"))
+    };
+    for variants in ["mmap-miss,p1+p2", "baseline,read_ahead_kb=128", "baseline,baseline"] {
+        let text = of(variants);
+        assert!(text.contains("is the same job as"), "{variants}: {text}");
+    }
+    assert!(!of("baseline,mmap-miss").contains("is the same job as"));
+}

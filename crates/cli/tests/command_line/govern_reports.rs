@@ -168,3 +168,15 @@ fn what_is_compared_leaves_nothing_behind() {
     let left = [sleeping(1007), sleeping(1008)].concat();
     assert!(left.is_empty(), "the program's own children are gone too: {left:?}");
 }
+
+/// What is no text in the words of a command stands in its report as well as it can.
+#[test]
+fn words_that_are_no_text_are_reported() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new("govern_words");
+    let mut command = place.command("govern", "--compare --runs 1 --json - -- true");
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"\xff.dat")).output().unwrap();
+    let report = parsed(&output);
+    let words = report["environment"]["command_line"].as_str().unwrap();
+    assert!(words.ends_with("true \u{fffd}.dat"), "{words}");
+}

@@ -75,7 +75,7 @@ pub fn host() -> Map<String, Value> {
         }),
         "thp": read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref().and_then(chosen),
         "damon": damon_pageout().map(|_| "evicts unmapped pages"),
-        "command_line": std::env::args().collect::<Vec<_>>().join(" "),
+        "command_line": command_line(),
     });
     let switches = switches::state();
     if !switches.is_empty() {
@@ -129,4 +129,11 @@ fn field(path: &str, name: &str) -> Option<String> {
 
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
+}
+
+/// The words that this process was started with, in one line; what is no text in them is replaced.
+pub fn command_line() -> String {
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.join(" ")
 }

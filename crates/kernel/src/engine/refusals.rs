@@ -70,7 +70,7 @@ fn check_series(rules: &Rules) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::unavailable(
-        format!("the series {} on a kernel that is as it is", rules.series),
+        format!("{} in the running kernel", rules.series),
         "leave it out, give a patched kernel to --image, or give --on model",
     ))
 }

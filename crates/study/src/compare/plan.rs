@@ -53,8 +53,11 @@ impl Plan {
         let profile = given::profile(&mut written)?;
         let planned = planned_variants(&given, &written, variants, &images, &found)?;
         if planned.len() < 2 {
-            let message = "there is one variant only; give --variants baseline,mmap-miss";
-            return Err(Error::Usage(message.to_string()));
+            let remedy = match planned.first().map(|of| of.job.engine) {
+                Some(EngineKind::Kernel) => "another --image, or --on model,kernel",
+                _ => "--variants baseline,mmap-miss",
+            };
+            return Err(Error::Usage(format!("there is one variant only; give {remedy}")));
         }
         check(&planned, asked.apply)?;
         let command = command::of(&given, &written, variants, &images);
@@ -114,6 +117,7 @@ impl Plan {
         let told = ran.iter().map(|ran| (ran.variant.as_str(), of_job(&ran.job)));
         warnings.extend(named(&told.collect::<Vec<_>>()));
         let judged: Vec<&Job> = ran.iter().map(|ran| &ran.job).collect();
+        warnings.extend(the_same(&ran));
         warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);
         warnings.extend(unseen(&ran, &profiles)?);
         if asked.seeds.is_none() {
@@ -127,6 +131,20 @@ impl Plan {
         }
         Ok((ran, warnings))
     }
+}
+
+/// Which variants are the same job as one before them, however they are written.
+fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
+    let are_same = |one: &Job, other: &Job| {
+        let (spec, of_flags) = (other.spec.clone(), other.of_flags.clone());
+        one.rules == other.rules
+            && one.machine == other.machine
+            && Job { spec, of_flags, ..one.clone() } == *other
+    };
+    ran.iter().enumerate().filter_map(move |(at, own)| {
+        let same = ran[..at].iter().find(|before| are_same(&before.job, &own.job))?;
+        Some(format!("{} is the same job as {}: what differs is noise", own.variant, same.variant))
+    })
 }
 
 /// Runs jobs on `engines`, where they are several each under the path of its job file; `command`

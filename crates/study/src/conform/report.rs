@@ -117,13 +117,14 @@ impl Conformance {
         let calls = calls.map_or(String::new(), |calls| format!("{calls} readahead calls, "));
         let (number, missing) = (self.patterns.len(), self.not_compared());
         let plural = if number == 1 { "" } else { "s" };
+        let are_several = if *mismatches == 1 { "" } else { "es" };
         let left_out = match self.left_out() {
             0 => String::new(),
             some => format!("{some} left out, "),
         };
         format!(
             "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, \
-             {calls}{mismatches} mismatches. Excluded: {excluded} lines of faults on pages that \
+             {calls}{mismatches} mismatch{are_several}. Excluded: {excluded} lines of faults on pages that \
              were still on their way when an earlier fault mapped what was around them."
         )
     }

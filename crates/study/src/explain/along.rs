@@ -15,15 +15,16 @@ const LINE_CELLS: usize = 62;
 const MAP_NOTE: &str = "· none, - up to a third, + up to two thirds, # more: of the cell's pages \
                         mapped and come in, of those that came in accessed and left.";
 
-/// The counter of a run of so many accesses.
+/// The counter of a run of so many accesses; nothing where nothing is known of it.
 pub(super) fn counter(counter: &MissCounter, accesses: u64) -> Vec<Part> {
-    let mut parts = vec![Part::Heading("mmap_miss".to_string())];
-    if counter.max.is_some() {
-        let plot = pictures::misses(&counter.course, accesses, counter.complete);
-        parts.push(Part::Plot(plot));
+    let plot = || pictures::misses(&counter.course, accesses, counter.complete);
+    let plot = counter.max.is_some().then(|| Part::Plot(plot()));
+    let moves = counter.moves.as_ref().map(|of| Part::Table(moves(of)));
+    if plot.is_none() && moves.is_none() {
+        return Vec::new();
     }
-    parts.extend(counter.moves.as_ref().map(|of| Part::Table(moves(of))));
-    parts
+    let heading = Part::Heading("mmap_miss".to_string());
+    [Some(heading), plot, moves].into_iter().flatten().collect()
 }
 
 /// What moved the counter.

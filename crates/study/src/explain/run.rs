@@ -38,8 +38,8 @@ fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     }
     if job.rules.series != Series::BASELINE && job.image.is_none() {
         return refuse(format!(
-            "the series {} are not in the running kernel; give --on model, or the kernel that was \
-             built with them to --image",
+            "the running kernel does not have {}; give --on model, or the kernel that was built \
+             with it to --image",
             job.rules.series
         ));
     }

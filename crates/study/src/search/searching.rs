@@ -208,12 +208,6 @@ impl<E: Engines + Sync> Searching<'_, E> {
                 ),
                 None => format!("Interrupted after {} jobs; {WITH_STATE}.", found.drawn),
             });
-        } else if let Some(path) = self.keeper.path()
-            && !found.drawn.is_multiple_of(ROUND)
-        {
-            let kept = found.drawn / ROUND * ROUND;
-            notes
-                .push(format!("'{path}' has what the first {kept} jobs found: whole rounds only."));
         }
         let (left_out, alike, tried) = (found.left_out, found.alike, found.tried());
         let groups = self.groups(found, before)?;

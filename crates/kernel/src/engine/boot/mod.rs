@@ -11,6 +11,7 @@ use filemap_job::program::Job;
 use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready, Run};
 use serde_json::{Map, Value};
 
+use super::environment::command_line;
 use super::flush::LONGEST;
 use super::guest_protocol::{self, Message, Returned, opened};
 use super::limits::{MemoryLimits, available_bytes};
@@ -306,8 +307,7 @@ fn slow_time(job: &Job, needs: &Needs) -> Duration {
 }
 
 fn describe(environment: &mut Map<String, Value>, arrived: &Arrived, files: usize) {
-    let words: Vec<String> = std::env::args().collect();
-    environment.insert("command_line".into(), words.join(" ").into());
+    environment.insert("command_line".into(), command_line().into());
     environment.insert("image".into(), arrived.image.kernel.display().to_string().into());
     let emulator = format!("QEMU, {}", arrived.accelerator.name());
     environment.insert("emulator".into(), emulator.into());
