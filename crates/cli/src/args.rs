@@ -357,6 +357,9 @@ pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
     /// are dropped from the page cache when it maps them.
+    ///
+    /// If this command is killed by SIGKILL, what was recorded is in the recording's name followed
+    /// by .part, and filemap govern --release --pid restores the advice of the program's mappings.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     #[arg(conflicts_with_all = ["show", "import", "pid", "cgroup"])]
     pub program: Vec<OsString>,

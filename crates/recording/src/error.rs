@@ -52,6 +52,11 @@ pub enum Problem {
          maps files"
     )]
     Nothing,
+    /// It is cut off before the first block of events is whole.
+    #[error(
+        "it is cut off before what it has of accesses to a file; copy it again, or record again"
+    )]
+    CutOff,
     /// The file cannot be read.
     #[error("it cannot be read: {reason}; give a readable file")]
     Read {

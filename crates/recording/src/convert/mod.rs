@@ -58,5 +58,9 @@ pub fn program<R: Read>(
     gathered.said.lost(reader.totals().lost);
     gathered.said.truncated(reader.truncated());
     let spec = gathered.program(existing);
-    spec.ok_or_else(|| reader.error(Problem::Nothing))
+    let nothing = || match reader.truncated() {
+        Some(_) => Problem::CutOff,
+        None => Problem::Nothing,
+    };
+    spec.ok_or_else(|| reader.error(nothing()))
 }
