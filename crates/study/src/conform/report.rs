@@ -124,8 +124,8 @@ impl Conformance {
         };
         format!(
             "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, \
-             {calls}{mismatches} mismatch{are_several}. Excluded: {excluded} lines of faults on pages that \
-             were still on their way when an earlier fault mapped what was around them."
+             {calls}{mismatches} mismatch{are_several}. Excluded: {excluded} lines of faults on \
+             pages that were still on their way when an earlier fault mapped what was around them."
         )
     }
 
