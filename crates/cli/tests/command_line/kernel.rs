@@ -76,7 +76,7 @@ fn what_is_not_this_kernels_is_refused() {
     let program = scratch.file("program.toml", crate::programs::PROGRAM);
     for job in ["--workload first --file-size 1m --accesses 1", "--workload thrash", &program] {
         let compare = format!("compare {job} --on model,kernel --variants baseline,vma-bound");
-        fails(&compare, 4, &["vma-bound", "as it is", "--image"]);
+        fails(&compare, 4, &["vma-bound", "in the running kernel", "--image"]);
     }
     fails("run --on kernel --workload first --accesses 1 --file-size 512p", 4, &["no room"]);
     for (args, words) in [
