@@ -35,3 +35,9 @@ impl Error {
         Error::Refused { what: what.into(), cause, remedy: remedy.into() }
     }
 }
+
+/// What the operating system says, without its error number.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}

@@ -21,7 +21,7 @@ pub mod program;
 mod source;
 pub mod trace_points;
 
-pub use error::Error;
+pub use error::{Error, reason};
 pub use event::{Event, FaultKind, What};
 pub use follow::{Follower, Way, mapped_pages};
 pub use inject::{Advice, Advised, Refusal, advise_all, advise_any, madvise, without_injections};

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Event, Follower, Way, What, cgroup};
+use filemap_attach::{Event, Follower, Way, What, cgroup, reason};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::advisor::Advisor;
@@ -81,12 +81,6 @@ pub enum Error {
         /// Why not.
         cause: io::Error,
     },
-}
-
-/// What the system says, without its number.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// What is governed.

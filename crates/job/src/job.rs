@@ -75,6 +75,35 @@ impl Job {
         self.machine.arch.page_size
     }
 
+    /// Whether it is the same as `other` but for how they are written.
+    pub fn is_same(&self, other: &Job) -> bool {
+        let Job {
+            spec: _,
+            of_flags: _,
+            engine,
+            image,
+            runs,
+            rules,
+            machine,
+            seed,
+            anonymous,
+            files,
+            opens,
+            mappings,
+            cpus,
+            processes,
+            barriers,
+            threads,
+            tables,
+        } = self;
+        (engine, image, runs) == (&other.engine, &other.image, &other.runs)
+            && (rules, machine, seed) == (&other.rules, &other.machine, &other.seed)
+            && (anonymous, cpus) == (&other.anonymous, &other.cpus)
+            && (files, opens, mappings) == (&other.files, &other.opens, &other.mappings)
+            && (processes, barriers) == (&other.processes, &other.barriers)
+            && (threads, tables) == (&other.threads, &other.tables)
+    }
+
     /// Whether a table of the job file stands for several files or threads.
     pub fn is_counted(&self) -> bool {
         self.spec.is_counted()

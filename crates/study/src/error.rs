@@ -1,7 +1,6 @@
 //! Why a question has no answer.
 
-use std::io;
-
+pub use filemap_attach::reason;
 use filemap_recording::Problem;
 use filemap_recording::import::Error as ImportError;
 
@@ -154,12 +153,6 @@ fn remedy(reason: &str) -> &'static str {
         "it is closed" => "leave it open, or send it to a file",
         _ => "give it room, or another place",
     }
-}
-
-/// What the operating system says, without its error number.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// What is said of a version that is not known.

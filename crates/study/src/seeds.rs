@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::spread;
 use crate::stats::Sample;
-use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
+use filemap_job::{Engine, EngineKind, Job, JobSpec, Ran, Record, seeds};
 use filemap_model::{Model, Profile};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,6 +28,17 @@ const MOST_TIME: Duration = Duration::from_secs(2);
 pub fn spent() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Refuses a seed of 0, which the generator stays at.
+///
+/// # Errors
+/// Such a seed.
+pub fn check(spec: &JobSpec) -> Result<(), Error> {
+    match spec.seed {
+        Some(0) => Err(Error::Usage(format!("--seed: 0 is out of range; give 1 to {}", u64::MAX))),
+        _ => Ok(()),
+    }
 }
 
 /// `command` with the number of seeds that was asked for.

@@ -10,6 +10,7 @@ use std::process::Command;
 use super::inherited;
 use super::interpreter::interpreter;
 use super::lookup::{Program, Refused, not_executable, not_found};
+use crate::reason;
 
 /// Turns this process into `program`. Its files, environment and signals are those that this
 /// process has, or inherited. It returns only where that fails.
@@ -65,10 +66,6 @@ pub fn refused(program: &Program, error: &io::Error) -> Refused {
             not_executable(&program.path, &without_interpreter(&program.path))
         }
         io::ErrorKind::NotFound => not_found(&program.words[0]),
-        _ => {
-            let text = error.to_string();
-            let reason = text.split(" (os error").next().unwrap_or_default().to_lowercase();
-            not_executable(&program.path, &reason)
-        }
+        _ => not_executable(&program.path, &reason(error)),
     }
 }

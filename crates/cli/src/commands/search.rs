@@ -6,6 +6,7 @@ use filemap_job::program::THRASH;
 use filemap_job::{EngineKind, JobSpec};
 use filemap_study::machine_profile;
 use filemap_study::search::{Goal, Searching, Space, variants_flag};
+use filemap_study::seeds;
 use filemap_study::variants::{self, Variant};
 
 use crate::Outcome;
@@ -59,11 +60,8 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         _ => Goal::Differ,
     };
     let profile = machine_profile::of(&mut spec)?;
+    seeds::check(&spec)?;
     let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
-    if seed == 0 {
-        let message = format!("--seed: 0 is out of range; give 1 to {}", u64::MAX);
-        return Err(Error::Usage(message));
-    }
     let flags = JobSpec { seed: None, ..asked.flags.clone() };
     let mut words = vec!["filemap search".to_string()];
     words.extend(flags.flags());

@@ -135,14 +135,8 @@ impl Plan {
 
 /// Which variants are the same job as one before them, however they are written.
 fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
-    let are_same = |one: &Job, other: &Job| {
-        let (spec, of_flags) = (other.spec.clone(), other.of_flags.clone());
-        one.rules == other.rules
-            && one.machine == other.machine
-            && Job { spec, of_flags, ..one.clone() } == *other
-    };
-    ran.iter().enumerate().filter_map(move |(at, own)| {
-        let same = ran[..at].iter().find(|before| are_same(&before.job, &own.job))?;
+    ran.iter().enumerate().filter_map(|(at, own)| {
+        let same = ran[..at].iter().find(|before| before.job.is_same(&own.job))?;
         Some(format!("{} is the same job as {}: what differs is noise", own.variant, same.variant))
     })
 }

@@ -6,7 +6,7 @@ use filemap_kernel::journal::Journal;
 use super::bench::Bench;
 use crate::engine::Engines;
 use crate::error::Error;
-use crate::{host, input, kernel_match};
+use crate::{host, input, kernel_match, seeds};
 
 /// The kernel that is compared with the model.
 pub struct Asked {
@@ -105,10 +105,7 @@ fn check(flags: &JobSpec, spec: &JobSpec) -> Result<(), Error> {
         let message = "--runs does not go with conform, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    if spec.seed == Some(0) {
-        let message = format!("--seed: 0 is out of range; give 1 to {}", u64::MAX);
-        return Err(Error::Usage(message));
-    }
+    seeds::check(spec)?;
     if spec.modules.is_some() && spec.image.is_none() {
         let message = "--modules is for a kernel to boot; give that with --image, or remove it";
         return Err(Error::Usage(message.to_string()));

@@ -49,7 +49,8 @@ pub fn pictures(cells: &[Cell]) -> Vec<Part> {
 }
 
 impl Cell {
-    fn model(&self) -> Option<f64> {
+    /// The figure of the model.
+    pub(super) fn model(&self) -> Option<f64> {
         MODEL.iter().find_map(|key| self.number(key))
     }
 
@@ -60,11 +61,15 @@ impl Cell {
         SPREADS.iter().find_map(of).filter(|(least, most)| least < most)
     }
 
+    /// The sizes that name its table.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = String> {
+        let sizes = [(self.file_gib, "file"), (self.ram_gib, "RAM")].into_iter();
+        sizes.filter_map(|(gib, of)| Some(format!("{} GiB {of}", gib?)))
+    }
+
     /// What names its table.
     fn table(&self) -> String {
-        let sizes = [(self.file_gib, "file"), (self.ram_gib, "RAM")].into_iter();
-        let sizes = sizes.filter_map(|(gib, of)| Some(format!("{} GiB {of}", gib?)));
-        sizes.chain(self.unit.clone()).collect::<Vec<_>>().join(", ")
+        self.sizes().chain(self.unit.clone()).collect::<Vec<_>>().join(", ")
     }
 
     fn told(&self) -> String {

@@ -109,16 +109,42 @@ fn misses(cells: &[Cell]) -> Option<Part> {
     let line = |cell: &Cell| {
         let tolerance = cell.tolerance.as_deref().unwrap_or("nothing");
         let figure = |figure: Option<f64>| figure.map_or("-".to_string(), |of| format!("{of:.3}"));
+        let names: Vec<String> = cell.sizes().chain([cell.joined_names()]).collect();
         format!(
             "{}: {}. Published: {}, here: {} {}. Tolerated: {tolerance}.",
-            cell.joined_names(),
+            names.join(", "),
             cell.verdict,
             figure(cell.published),
-            figure(cell.number("median").or_else(|| cell.number("published_figure"))),
+            figure(cell.model()),
             cell.unit.as_deref().unwrap_or_default(),
         )
     };
     let missed: Vec<String> =
         cells.iter().filter(|cell| cell.ok == Some(false)).map(line).collect();
     (!missed.is_empty()).then_some(Part::List(missed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_that_are_missed_have_names_and_figures_of_their_own() {
+        let cell = |file_gib: u64, figure: &str| Cell {
+            file_gib: Some(file_gib),
+            ram_gib: Some(8),
+            workload: Some("random".to_string()),
+            unit: Some("GiB read".to_string()),
+            published: Some(3.987),
+            tolerance: Some("within 1 %".to_string()),
+            ..Cell::new("mmap-miss", json!({ figure: 4.25 })).judged(Some(false), "")
+        };
+        let held = Cell { ok: Some(true), ..cell(1, "gib") };
+        let told = "fail. Published: 3.987, here: 4.250 GiB read. Tolerated: within 1 %.";
+        let list = [20, 4].map(|gib| format!("{gib} GiB file, 8 GiB RAM, random: {told}"));
+        let cells = [cell(20, "gib"), cell(4, "median"), held];
+        let Some(Part::List(missed)) = misses(&cells) else { panic!("two are missed") };
+        assert_eq!(missed, list);
+        assert!(misses(&cells[2..]).is_none());
+    }
 }
