@@ -14,12 +14,18 @@ pub enum Switch {
     MissNoRetry,
     /// Readahead begun by a fault stays inside its VMA. Decided in [`crate::readahead::bound`].
     VmaBound,
-    /// Faults in executable mappings do not consult the counter of misses. Decided in
-    /// [`crate::readahead::sync`].
+    /// Faults in executable mappings neither consult nor move the counter of misses. Decided in
+    /// [`crate::readahead::miss`].
     ExecBypass,
-    /// Mappings advised HUGEPAGE read large folios where a PMD-sized one does not fit the cache.
-    /// Decided in [`crate::readahead::sync`].
+    /// [`Switch::ExecBypass`] as posted in version 5: their hits are credited. Decided in
+    /// [`crate::readahead::miss`].
+    ExecBypassV5,
+    /// Mappings advised HUGEPAGE read the largest folios of the file, up to 2 MiB. Decided in
+    /// [`crate::readahead::sync`].
     ThpOrder,
+    /// [`Switch::ThpOrder`] as posted in version 5: only where a PMD-sized folio does not fit the
+    /// cache. Decided in [`crate::readahead::sync`].
+    ThpOrderV5,
     /// The executable window is bounded as all windows are, not by a size of its own. Decided in
     /// [`crate::readahead::sync`] and [`crate::readahead::bound::last`].
     ///
@@ -31,18 +37,29 @@ pub enum Switch {
     /// A fault that dropped its lock for I/O tries again under the lock of its VMA. Decided in
     /// [`crate::fault::lock::of_retry`].
     VmaRetry,
+    /// A fault that finds the data of its page there keeps its lock while another task holds that
+    /// of the folio. No folio of the model is locked once its data is there, so nothing is decided
+    /// by it.
+    NoRetryUptodate,
+    /// A fault keeps its lock for I/O, and is not tried again. Decided in
+    /// [`crate::fault::lock::drops`].
+    VmaHold,
 }
 
 impl Switch {
     /// Every switch, in the order in which reports name them.
-    pub const ALL: [Switch; 7] = [
+    pub const ALL: [Switch; 11] = [
         Switch::MissFaultAddress,
         Switch::MissNoRetry,
         Switch::VmaBound,
         Switch::ExecBypass,
+        Switch::ExecBypassV5,
         Switch::ThpOrder,
+        Switch::ThpOrderV5,
         Switch::ExecUnify,
         Switch::VmaRetry,
+        Switch::NoRetryUptodate,
+        Switch::VmaHold,
     ];
 
     /// The name on the command line and in records.
@@ -52,9 +69,13 @@ impl Switch {
             Switch::MissNoRetry => "miss-no-retry",
             Switch::VmaBound => "vma-bound",
             Switch::ExecBypass => "exec-bypass",
+            Switch::ExecBypassV5 => "exec-bypass-v5",
             Switch::ThpOrder => "thp-order",
+            Switch::ThpOrderV5 => "thp-order-v5",
             Switch::ExecUnify => "exec-unify",
             Switch::VmaRetry => "vma-retry",
+            Switch::NoRetryUptodate => "no-retry-uptodate",
+            Switch::VmaHold => "vma-hold",
         }
     }
 }
@@ -64,11 +85,13 @@ impl Switch {
 pub struct Series(u16);
 
 /// A group name, what it stands for, in the order in which they are tried.
-const GROUPS: [(&str, &[Switch]); 4] = [
+const GROUPS: [(&str, &[Switch]); 6] = [
     ("mmap-miss", &[Switch::MissFaultAddress, Switch::MissNoRetry]),
     ("p1", &[Switch::MissFaultAddress]),
     ("p2", &[Switch::MissNoRetry]),
     ("exec-order", &[Switch::ExecBypass, Switch::ThpOrder]),
+    ("exec-order-v5", &[Switch::ExecBypassV5, Switch::ThpOrderV5]),
+    ("vma-retry-v2", &[Switch::VmaRetry, Switch::NoRetryUptodate]),
 ];
 
 impl Series {

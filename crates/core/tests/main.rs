@@ -18,6 +18,7 @@ mod layout;
 mod marked;
 mod miss;
 mod mixed;
+mod newer_kernels;
 mod older_kernels;
 mod on_demand;
 mod page_cache;

@@ -183,6 +183,21 @@ fn switches_have_no_place_where_there_is_nothing_to_change() {
         let kernels = Kernel::ALL.into_iter();
         kernels.filter(|&kernel| rules(kernel).lacks(switch).is_some()).map(Kernel::name).collect()
     };
-    assert_eq!(lacking(Switch::VmaRetry), ["6.1", "6.6"]);
-    assert_eq!(lacking(Switch::VmaBound), [""; 0]);
+    for switch in [Switch::VmaRetry, Switch::NoRetryUptodate] {
+        assert_eq!(lacking(switch), ["6.1", "6.6"]);
+    }
+    for switch in [Switch::VmaBound, Switch::VmaHold, Switch::ExecUnify] {
+        assert_eq!(lacking(switch), [""; 0]);
+    }
+    let merged = [
+        Switch::MissFaultAddress,
+        Switch::MissNoRetry,
+        Switch::ExecBypass,
+        Switch::ExecBypassV5,
+        Switch::ThpOrder,
+        Switch::ThpOrderV5,
+    ];
+    for switch in merged {
+        assert_eq!(lacking(switch), ["7.2", "7.3", "mm-0b2777a511b7"]);
+    }
 }

@@ -16,7 +16,7 @@ use crate::support::around::{Case, around, case};
 use crate::support::engine::{Engine, Io};
 use crate::support::machine::{KERNELS, advised, executable, limits, part, small_tables, xfs};
 use crate::support::map;
-use Kernel::{V6_12, V6_18};
+use Kernel::{V6_12, V6_18, V7_0};
 
 /// A VMA that begins at virtual page `start` and maps the pages `from..end`.
 fn at(start: u64, from: u64, end: u64) -> Vma {
@@ -374,7 +374,7 @@ fn dontneed_frees_page_tables_that_it_covers() {
 }
 
 #[test]
-fn dontneed_frees_tables_of_one_vma_since_6_18() {
+fn dontneed_frees_tables_of_one_vma_since_6_18_and_on_arm64_since_7_0() {
     // Two VMAs share the second table.
     let mut mapping = Mapping::new(part(0, 64), None);
     let random = AdviceFlag::Read(ReadHint::Random);
@@ -384,6 +384,7 @@ fn dontneed_frees_tables_of_one_vma_since_6_18() {
         (file(V6_18), [true, false, true]),
         (file(V6_12), [false; 3]),
         (Limits { arch: Arch { pte_entries: 16, ..arm }, ..file(V6_18) }, [false; 3]),
+        (Limits { arch: Arch { pte_entries: 16, ..arm }, ..file(V7_0) }, [true, false, true]),
     ] {
         let limits =
             if limits.arch.family == Family::Arm64 { limits } else { small_tables(limits) };

@@ -5,6 +5,9 @@
 //! page, each of which moves by one; a large folio is found in its first slot.
 
 use filemap_core::readahead::search::{cached_before, first_absent};
+use filemap_core::rules::Kernel::{self, V7_1, V7_2};
+use filemap_core::rules::Rules;
+use filemap_core::series::Series;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::support::map;
@@ -23,9 +26,14 @@ fn forward(map: &str, searches: &[(u64, u64, Option<u64>)]) {
 /// The same of searches towards the start of the file, which count pages.
 #[track_caller]
 fn backward(map: &str, searches: &[(u64, u64, u64)]) {
-    let cache = map::cache(map);
+    backward_by(V7_1, map, searches);
+}
+
+#[track_caller]
+fn backward_by(kernel: Kernel, map: &str, searches: &[(u64, u64, u64)]) {
+    let (cache, rules) = (map::cache(map), Rules::new(kernel, Series::BASELINE));
     for &(last, max, count) in searches {
-        let counted = cached_before(PageIndex(last), PageCount(max), &cache);
+        let counted = cached_before(PageIndex(last), PageCount(max), &rules, &cache);
         assert_eq!(counted, PageCount(count), "{max} pages up to {last} of {map}");
     }
 }
@@ -157,4 +165,14 @@ fn a_count_from_far_inside_a_larger_folio_steps_before_it() {
     backward("64. 64# [126-]", &[(200, 300, 9), (191, 300, 128), (192, 300, 129)]);
     // Two levels up and down again: from 4166 to slots 1 and 5 of the nodes before, page 69.
     backward("66. 4# 4026. [254-]", &[(4166, 500, 5)]);
+}
+
+#[test]
+fn a_full_search_backwards_counts_all_pages_since_7_2() {
+    for (kernel, full) in [(V7_1, 3), (V7_2, 4)] {
+        backward_by(kernel, ". 9#", &[(9, 4, full), (9, 9, full + 5), (9, 10, 9), (9, 12, 9)]);
+        // Where all is cached from the start of the file, it ends there.
+        backward_by(kernel, "10#", &[(3, 9, 4), (3, 4, full)]);
+        backward_by(kernel, "[6-][6-]", &[(12, 4, full)]);
+    }
 }

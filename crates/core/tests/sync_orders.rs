@@ -117,8 +117,9 @@ fn hugepage_advice_needs_a_pmd_that_the_page_cache_can_hold() {
 
 #[test]
 fn exec_bypass_takes_executable_mappings_from_the_counter() {
-    for kernel in KERNELS {
-        let bypass = with(&[Switch::ExecBypass], file(kernel));
+    let versions = [Switch::ExecBypass, Switch::ExecBypassV5];
+    for (kernel, version) in KERNELS.into_iter().flat_map(|kernel| versions.map(|v| (kernel, v))) {
+        let bypass = with(&[version], file(kernel));
         let cases = [(500, true, 500), (500, false, 501), (0, true, 0), (0, false, 1)];
         for (before, code, after) in cases {
             let mut engine = Engine::new(bypass, Io::Waited, "64.");
@@ -156,13 +157,13 @@ fn hugepage_misses_are_counted_on_the_base_of_the_exec_order_series() {
 }
 
 #[test]
-fn thp_order_reads_what_the_page_cache_can_hold() {
+fn thp_order_v5_reads_what_the_page_cache_can_hold() {
     let huge = advised(Advice::HUGEPAGE, part(0, 128));
     let of = |page_size, switches: &[Switch]| {
         let file = limits(V6_18, PageCount(128));
         with(switches, on(Family::Arm64, page_size, file))
     };
-    let thp = &[Switch::ThpOrder][..];
+    let thp = &[Switch::ThpOrderV5][..];
     // Page size, switches, largest folio of the mapping: order and length of the window.
     let cases = [
         // A PMD folio of 64 KiB pages does not fit: 2 MiB, order 5.

@@ -85,8 +85,9 @@ const MOST_ENTRIES: u64 = 8192;
 spec! {
     /// What runs the job: model or kernel.
     on: String = Flag { group: ENGINE, value_name: "ENGINE", default: Some("model"), ..FLAG },
-    /// Kernel whose rules the model follows: 6.1, 6.6, 6.12, 6.18, mm-2026-05 (the tree of
-    /// exec-order), or host for the rules nearest to the running kernel.
+    /// Kernel whose rules the model follows: 6.1, 6.6, 6.12, 6.18, 6.19, 7.0, 7.1, 7.2, 7.3,
+    /// mm-2026-05 (what the series were posted on, without them), mm-0b2777a511b7 (the mm tree
+    /// after 7.3), or host for the rules nearest to the running kernel.
     kernel: String = Flag {
         group: ENGINE,
         value_name: "VERSION",
@@ -100,7 +101,9 @@ spec! {
     /// once for all of them, or once for each in their order: none for one that needs no modules.
     modules: String = Flag { group: ENGINE, value_name: "DIR", repeats: true, ..FLAG },
     /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
-    /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify, vma-retry.
+    /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify, vma-retry,
+    /// no-retry-uptodate, vma-retry-v2 (both), vma-hold. exec-order-v5, exec-bypass-v5 and
+    /// thp-order-v5 are version 5 as posted.
     with: String = Flag { group: ENGINE, value_name: "SERIES,...", ..FLAG },
     /// How many times the job is run.
     runs: u64 = Flag {

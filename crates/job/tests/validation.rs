@@ -134,7 +134,7 @@ fn kernels_and_series() {
     assert!(host(Some("unknown")).unwrap_err().to_string().contains("'unknown'"));
     assert_eq!(spec("6.12").validate(None).unwrap().rules.kernel, Kernel::V6_12);
     for (version, nearest) in
-        [("6.2", "6.1 or 6.6"), ("6.12.3", "6.12"), ("5.15", "6.1"), ("7.0", "6.18")]
+        [("6.2", "6.1 or 6.6"), ("6.12.3", "6.12"), ("5.15", "6.1"), ("7.4", "7.3")]
     {
         let error = spec(version).validate(None).unwrap_err().to_string();
         let expected = format!("Linux {version} is not modelled; give {nearest}, the nearest");
@@ -145,6 +145,9 @@ fn kernels_and_series() {
         let error = retrying.validate(None).unwrap_err().to_string();
         assert!(error.contains("vma-retry") && error.contains("--kernel 6.12 or 6.18"), "{error}");
     }
+    let merged = JobSpec { with: Some("vma-bound+mmap-miss".into()), ..spec("7.2") };
+    let error = merged.validate(None).unwrap_err().to_string();
+    assert!(error.contains("miss-fault-address has no place in Linux 7.2"), "{error}");
     let both = Series::BASELINE.with(Switch::MissFaultAddress).with(Switch::MissNoRetry);
     for with in ["mmap-miss", "p1,p2", "p1+p2", "miss-no-retry,miss-fault-address"] {
         assert_eq!(base(&format!("with = '{with}'")).unwrap().rules.series, both, "{with}");

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(warning("6.18.3"), None);
         let told = warning("6.2.0-39-generic").unwrap();
         assert!(told.contains("Linux 6.2.0-39-generic") && told.contains("6.1, the nearest"));
-        assert!(warning("6.19.1").unwrap().contains("6.18, the nearest"));
+        assert!(warning("7.9.1").unwrap().contains("7.3, the nearest"));
     }
 
     #[test]

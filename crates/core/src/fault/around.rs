@@ -57,7 +57,7 @@ pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
 /// Maps what is cached, up to date and unmarked in the window around `index`, and takes the hits
 /// from the counter.
 ///
-/// Mirrors `filemap_map_pages`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
+/// Mirrors `filemap_map_pages`, 6.12, 6.18 and 7.2. Test: `tests/fault_around.rs`.
 pub fn map_around<C: MappedFile, L: Log>(
     index: PageIndex,
     tried: bool,
@@ -102,7 +102,7 @@ pub fn map_around<C: MappedFile, L: Log>(
     let Some(Visit { hits, mapped, reached, young, .. }) = visit else {
         return Mapped { absent, ..Mapped::NOTHING };
     };
-    let credit = credit(hits, reached, tried, limits);
+    let credit = credit(hits, reached, tried, vma, limits);
     ra.mmap_miss = miss::credited(ra.mmap_miss, credit);
     log.record(Decision::MapPages { from: around.from, last: around.last, mapped, credit });
     Mapped { pages: mapped, reached: reached != Reached::No, young, absent }
@@ -114,12 +114,15 @@ fn bit_of(index: PageIndex, word: u64) -> u64 {
 }
 
 /// Hits to be taken from the counter.
-fn credit(hits: u32, reached: Reached, tried: bool, limits: &Limits) -> u32 {
-    let series = limits.rules.series;
-    if series.has(Switch::MissNoRetry) && tried {
+fn credit(hits: u32, reached: Reached, tried: bool, vma: &Vma, limits: &Limits) -> u32 {
+    let rules = &limits.rules;
+    if tried && (!rules.retry_credits || rules.series.has(Switch::MissNoRetry)) {
         return 0;
     }
-    if series.has(Switch::MissFaultAddress) {
+    if !miss::counts_hits(vma, rules) {
+        return 0;
+    }
+    if rules.credits_fault_address || rules.series.has(Switch::MissFaultAddress) {
         return u32::from(reached == Reached::Yes);
     }
     hits

@@ -1,7 +1,7 @@
 //! Which lock a try of a fault takes, and whether it may drop it.
 
 use crate::decision::Lock;
-use crate::rules::{Rules, VmaLock};
+use crate::rules::{LockForIo, Rules, VmaLock};
 use crate::series::{Series, Switch};
 
 /// The lock that MADV_DONTNEED asks for first, of pages that lie in one VMA.
@@ -36,6 +36,28 @@ pub fn looks_up(held: Lock, rules: &Rules) -> bool {
 /// the series as posted (20251127011438.6918-2). Test: `tests/fault_locks.rs`.
 pub fn of_retry(held: Lock, read_alone: bool, series: Series) -> Lock {
     if series.has(Switch::VmaRetry) && !read_alone { held } else { Lock::Mmap }
+}
+
+/// What a fault is about to do without its lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// Ask for a window.
+    Read,
+    /// Wait for its page.
+    Wait,
+}
+
+/// Whether a fault that may drop its lock does so before `io`: not at all with vma-hold, which then
+/// has nothing to try again.
+///
+/// Mirrors `do_sync_mmap_readahead`, `do_async_mmap_readahead` and `lock_folio_maybe_drop_mmap`,
+/// 6.12 and 6.18, `__folio_lock_or_retry` of the mm tree after 7.3, and with vma-hold the proposal
+/// of 22 June 2026. Test: `tests/newer_kernels.rs`.
+pub fn drops(io: Io, rules: &Rules) -> bool {
+    if rules.series.has(Switch::VmaHold) {
+        return false;
+    }
+    io == Io::Wait || rules.lock_for_io == LockForIo::DroppedToRead
 }
 
 /// Whether the retry of a try may not drop its lock again (`FAULT_FLAG_TRIED`): that try was one

@@ -9,7 +9,7 @@ use crate::address::vma::Vma;
 use crate::cache::{Folio, WORD_PAGES, by_word, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::readahead::Limits;
-use crate::rules::Family;
+use crate::rules::{Family, FreedTables};
 use crate::units::{PageCount, PageIndex};
 
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
@@ -238,7 +238,7 @@ pub fn unmap_huge(
 /// MADV_DONTNEED took away the entries of `mapping` for the pages `from..end`: page-table pages
 /// all of whose entries one VMA has there are freed.
 ///
-/// Mirrors `zap_pte_range`, 6.18. Test: `tests/page_table.rs`.
+/// Mirrors `zap_pte_range`, 6.18 and 7.0. Test: `tests/page_table.rs`.
 pub fn free_tables(
     mapping: &Mapping,
     from: PageIndex,
@@ -246,7 +246,12 @@ pub fn free_tables(
     limits: &Limits,
     tables: &mut PageTables,
 ) {
-    if !limits.rules.dontneed_frees_tables || limits.arch.family != Family::X86_64 {
+    let frees = match limits.rules.dontneed_frees_tables {
+        FreedTables::Never => false,
+        FreedTables::OnX86_64 => limits.arch.family == Family::X86_64,
+        FreedTables::Always => true,
+    };
+    if !frees {
         return;
     }
     for (vma, from, end) in mapping.vmas(from, end) {

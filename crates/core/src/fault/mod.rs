@@ -8,6 +8,7 @@ mod step;
 mod view;
 
 use self::around::Mapped;
+use self::lock::Io;
 use crate::address::entries::MappedFile;
 use crate::cache::Folio;
 use crate::decision::{Decision, Lock, Log};
@@ -188,7 +189,7 @@ impl Fault {
         match self.state {
             State::Begin => Some(self.begin(rules)),
             State::Read => Some(self.read_window()),
-            State::Reading if undisturbed => Some(self.wait(log)),
+            State::Reading if undisturbed => Some(self.wait(rules, log)),
             State::Arrived if self.dropped => Some(self.retry(rules)),
             State::Look | State::Settle | State::Reading | State::Arrived => None,
         }
@@ -263,7 +264,7 @@ impl Fault {
         match found {
             // The single page is created before the lock goes, and waited for after.
             None => self.read_page(),
-            Some(folio) if folio.locked => self.wait(view.log),
+            Some(folio) if folio.locked => self.wait(&view.limits.rules, view.log),
             Some(_) if self.dropped => self.retry(&view.limits.rules),
             Some(folio) => self.finish(folio, view),
         }
@@ -289,9 +290,9 @@ impl Fault {
     }
 
     /// Waits for the page, which is being read, once the lock is dropped.
-    fn wait(&mut self, log: &mut impl Log) -> Step {
+    fn wait(&mut self, rules: &Rules, log: &mut impl Log) -> Step {
         self.state = State::Reading;
-        if let Some(step) = self.drop_lock(log) {
+        if let Some(step) = self.drop_lock(Io::Wait, rules, log) {
             return step;
         }
         self.state = State::Arrived;
@@ -352,12 +353,13 @@ impl Fault {
             self.window = window;
             self.state = State::Read;
         }
-        self.drop_lock(*log)
+        self.drop_lock(Io::Read, &limits.rules, *log)
     }
 
-    /// Drops the lock before I/O, unless that was done, or this is the retry that may not.
-    fn drop_lock(&mut self, log: &mut impl Log) -> Option<Step> {
-        if self.dropped || self.tried {
+    /// Drops the lock before I/O, unless that was done, or this is the retry that may not, or the
+    /// kernel keeps it.
+    fn drop_lock(&mut self, io: Io, rules: &Rules, log: &mut impl Log) -> Option<Step> {
+        if self.dropped || self.tried || !lock::drops(io, rules) {
             return None;
         }
         self.dropped = true;

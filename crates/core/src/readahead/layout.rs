@@ -12,13 +12,14 @@ use crate::units::{Order, PageCount, PageIndex};
 
 /// The layout of one window, run by run. Each run is to be added before the next is asked for.
 ///
-/// Mirrors `page_cache_ra_order` and `page_cache_ra_unbounded`, 6.12 and 6.18.
-/// Test: `tests/layout.rs`.
+/// Mirrors `page_cache_ra_order`, `do_page_cache_ra` and `page_cache_ra_unbounded`, 6.12, 6.18 and
+/// 7.2. Test: `tests/layout.rs`.
 #[derive(Debug)]
 pub struct Layout<W> {
     window: W,
     next: PageIndex,
     fallback_reads_remainder: bool,
+    marks_file_end: bool,
     two_page_folios: bool,
     /// Forced readahead is laid out in chunks of this size.
     chunk: PageCount,
@@ -31,7 +32,7 @@ enum Stage {
     Folios {
         order: Order,
         end: PageIndex,
-        mark: PageIndex,
+        mark: Option<PageIndex>,
     },
     /// In base pages, where none is cached.
     BasePages {
@@ -65,6 +66,7 @@ impl<W: Borrow<Window>> Layout<W> {
             window,
             next: start,
             fallback_reads_remainder: rules.fallback_reads_remainder,
+            marks_file_end: rules.marks_file_end,
             two_page_folios: rules.two_page_folios,
             chunk: PageCount((CHUNK_BYTES / limits.arch.page_size).max(1)),
             stage: Stage::Done,
@@ -90,7 +92,8 @@ impl<W: Borrow<Window>> Layout<W> {
                     ra.order = order;
                 }
                 let end = (start + size).min(last + PageCount(1));
-                let mark = start + size - async_size;
+                let is_marked = rules.marks_file_end || end <= last;
+                let mark = is_marked.then(|| start + size - async_size);
                 layout.stage = Stage::Folios { order, end, mark };
             }
         }
@@ -142,6 +145,7 @@ impl<W: Borrow<Window>> Layout<W> {
             window: *self.window.borrow(),
             next: self.next,
             fallback_reads_remainder: self.fallback_reads_remainder,
+            marks_file_end: self.marks_file_end,
             two_page_folios: self.two_page_folios,
             chunk: self.chunk,
             stage: self.stage,
@@ -153,7 +157,7 @@ impl<W: Borrow<Window>> Layout<W> {
         &self,
         largest: Order,
         end: PageIndex,
-        mark: PageIndex,
+        mark: Option<PageIndex>,
         cache: &impl FileCache,
     ) -> Option<FolioRun> {
         let start = self.next;
@@ -169,7 +173,8 @@ impl<W: Borrow<Window>> Layout<W> {
             return None;
         }
         let end = start + PageCount(folios << order.0);
-        let marked = (start <= mark && mark < end).then(|| mark.align_down(order));
+        let marked = mark.filter(|&mark| start <= mark && mark < end);
+        let marked = marked.map(|mark| mark.align_down(order));
         Some(FolioRun { start, order, folios, marked })
     }
 
@@ -190,8 +195,9 @@ impl<W: Borrow<Window>> Layout<W> {
         if cause.is_forced() {
             size = size.min(self.chunk);
         }
-        log.record(Decision::BasePages { start: self.next, size, async_size });
         let end = self.next + size;
+        let async_size = if self.marks_file_end || end <= last { async_size } else { PageCount(0) };
+        log.record(Decision::BasePages { start: self.next, size, async_size });
         let mark = (async_size <= size).then(|| end - async_size);
         self.stage = Stage::BasePages { end, mark };
     }

@@ -12,7 +12,7 @@ use crate::units::{Order, PageCount, PageIndex};
 /// A fault found `folio` at `index`, and is not the retry of a miss. Counts the hit; returns the
 /// next window where the folio carried the mark.
 ///
-/// Mirrors `do_async_mmap_readahead`, 6.12 and 6.18. Test: `tests/marked.rs`.
+/// Mirrors `do_async_mmap_readahead`, 6.12, 6.18 and 7.2. Test: `tests/marked.rs`.
 pub fn on_fault_hit(
     index: PageIndex,
     folio: Folio,
@@ -25,7 +25,8 @@ pub fn on_fault_hit(
     if vma.advice.is_random() || limits.ra_pages == PageCount(0) {
         return None;
     }
-    if !folio.locked || limits.rules.locked_hit_counts {
+    let is_counted = !folio.locked || limits.rules.locked_hit_counts;
+    if is_counted && miss::counts_hits(vma, &limits.rules) {
         ra.mmap_miss = miss::credited(ra.mmap_miss, 1);
     }
     if !folio.marked {

@@ -1,5 +1,9 @@
 //! The counter of misses that switches readahead off (`file_ra_state::mmap_miss`).
 
+use crate::address::vma::Vma;
+use crate::rules::Rules;
+use crate::series::Switch;
+
 /// A fault reads no window while the counter is above this (`MMAP_LOTSAMISS`).
 pub const THRESHOLD: u16 = 100;
 
@@ -10,6 +14,26 @@ pub const CAP: u16 = 1000;
 /// Test: `tests/miss.rs`.
 pub fn missed(mmap_miss: u16) -> u16 {
     if mmap_miss < CAP { mmap_miss + 1 } else { mmap_miss }
+}
+
+/// Whether misses in `vma` are counted, and stop readahead there.
+///
+/// Mirrors `do_sync_mmap_readahead`, 6.12, 6.18 and 7.2. Test: `tests/newer_kernels.rs`.
+pub fn counts_misses(vma: &Vma, rules: &Rules) -> bool {
+    let series = rules.series;
+    let passes = series.has(Switch::ExecBypass) || series.has(Switch::ExecBypassV5);
+    !vma.advice.is_sequential() && !(vma.executable && (passes || !rules.executable_counts))
+}
+
+/// Whether hits in `vma` take from the counter.
+///
+/// Mirrors `filemap_map_pages` and `do_async_mmap_readahead`, 6.12, 6.18 and 7.2.
+/// Test: `tests/newer_kernels.rs`.
+pub fn counts_hits(vma: &Vma, rules: &Rules) -> bool {
+    if vma.advice.is_sequential() && !rules.sequential_hits_count {
+        return false;
+    }
+    !(vma.executable && (rules.series.has(Switch::ExecBypass) || !rules.executable_counts))
 }
 
 /// Whether a miss still reads a window.

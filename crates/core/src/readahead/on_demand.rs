@@ -36,7 +36,7 @@ pub fn on_miss(
         ra.size = initial_size(req, max);
         ra.async_size = if ra.size > req { ra.size - req } else { PageCount(ra.size.0 / 2) };
     } else {
-        let Some(size) = size_by_context(index, req, max, cache) else {
+        let Some(size) = size_by_context(index, req, max, &limits.rules, cache) else {
             return single(request);
         };
         ra.size = size;

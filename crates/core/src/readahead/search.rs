@@ -6,6 +6,7 @@
 //! counts, until it enters another node: what it finds can be off.
 
 use crate::cache::{FileCache, WORD_PAGES};
+use crate::rules::Rules;
 use crate::units::{PageCount, PageIndex};
 
 /// The first absent page at or after `from`, as the index of the page cache finds it; `None`
@@ -31,17 +32,23 @@ pub fn first_absent(from: PageIndex, max: PageCount, cache: &impl FileCache) -> 
 }
 
 /// How many pages that end at `last` are cached without a gap, as the index of the page cache
-/// counts them. It looks at `max` pages: one that meets no gap there counts one less.
+/// counts them. It looks at `max` pages: one that meets no gap there counts one less before 7.2.
 ///
-/// Mirrors `page_cache_prev_miss`, 6.12 and 6.18. Test: `tests/search.rs`.
-pub fn cached_before(last: PageIndex, max: PageCount, cache: &impl FileCache) -> PageCount {
+/// Mirrors `page_cache_prev_miss`, 6.12, 6.18 and 7.2. Test: `tests/search.rs`.
+pub fn cached_before(
+    last: PageIndex,
+    max: PageCount,
+    rules: &Rules,
+    cache: &impl FileCache,
+) -> PageCount {
+    let uncounted = PageCount(u64::from(!rules.full_search_counts_all));
     let Some(mut walk) = Walk::begin(last, cache) else {
         return PageCount(0);
     };
     while !walk.is_exact() {
         let looked_at = last.0 - walk.counted + 1;
         if looked_at >= max.0 {
-            return max.saturating_sub(PageCount(1));
+            return max.saturating_sub(uncounted);
         }
         if walk.counted == 0 || !walk.step_back() || !walk.enter(cache) {
             return PageCount(looked_at);
@@ -52,7 +59,7 @@ pub fn cached_before(last: PageIndex, max: PageCount, cache: &impl FileCache) ->
     match cache.previous_absent(counted, floor.min(counted)) {
         Some(gap) => last - gap,
         None if last.0 + 1 < max.0 => last - floor + PageCount(1),
-        None => max.saturating_sub(PageCount(1)),
+        None => max.saturating_sub(uncounted),
     }
 }
 

@@ -21,7 +21,7 @@ pub fn on_miss(
         if req > max || ra.follows_read(index, limits) {
             begin(index, req, max, ra);
         } else {
-            let Some(size) = size_by_context(index, req, max, cache) else {
+            let Some(size) = size_by_context(index, req, max, &limits.rules, cache) else {
                 return single(request);
             };
             (ra.start, ra.size, ra.async_size) = (index, size, PageCount(1));

@@ -4,13 +4,14 @@ use super::{Limits, ReadaheadState, Request, Window, bound, miss, on_demand};
 use crate::address::vma::Vma;
 use crate::cache::FileCache;
 use crate::decision::{Cause, Decision, Log};
+use crate::rules::HugeFolios;
 use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The window that a fault reads which found nothing at `index`, and what it leaves in `ra`.
 /// `None` where readahead is off: a single page is read.
 ///
-/// Mirrors `do_sync_mmap_readahead`, 6.12 and 6.18. Test: `tests/sync.rs`.
+/// Mirrors `do_sync_mmap_readahead`, 6.12, 6.18 and 7.2. Test: `tests/sync.rs`.
 pub fn on_miss(
     index: PageIndex,
     vma: &Vma,
@@ -21,8 +22,10 @@ pub fn on_miss(
 ) -> Option<Window> {
     let huge_order = vma.advice.is_huge().then(|| huge_order(limits)).flatten();
     if let Some(order) = huge_order {
-        let counts = limits.rules.huge_page_counts && !vma.advice.is_sequential();
-        if counts && !counts_miss(index, vma, limits, ra, log) {
+        if limits.rules.series.has(Switch::ThpOrderV5) {
+            ra.order = order;
+        }
+        if limits.rules.huge_page_counts && !reads_window(index, vma, limits, ra, log) {
             return None;
         }
         return Some(huge_page(index, order, vma, limits, ra));
@@ -38,7 +41,7 @@ pub fn on_miss(
         log.record(ra.entered(&request));
         return Some(on_demand::on_miss(request, limits, ra, cache));
     }
-    if !counts_miss(index, vma, limits, ra, log) {
+    if !reads_window(index, vma, limits, ra, log) {
         return None;
     }
     let cause = if executable {
@@ -60,16 +63,15 @@ pub fn on_miss(
     })
 }
 
-/// Counts a miss; returns whether a window is read. Executable mappings are not counted with
-/// exec-bypass.
-fn counts_miss(
+/// Counts a miss where those of the mapping count; returns whether a window is read.
+fn reads_window(
     index: PageIndex,
     vma: &Vma,
     limits: &Limits,
     ra: &mut ReadaheadState,
     log: &mut impl Log,
 ) -> bool {
-    if vma.executable && limits.rules.series.has(Switch::ExecBypass) {
+    if !miss::counts_misses(vma, &limits.rules) {
         return true;
     }
     ra.mmap_miss = miss::missed(ra.mmap_miss);
@@ -80,20 +82,23 @@ fn counts_miss(
     false
 }
 
-/// The order of the folios that a mapping advised HUGEPAGE reads; `None` where the page cache
-/// cannot hold them. With thp-order, the largest of the mapping up to 2 MiB serves instead.
+/// The order of the folios that a mapping advised HUGEPAGE reads; `None` where it is read as
+/// without the advice. Without thp-order, which 7.2 has, that is where the page cache cannot hold
+/// folios that a PMD entry maps.
 fn huge_order(limits: &Limits) -> Option<Order> {
+    let series = limits.rules.series;
+    let two_mib = Order::fitting(PageCount((2 << 20) / limits.arch.page_size));
+    if limits.rules.huge_folios == HugeFolios::OfFile || series.has(Switch::ThpOrder) {
+        return limits.max_folio.map(|largest| largest.min(two_mib));
+    }
     let pmd = limits.arch.pmd_order();
     let largest = limits.arch.max_cache_order;
     if pmd <= largest {
         return Some(pmd);
     }
-    let of_mapping = limits.max_folio.unwrap_or(Order(0));
-    if limits.rules.series.has(Switch::ThpOrder) && of_mapping <= largest {
-        let two_mib = Order::fitting(PageCount((2 << 20) / limits.arch.page_size));
-        return Some(of_mapping.min(two_mib));
-    }
-    None
+    let of_file = limits.max_folio.unwrap_or(Order(0));
+    let serves = series.has(Switch::ThpOrderV5) && of_file <= largest;
+    serves.then(|| of_file.min(two_mib))
 }
 
 /// One large folio, and the next one where the program did not say RANDOM. The stream's start

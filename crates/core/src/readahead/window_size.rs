@@ -3,6 +3,7 @@
 use super::{Request, Window, search};
 use crate::cache::FileCache;
 use crate::decision::Cause;
+use crate::rules::Rules;
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The window after cached pages that a stream could have left: more of them than are asked for.
@@ -10,9 +11,10 @@ pub(super) fn size_by_context(
     index: PageIndex,
     req: PageCount,
     max: PageCount,
+    rules: &Rules,
     cache: &impl FileCache,
 ) -> Option<PageCount> {
-    let mut cached = search::cached_before(index - PageCount(1), max, cache);
+    let mut cached = search::cached_before(index - PageCount(1), max, rules, cache);
     if cached <= req {
         return None;
     }

@@ -11,14 +11,37 @@ pub enum Kernel {
     V6_12,
     /// Linux 6.18, longterm.
     V6_18,
-    /// The mm tree of May 2026, on which the exec-order series was published.
+    /// The rules on which the series of April and May 2026 were posted, without any of them.
     Mm2026_05,
+    /// Linux 6.19.
+    V6_19,
+    /// Linux 7.0.
+    V7_0,
+    /// Linux 7.1.
+    V7_1,
+    /// Linux 7.2: mmap-miss and exec-order are merged.
+    V7_2,
+    /// Linux 7.3.
+    V7_3,
+    /// A state of the mm tree after Linux 7.3: `mm/filemap.c` at commit 0b2777a511b7.
+    Mm0b2777a511b7,
 }
 
 impl Kernel {
     /// Every modelled kernel, oldest first.
-    pub const ALL: [Kernel; 5] =
-        [Kernel::V6_1, Kernel::V6_6, Kernel::V6_12, Kernel::V6_18, Kernel::Mm2026_05];
+    pub const ALL: [Kernel; 11] = [
+        Kernel::V6_1,
+        Kernel::V6_6,
+        Kernel::V6_12,
+        Kernel::V6_18,
+        Kernel::Mm2026_05,
+        Kernel::V6_19,
+        Kernel::V7_0,
+        Kernel::V7_1,
+        Kernel::V7_2,
+        Kernel::V7_3,
+        Kernel::Mm0b2777a511b7,
+    ];
 
     /// The name on the command line and in records.
     pub const fn name(self) -> &'static str {
@@ -28,6 +51,12 @@ impl Kernel {
             Kernel::V6_12 => "6.12",
             Kernel::V6_18 => "6.18",
             Kernel::Mm2026_05 => "mm-2026-05",
+            Kernel::V6_19 => "6.19",
+            Kernel::V7_0 => "7.0",
+            Kernel::V7_1 => "7.1",
+            Kernel::V7_2 => "7.2",
+            Kernel::V7_3 => "7.3",
+            Kernel::Mm0b2777a511b7 => "mm-0b2777a511b7",
         }
     }
 
@@ -38,7 +67,12 @@ impl Kernel {
             Kernel::V6_6 => Some((6, 6)),
             Kernel::V6_12 => Some((6, 12)),
             Kernel::V6_18 => Some((6, 18)),
-            Kernel::Mm2026_05 => None,
+            Kernel::V6_19 => Some((6, 19)),
+            Kernel::V7_0 => Some((7, 0)),
+            Kernel::V7_1 => Some((7, 1)),
+            Kernel::V7_2 => Some((7, 2)),
+            Kernel::V7_3 => Some((7, 3)),
+            Kernel::Mm2026_05 | Kernel::Mm0b2777a511b7 => None,
         }
     }
 

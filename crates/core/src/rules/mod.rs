@@ -42,6 +42,37 @@ pub enum AdvisedFolios {
     KeepByProcesses,
 }
 
+/// Which folios the mappings advised HUGEPAGE read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugeFolios {
+    /// Those that one PMD entry maps, also of a file without large folios, whose pages are read as
+    /// many at once (6.1).
+    Pmd,
+    /// The largest of the file, up to 2 MiB. A file without large folios is read as without the
+    /// advice (7.2).
+    OfFile,
+}
+
+/// On which architectures MADV_DONTNEED frees page-table pages all of whose entries it takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreedTables {
+    /// On none (6.1).
+    Never,
+    /// On x86-64 (6.18).
+    OnX86_64,
+    /// On all (7.0).
+    Always,
+}
+
+/// What a fault does with its lock for I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockForIo {
+    /// It drops the lock before it asks for a window, and before it waits for a page (6.1).
+    DroppedToRead,
+    /// It drops the lock before it waits for a page (the mm tree after 7.3).
+    DroppedToWait,
+}
+
 /// The rules of one kernel with the switches of some series: one field for each difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -95,8 +126,24 @@ pub struct Rules {
     pub ext4_large_folios: bool,
     /// Misses in mappings advised HUGEPAGE are counted, and stop readahead, as others are.
     pub huge_page_counts: bool,
-    /// MADV_DONTNEED frees page-table pages all of whose entries it takes away, on x86-64.
-    pub dontneed_frees_tables: bool,
+    /// Which folios mappings advised HUGEPAGE read.
+    pub huge_folios: HugeFolios,
+    /// Misses and hits of executable mappings are counted, and misses there stop readahead.
+    pub executable_counts: bool,
+    /// Hits through mappings advised SEQUENTIAL take from `mmap_miss`, whose misses never count.
+    pub sequential_hits_count: bool,
+    /// Fault-around credits the faulting page only, where this call mapped it.
+    pub credits_fault_address: bool,
+    /// The fault-around of a retry after one's own miss credits hits.
+    pub retry_credits: bool,
+    /// A window that reaches the last page of the file has its mark.
+    pub marks_file_end: bool,
+    /// A search backwards that meets no gap counts all pages that it looked at; else one less.
+    pub full_search_counts_all: bool,
+    /// What a fault does with its lock for I/O.
+    pub lock_for_io: LockForIo,
+    /// On which architectures MADV_DONTNEED frees page-table pages that it empties.
+    pub dontneed_frees_tables: FreedTables,
     /// MADV_DONTNEED of pages of one VMA takes the lock of that, and not `mmap_lock`.
     pub dontneed_locks_vma: bool,
     /// Which large folios MADV_COLD and MADV_PAGEOUT split, and which they pass over.
@@ -139,7 +186,15 @@ impl Rules {
                 fallback_reads_remainder: false,
                 ext4_large_folios: false,
                 huge_page_counts: false,
-                dontneed_frees_tables: false,
+                huge_folios: HugeFolios::Pmd,
+                executable_counts: true,
+                sequential_hits_count: true,
+                credits_fault_address: false,
+                retry_credits: true,
+                marks_file_end: true,
+                full_search_counts_all: false,
+                lock_for_io: LockForIo::DroppedToRead,
+                dontneed_frees_tables: FreedTables::Never,
                 dontneed_locks_vma: false,
                 advised_folios: AdvisedFolios::SplitByPage,
                 split_reverses: false,
@@ -167,7 +222,7 @@ impl Rules {
                 advised_folios: AdvisedFolios::KeepByEntries,
                 ..Rules::new(Kernel::V6_6, series)
             },
-            Kernel::V6_18 | Kernel::Mm2026_05 => Rules {
+            Kernel::V6_18 => Rules {
                 kernel,
                 maps_whole_folio: true,
                 executable_readahead: true,
@@ -177,21 +232,54 @@ impl Rules {
                 large_folio_min_window: PageCount(1),
                 fallback_reads_remainder: true,
                 ext4_large_folios: true,
-                huge_page_counts: matches!(kernel, Kernel::Mm2026_05),
-                dontneed_frees_tables: true,
+                dontneed_frees_tables: FreedTables::OnX86_64,
                 dontneed_locks_vma: true,
                 advised_folios: AdvisedFolios::KeepByProcesses,
                 split_reverses: true,
                 ..Rules::new(Kernel::V6_12, series)
             },
+            Kernel::Mm2026_05 | Kernel::V6_19 => {
+                Rules { kernel, huge_page_counts: true, ..Rules::new(Kernel::V6_18, series) }
+            }
+            Kernel::V7_0 | Kernel::V7_1 => Rules {
+                kernel,
+                dontneed_frees_tables: FreedTables::Always,
+                ..Rules::new(Kernel::V6_19, series)
+            },
+            Kernel::V7_2 | Kernel::V7_3 => Rules {
+                kernel,
+                huge_folios: HugeFolios::OfFile,
+                executable_counts: false,
+                sequential_hits_count: false,
+                credits_fault_address: true,
+                retry_credits: false,
+                marks_file_end: false,
+                full_search_counts_all: true,
+                ..Rules::new(Kernel::V7_1, series)
+            },
+            Kernel::Mm0b2777a511b7 => Rules {
+                kernel,
+                lock_for_io: LockForIo::DroppedToWait,
+                ..Rules::new(Kernel::V7_3, series)
+            },
         }
     }
 
-    /// Why `switch` has no place in this kernel, which lacks what it changes; `None` where it has.
+    /// Why `switch` has no place in this kernel, which lacks what it changes, or has the rule
+    /// already; `None` where it has.
     pub fn lacks(&self, switch: Switch) -> Option<&'static str> {
         let reads_with_vma_lock = self.vma_lock == VmaLock::WholeFault;
-        (switch == Switch::VmaRetry && !reads_with_vma_lock)
-            .then_some("reads nothing under the lock of a VMA")
+        let is_merged = match switch {
+            Switch::MissFaultAddress => self.credits_fault_address,
+            Switch::MissNoRetry => !self.retry_credits,
+            Switch::ExecBypass | Switch::ExecBypassV5 => !self.executable_counts,
+            Switch::ThpOrder | Switch::ThpOrderV5 => self.huge_folios == HugeFolios::OfFile,
+            Switch::VmaRetry | Switch::NoRetryUptodate if !reads_with_vma_lock => {
+                return Some("reads nothing under the lock of a VMA");
+            }
+            _ => false,
+        };
+        is_merged.then_some("has it as merged")
     }
 
     /// The largest folio of a file on ext4; `None` where it has base pages only.

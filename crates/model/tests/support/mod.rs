@@ -112,7 +112,7 @@ pub fn described(spec: &JobSpec) -> String {
 }
 
 /// Any switches that have a place in `kernel`.
-fn random_series(rng: &mut Rng, kernel: Kernel) -> String {
+pub fn random_series(rng: &mut Rng, kernel: Kernel) -> String {
     let rules = Rules::new(kernel, Series::BASELINE);
     let switches = Switch::ALL.map(|switch| rng.chance(40).then_some(switch));
     let switches = switches.into_iter().flatten().filter(|&switch| rules.lacks(switch).is_none());

@@ -33,9 +33,10 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
     let all: u64 = files.iter().sum();
     let limit = rng.chance(80).then(|| 64 + rng.below(all / 2));
     let by_cgroup = rng.chance(40);
+    let kernel = rng.pick(&Kernel::ALL);
     let mut spec = ProgramSpec {
-        kernel: Some(rng.pick(&Kernel::ALL).name().to_string()),
-        with: rng.chance(40).then(|| rng.pick(&["p1", "mmap-miss", "vma-bound"]).to_string()),
+        kernel: Some(kernel.name().to_string()),
+        with: rng.chance(40).then(|| super::random_series(&mut rng, kernel)),
         seed: Some(1 + rng.below(1 << 40)),
         cache_limit: limit.filter(|_| !by_cgroup).and_then(size),
         memory_max: limit.filter(|_| by_cgroup).and_then(size),

@@ -22,8 +22,7 @@ pub const NAME: &str = "exec-order";
 static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
 /// Before and after. The published baseline contains vma-bound.
-const VARIANTS: [(&str, &str); 2] =
-    [("before", "vma-bound"), ("after", "vma-bound+exec-bypass+thp-order")];
+const VARIANTS: [(&str, &str); 2] = [("before", "vma-bound"), ("after", "vma-bound+exec-order-v5")];
 
 /// Advice and KiB of readahead, neither of which was published. The published ratios are judged on
 /// the first: the default readahead, and the advice without which the series changes nothing here.

@@ -1,5 +1,5 @@
 //! Every rule and constant of the core, and every place that looks at a difference between kernels
-//! or at a switch, is named in docs/MODEL.md.
+//! or at a switch, is named in docs/MODEL.md or docs/KERNELS.md.
 
 use std::collections::BTreeSet;
 
@@ -35,8 +35,18 @@ const FACTS: [&str; 1] = ["rules"];
 
 /// Heads of the columns of the tables that are looked at.
 const CONSTANT_COLUMNS: [&str; 3] = ["Constant", "Value", "Kernel"];
-const FIELD_COLUMNS: [&str; 7] = ["Field", "6.1", "6.6", "6.12", "6.18", "mm-2026-05", "Read in"];
+const FIRST_OF_FIELDS: &str = "Field";
+const LAST_OF_FIELDS: &str = "Read in";
 const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
+
+/// The document with the table of kernels.
+const KERNELS: &str = "docs/KERNELS.md";
+
+/// A column for each kernel, between what a field is and who looks at it.
+fn field_columns() -> Vec<&'static str> {
+    let kernels = Kernel::ALL.into_iter().map(Kernel::name);
+    [FIRST_OF_FIELDS].into_iter().chain(kernels).chain([LAST_OF_FIELDS]).collect()
+}
 
 /// Fields of the table of kernels in which kernels do not differ.
 const NO_DIFFERENCE: [&str; 2] = ["kernel", "series"];
@@ -49,7 +59,8 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
         functions(module, text, &mut findings);
         constants(module, &rows(text, &CONSTANT_COLUMNS), &mut findings);
     }
-    fields(&modules, &rows(text, &FIELD_COLUMNS), &mut findings);
+    let kernels = repository.text(KERNELS).unwrap_or_default();
+    fields(&modules, &rows(kernels, &field_columns()), &mut findings);
     switches(&modules, &rows(text, &SWITCH_COLUMNS), &mut findings);
     findings
 }
@@ -116,7 +127,7 @@ fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>)
         let Some(row) = rows.iter().find(|row| quoted(row.cells[0]).any(|named| named == field))
         else {
             let message = format!("has no row for `{field}`, in which kernels differ");
-            findings.push(Finding::error(PATH, 0, message));
+            findings.push(Finding::error(KERNELS, 0, message));
             continue;
         };
         for (kernel, values) in of_kernels.iter().enumerate() {
@@ -124,7 +135,7 @@ fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>)
             if !is_shown_as(value, row.cells[kernel + 1]) {
                 let name = Kernel::ALL[kernel].name();
                 let message = format!("`{field}` of {name} is {value}");
-                findings.push(Finding::error(PATH, row.line, message));
+                findings.push(Finding::error(KERNELS, row.line, message));
             }
         }
         let in_rules = format!("self.{field}");
@@ -132,7 +143,8 @@ fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>)
             holds_word(body, &format!("rules.{field}"))
                 || module == "rules" && holds_word(body, &in_rules)
         });
-        same(&readers, row, FIELD_COLUMNS.len() - 1, field, findings);
+        let message = same(&readers, row, Kernel::ALL.len() + 1, field);
+        findings.extend(message.map(|message| Finding::error(KERNELS, row.line, message)));
     }
 }
 
@@ -146,7 +158,8 @@ fn switches(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding
         };
         let readers =
             readers(modules, |_, body| body.contains(&format!("has(Switch::{switch:?})")));
-        same(&readers, row, 2, switch.name(), findings);
+        let message = same(&readers, row, 2, switch.name());
+        findings.extend(message.map(|message| Finding::error(PATH, row.line, message)));
     }
 }
 
@@ -160,20 +173,13 @@ fn readers(modules: &[Module<'_>], reads: impl Fn(&str, &str) -> bool) -> BTreeS
     modules.iter().flat_map(of).collect()
 }
 
-/// The column of a row names these functions and no others.
-fn same(
-    readers: &BTreeSet<String>,
-    row: &Row<'_>,
-    column: usize,
-    what: &str,
-    findings: &mut Vec<Finding>,
-) {
+/// What to say where the column of a row does not name these functions and no others.
+fn same(readers: &BTreeSet<String>, row: &Row<'_>, column: usize, what: &str) -> Option<String> {
     let named: BTreeSet<String> = quoted(row.cells[column]).map(str::to_string).collect();
-    if named != *readers {
+    (named != *readers).then(|| {
         let readers = readers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
-        let message = format!("`{what}` is looked at in {}", readers.join(", "));
-        findings.push(Finding::error(PATH, row.line, message));
-    }
+        format!("`{what}` is looked at in {}", readers.join(", "))
+    })
 }
 
 /// The fields of `rules` with their values, in order.
@@ -207,6 +213,13 @@ fn is_shown_as(value: &str, cell: &str) -> bool {
         "Absent" => "nothing",
         "FaultAround" => "fault-around",
         "WholeFault" => "the fault",
+        "Pmd" => "of a PMD",
+        "OfFile" => "the largest of the file",
+        "DroppedToRead" => "to read",
+        "DroppedToWait" => "to wait",
+        "Never" => "never",
+        "OnX86_64" => "on x86-64",
+        "Always" => "always",
         "SplitByPage" => "all, by the page met",
         "SplitByFirstPage" => "all, by the first page",
         "KeepByEntries" => "in part, by entries",
@@ -244,18 +257,30 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
 |---|---|---|
 | `a::MOST` | `5` | `K` |
 
-| Field | 6.1 | 6.6 | 6.12 | 6.18 | mm-2026-05 | Read in |
-|---|---|---|---|---|---|---|
-| `maps_whole_folio`: x | no | no | no | yes | yes | `a::rule` |
-
 | Switch | Changes | Branch in |
 |---|---|---|
 | `vma-bound` | x | `a::branch` |
 ";
 
+    /// A table of kernels with one field.
+    fn kernels() -> String {
+        let columns = field_columns();
+        let values = Kernel::ALL.map(|kernel| if kernel < Kernel::V6_18 { "no" } else { "yes" });
+        let head = columns.join(" | ");
+        let line = vec!["---"; columns.len()].join(" | ");
+        format!(
+            "| {head} |\n| {line} |\n| `maps_whole_folio`: x | {} | `a::rule` |\n",
+            values.join(" | ")
+        )
+    }
+
     /// What is wrong, the other differences between kernels apart.
     fn messages(code: &str, tables: &str) -> Vec<String> {
-        let files = [(PATH, tables), ("crates/core/src/a.rs", code)];
+        messages_by(code, tables, &kernels())
+    }
+
+    fn messages_by(code: &str, tables: &str, kernels: &str) -> Vec<String> {
+        let files = [(PATH, tables), (KERNELS, kernels), ("crates/core/src/a.rs", code)];
         let findings = check(&Repository::of(&files)).into_iter().map(|f| f.message);
         findings.filter(|message| !message.starts_with("has no row for")).collect()
     }
@@ -297,13 +322,14 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
                 "`vma-bound` is looked at in `a::branch`, `a::more`"
             ]
         );
-        let other = TABLES.replace("| no | yes | yes |", "| yes | yes | yes |");
-        assert_eq!(messages(CODE, &other), ["`maps_whole_folio` of 6.12 is false"]);
+        let other = kernels().replace("| no | no | no |", "| no | no | yes |");
+        assert_eq!(messages_by(CODE, TABLES, &other), ["`maps_whole_folio` of 6.12 is false"]);
     }
 
     #[test]
     fn every_difference_has_a_row() {
-        let files = [(PATH, TABLES), ("crates/core/src/a.rs", CODE)];
+        let kernels = kernels();
+        let files = [(PATH, TABLES), (KERNELS, &kernels), ("crates/core/src/a.rs", CODE)];
         let findings = check(&Repository::of(&files));
         let missing = findings.iter().filter(|f| f.message.starts_with("has no row for"));
         let fields = values(&Rules::new(Kernel::V6_12, Series::BASELINE)).len();
