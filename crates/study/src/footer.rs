@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use filemap_core::rules::{Family, Kernel};
 use filemap_job::schema::Environment;
 use filemap_job::{EngineKind, Record};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,8 @@ pub struct Origin {
     pub engine: String,
     /// By which rules the model ran; `None` where it goes by none.
     pub kernel: Option<String>,
+    /// The architecture of the job, where one was given.
+    pub arch: Option<String>,
     /// What the engine says of itself.
     pub environment: Map<String, Value>,
 }
@@ -46,6 +49,7 @@ impl Origin {
         Origin {
             engine: record.engine.clone(),
             kernel: record.job.flags().kernel.clone(),
+            arch: record.job.flags().arch.clone(),
             environment: record.environment.clone(),
         }
     }
@@ -155,6 +159,7 @@ pub fn scope_of(record: &Record) -> String {
 /// By which rules what comes from `origins` came about, and what they leave out; an engine on a
 /// real kernel says itself which that is.
 fn scope(origins: &[Origin]) -> String {
+    let uncompared = uncompared(origins);
     let mut kernels: Vec<&str> = Vec::new();
     let mut scopes: Vec<&str> = Vec::new();
     for origin in origins {
@@ -170,12 +175,33 @@ fn scope(origins: &[Origin]) -> String {
             }
         }
     }
+    if !uncompared.is_empty() {
+        scopes.push(&uncompared);
+    }
     let rules = if kernels.is_empty() {
         String::new()
     } else {
         format!("{RULES} {}, ", kernels.join(" and "))
     };
     format!("{rules}{}", scopes.join("; "))
+}
+
+/// The kernels and architectures of the model's `origins` whose rules were taken from sources alone.
+fn uncompared(origins: &[Origin]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for origin in origins.iter().filter(|origin| origin.engine == EngineKind::Model.name()) {
+        let kernel =
+            Kernel::ALL.into_iter().find(|own| origin.kernel.as_deref() == Some(own.name()));
+        let kernel = kernel.filter(|kernel| !kernel.is_compared()).map(Kernel::name);
+        let arch = origin.arch.as_deref().filter(|arch| *arch != Family::X86_64.name());
+        names.extend(kernel.into_iter().chain(arch));
+    }
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("no running kernel was compared with the rules of {}", names.join(" and "))
 }
 
 /// Whether all of `origins` have one environment.
@@ -224,6 +250,18 @@ mod tests {
         assert_eq!(footer.engine(), "model by rules of Linux 6.18; filemap 1");
         let footer = Footer::new(&[model("6.18"), model("6.12"), model("6.18")], String::new());
         assert_eq!(footer.scope, "rules of Linux 6.18 and 6.12, no swap");
+    }
+
+    #[test]
+    fn rules_that_no_kernel_was_compared_with_are_named() {
+        let model = |kernel| record("model", kernel, json!({ "filemap": "1", "scope": "no swap" }));
+        let footer = Footer::new(&[model("7.3"), model("mm-0b2777a511b7")], String::new());
+        assert_eq!(
+            footer.limits(),
+            "no swap; no running kernel was compared with the rules of mm-0b2777a511b7"
+        );
+        let kernel = record("kernel", "6.18", json!({ "filemap": "1", "kernel": "6.18.3" }));
+        assert_eq!(Footer::new(&[kernel], String::new()).limits(), "");
     }
 
     #[test]

@@ -76,6 +76,12 @@ impl Kernel {
         }
     }
 
+    /// Whether a running kernel was compared with these rules, decision by decision: docs/KERNELS.md.
+    /// A tree between two releases was not.
+    pub const fn is_compared(self) -> bool {
+        self.version().is_some()
+    }
+
     /// The modelled kernel nearest to a release such as `6.18.3-amd64`: the newest that is not
     /// newer, or the oldest. `None` when the release does not begin with two numbers.
     pub fn nearest(release: &str) -> Option<Nearest> {

@@ -88,7 +88,12 @@ fn facts(record: &FolioOpsRecord) -> Part {
 
 /// Where its figures come from.
 pub(crate) fn origin(record: &FolioOpsRecord) -> Origin {
-    Origin { engine: record.engine.clone(), kernel: None, environment: record.environment.clone() }
+    Origin {
+        engine: record.engine.clone(),
+        kernel: None,
+        arch: None,
+        environment: record.environment.clone(),
+    }
 }
 
 /// Every operation of `record`.

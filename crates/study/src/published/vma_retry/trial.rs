@@ -165,7 +165,8 @@ pub fn origin(costs: &[(&'static str, u64)]) -> Origin {
     .into_iter()
     .collect();
     provenance::stamp(&mut environment, "model");
-    Origin { engine: "model".to_string(), kernel: Some(KERNEL.name().to_string()), environment }
+    let kernel = Some(KERNEL.name().to_string());
+    Origin { engine: "model".to_string(), kernel, arch: None, environment }
 }
 
 /// The machine of trials with so many CPUs.
