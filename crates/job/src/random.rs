@@ -1,5 +1,8 @@
 //! Random jobs: what their generators share, so that a seed means the same job everywhere.
 
+use filemap_core::rules::{Kernel, Rules};
+use filemap_core::series::{Series, Switch};
+
 use crate::Workload;
 use crate::elf::{Elf, Load};
 
@@ -70,4 +73,12 @@ pub fn elf(rng: &mut Rng, pages: u64, page_size: u64) -> Elf {
     });
     let loads = loads.collect();
     Elf { size_bytes: pages * page_size, fixed: rng.chance(50), loads }
+}
+
+/// Any switches that have a place in `kernel`, joined by `+`.
+pub fn series(rng: &mut Rng, kernel: Kernel) -> String {
+    let rules = Rules::new(kernel, Series::BASELINE);
+    let switches = Switch::ALL.map(|switch| rng.chance(40).then_some(switch));
+    let switches = switches.into_iter().flatten().filter(|&switch| rules.lacks(switch).is_none());
+    switches.fold(Series::BASELINE, Series::with).to_string()
 }

@@ -10,8 +10,7 @@ pub mod recorded_programs;
 pub mod wide;
 pub mod work;
 
-use filemap_core::rules::{Kernel, Rules};
-use filemap_core::series::{Series, Switch};
+use filemap_core::rules::Kernel;
 use filemap_job::random::{self, Rng};
 use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
@@ -54,7 +53,7 @@ fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobSpec {
     let kernel = rng.pick(&Kernel::ALL);
     JobSpec {
         kernel: Some(kernel.name().to_string()),
-        with: rng.chance(60).then(|| random_series(rng, kernel)),
+        with: rng.chance(60).then(|| random::series(rng, kernel)),
         arch: Some(arch.to_string()),
         page_size: size(1),
         seed: Some(1 + rng.below(1 << 40)),
@@ -109,15 +108,6 @@ pub fn described(spec: &JobSpec) -> String {
         "replay with `filemap run` on this job file:\n{}{segments}",
         toml::to_string(spec).unwrap()
     )
-}
-
-/// Any switches that have a place in `kernel`.
-pub fn random_series(rng: &mut Rng, kernel: Kernel) -> String {
-    let rules = Rules::new(kernel, Series::BASELINE);
-    let switches = Switch::ALL.map(|switch| rng.chance(40).then_some(switch));
-    let switches = switches.into_iter().flatten().filter(|&switch| rules.lacks(switch).is_none());
-    let switches: Vec<_> = switches.map(Switch::name).collect();
-    if switches.is_empty() { "baseline".to_string() } else { switches.join("+") }
 }
 
 fn random_phase(rng: &mut Rng, pages: u64, accesses: Accesses) -> PhaseSpec {

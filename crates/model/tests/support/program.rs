@@ -36,7 +36,7 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
     let kernel = rng.pick(&Kernel::ALL);
     let mut spec = ProgramSpec {
         kernel: Some(kernel.name().to_string()),
-        with: rng.chance(40).then(|| super::random_series(&mut rng, kernel)),
+        with: rng.chance(40).then(|| random::series(&mut rng, kernel)),
         seed: Some(1 + rng.below(1 << 40)),
         cache_limit: limit.filter(|_| !by_cgroup).and_then(size),
         memory_max: limit.filter(|_| by_cgroup).and_then(size),
