@@ -126,6 +126,9 @@ impl Position {
             && let Some(key) = unknown.strip_prefix("unknown field ")
         {
             let key = key.trim_matches('`');
+            if let Some(what) = not_modelled(key) {
+                return format!("{names}'{}': {what}; leave it out", shorten(key));
+            }
             return format!(
                 "{names}unknown key '{}'; {}",
                 shorten(key),
@@ -175,4 +178,26 @@ impl Position {
             wanted => wanted.to_string(),
         }
     }
+}
+
+/// What a key asks for that decides how files are read, and that nothing here knows of.
+fn not_modelled(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "locked" | "mlock" | "mlockall" => {
+            "memory that is locked (VM_LOCKED) is not modelled, and reclaim would take its pages"
+        }
+        "dirty" | "dirty_pages" | "writeback" | "msync" => {
+            "dirty pages and their writeback are not modelled, nor the readahead that writeback stops"
+        }
+        "swap" | "swappiness" => {
+            "swap is not modelled, nor how reclaim weighs it against the page cache"
+        }
+        "io_latency" | "io_cost" | "io_max" => {
+            "limits of the block cgroup are not modelled, nor the readahead that congestion stops"
+        }
+        "block_size" | "min_folio_order" => {
+            "blocks larger than a page (mapping_min_folio_order) are not modelled"
+        }
+        _ => return None,
+    })
 }

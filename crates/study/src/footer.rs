@@ -186,7 +186,8 @@ fn scope(origins: &[Origin]) -> String {
     format!("{rules}{}", scopes.join("; "))
 }
 
-/// The kernels and architectures of the model's `origins` whose rules were taken from sources alone.
+/// The kernels and architectures of the `origins` of the model whose rules are those of sources
+/// alone.
 fn uncompared(origins: &[Origin]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for origin in origins.iter().filter(|origin| origin.engine == EngineKind::Model.name()) {

@@ -76,8 +76,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a running kernel was compared with these rules, decision by decision: docs/KERNELS.md.
-    /// A tree between two releases was not.
+    /// Whether a running kernel was compared with these rules, decision by decision
+    /// (docs/KERNELS.md). A tree between two releases was not.
     pub const fn is_compared(self) -> bool {
         self.version().is_some()
     }
