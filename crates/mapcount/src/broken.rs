@@ -19,11 +19,6 @@ pub enum Broken {
         /// Most mappings that the counter can hold.
         most: u32,
     },
-    /// More mappings of the whole folio than can be counted.
-    TooManyEntireMappings {
-        /// Most of them that the counter can hold.
-        most: u32,
-    },
     /// An mm unmapped more than it had mapped.
     NotMappedByMm {
         /// Id of the mm.
@@ -71,10 +66,6 @@ impl fmt::Display for Broken {
             Broken::TooManyMappings { most } => {
                 write!(f, "a folio has at most {most} mappings; these would be more")
             }
-            Broken::TooManyEntireMappings { most } => write!(
-                f,
-                "a folio is mapped entirely at most {most} times; this would be once more"
-            ),
             Broken::NotMappedByMm { mm } => {
                 write!(f, "an mm unmaps what it has mapped; mm {mm} had not mapped as much")
             }

@@ -14,7 +14,8 @@
 //!
 //! The last column is read-modify-writes, which is what counting costs. The first is Linux up to
 //! 6.14, the second and third are the series "MM owner tracking for large folios" (2024-08), in
-//! Linux since 6.15. [`precise_owners`] is not in the kernel; its documentation has the proof.
+//! Linux since 6.15. The fourth is not in the kernel: [`sums`] has
+//! the proof that it is exact.
 //!
 //! Counters are written for a kind of integers, [`Atomics`](atomics::Atomics). With
 //! [`Real`](atomics::Real) ones they are what a kernel would run.
@@ -48,6 +49,7 @@ pub mod calculator;
 mod error;
 mod folio;
 pub mod folio_ops;
+pub mod leaving;
 mod limits;
 mod lock;
 mod mapcount;
@@ -60,7 +62,7 @@ mod order;
 mod owners;
 mod page_counts;
 mod page_mapcount;
-pub mod precise_owners;
+pub mod prefork;
 pub mod sizes;
 pub mod slots;
 pub mod sums;
@@ -74,4 +76,4 @@ pub use mm_owner::MmOwner;
 pub use no_page_mapcount::NoPageMapcount;
 pub use order::Order;
 pub use page_mapcount::PageMapcount;
-pub use precise_owners::PreciseOwners;
+pub use sums::PreciseOwners;

@@ -8,7 +8,7 @@ use crate::broken::Broken;
 use crate::error::Error;
 use crate::limits::{ID_BITS, LAST_ID};
 
-/// The id of an mm: 20 bits, and not 0, which stands for no mm.
+/// The id of an mm: 31 bits, and not 0, which stands for no mm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MmId(NonZeroU32);
 
@@ -21,7 +21,7 @@ impl MmId {
     /// The id `id`.
     ///
     /// # Errors
-    /// When it is 0 or has more than 20 bits.
+    /// When it is 0 or has more than 31 bits.
     pub const fn new(id: u32) -> Result<MmId, Error> {
         match NonZeroU32::new(id) {
             Some(some) if id <= MmId::LAST.get() => Ok(MmId(some)),

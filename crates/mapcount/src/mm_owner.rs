@@ -6,9 +6,9 @@ use crate::atomics::{Atomic, Atomics, Real};
 use crate::mapcount::{Change, Mapcount, Pages, check_batch};
 use crate::mm_id::MmId;
 use crate::order::Order;
-use crate::owners::{MAX_MAPPINGS, Owners};
+use crate::owners::{MAX_MAPPINGS, OwnerRules, Owners};
 use crate::page_counts::PageCounts;
-use crate::slots::{Published, SlotRules};
+use crate::slots::Published;
 
 /// A count for each page, the number of mapped pages, and two mms with their mappings.
 ///
@@ -28,7 +28,7 @@ impl<A: Atomics, R> Default for MmOwner<A, R> {
     }
 }
 
-impl<A: Atomics, R: SlotRules> Mapcount for MmOwner<A, R> {
+impl<A: Atomics, R: OwnerRules> Mapcount for MmOwner<A, R> {
     type Page = A::Page;
 
     const MAX_MAPPINGS: u32 = MAX_MAPPINGS;

@@ -4,8 +4,8 @@ use crate::atomics::{Atomics, Real};
 use crate::mapcount::{Change, Mapcount, Pages, average, check_batch, whole};
 use crate::mm_id::MmId;
 use crate::order::Order;
-use crate::owners::{MAX_MAPPINGS, Owners};
-use crate::slots::{Published, SlotRules};
+use crate::owners::{MAX_MAPPINGS, OwnerRules, Owners};
+use crate::slots::Published;
 
 /// Two mms with their mappings, the number of all mappings, and that of the whole folio.
 ///
@@ -24,7 +24,7 @@ impl<A: Atomics, R> Default for NoPageMapcount<A, R> {
     }
 }
 
-impl<A: Atomics, R: SlotRules> Mapcount for NoPageMapcount<A, R> {
+impl<A: Atomics, R: OwnerRules> Mapcount for NoPageMapcount<A, R> {
     type Page = ();
 
     const MAX_MAPPINGS: u32 = MAX_MAPPINGS;

@@ -1,4 +1,4 @@
-//! The slots of a folio with its number of mappings, in memory that threads share.
+//! Who owns a folio and its number of mappings, in memory that threads share.
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -8,69 +8,94 @@ use crate::broken::Broken;
 use crate::lock::locked;
 use crate::mapcount::Counts;
 use crate::mm_id::MmId;
-use crate::slots::{SlotRules, Slots};
 
 /// Most mappings, so that no sum of two counts overflows.
 pub const MAX_MAPPINGS: u32 = i32::MAX as u32;
 
-/// Two owners of a folio, the number of its mappings and of those of the whole folio.
+/// How owners are kept in 16 bytes, beside the number of mappings.
+pub trait OwnerRules: Send + Sync + 'static {
+    /// `mm` has so many `more` mappings, and the folio has `mappings` of them now.
+    fn map(words: Words, mm: MmId, more: u32, mappings: u32) -> Words;
+
+    /// `mm` has so many `fewer` mappings, and the folio still has `mappings` of them.
+    ///
+    /// # Errors
+    /// When `mm` had not so many, as far as the rules can tell.
+    fn unmap(words: Words, mm: MmId, fewer: u32, mappings: u32) -> Result<Words, Broken>;
+
+    /// Whether `mm` is known to have all `mappings` mappings of the folio.
+    fn owned_by(words: Words, mm: MmId, mappings: u32) -> bool;
+}
+
+/// The 16 bytes without the lock: where a kernel has `_mm_id_mapcount` and `_mm_ids`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// What the word with the lock has beside it: [`FREE_BITS`].
+    pub free: u64,
+    /// More than one mm may map the folio.
+    pub shared: bool,
+    /// The other word.
+    pub second: u64,
+}
+
+/// Bits of the word with the lock that are neither the lock nor the mark.
+pub const FREE_BITS: u32 = 62;
+
+/// Owners of a folio, the number of its mappings and of those of the whole folio.
 ///
-/// Everything is changed under one lock, a bit of the word with the ids. A change is one
+/// Everything is changed under one lock, a bit of the first word. A change is one
 /// read-modify-write for the lock, and loads and stores while it is held, however many pages it is
 /// about. Whether the folio may be shared is a bit of the same word, and is read without the lock.
 pub struct Owners<A: Atomics, R> {
-    /// The ids of both slots, 20 bits each, the mark at bit 62 and the lock at bit 63.
-    ids: A::U64,
-    /// Mappings of the mms in both slots, 32 bits each.
-    counts: A::U64,
+    /// What the rules have in it, the mark at bit 62 and the lock at bit 63.
+    first: A::U64,
+    /// The rules' alone.
+    second: A::U64,
     /// The number of mappings, and above its 32 bits that of the whole folio.
     mapped: A::U64,
     rules: PhantomData<R>,
 }
 
-const SHARED: u64 = 1 << 62;
-const ID_MASK: u64 = (1 << MmId::BITS) - 1;
+const SHARED: u64 = 1 << FREE_BITS;
 
 impl<A: Atomics, R> Default for Owners<A, R> {
     fn default() -> Self {
         Owners {
-            ids: A::U64::default(),
-            counts: A::U64::default(),
+            first: A::U64::default(),
+            second: A::U64::default(),
             mapped: A::U64::default(),
             rules: PhantomData,
         }
     }
 }
 
-impl<A: Atomics, R: SlotRules> Owners<A, R> {
+impl<A: Atomics, R: OwnerRules> Owners<A, R> {
     /// `mm` has so many `more` mappings, so many of them `entire`.
     #[inline]
     pub fn map(&self, mm: MmId, more: u32, entire: u32) -> Counts {
-        locked::<A, _>(&self.ids, |ids| {
+        locked::<A, _>(&self.first, |first| {
             let (old, old_entire) = self.mapped();
             let new = old.checked_add(more).filter(|&new| new <= MAX_MAPPINGS);
             let new = new.ok_or(Broken::TooManyMappings { most: MAX_MAPPINGS })?;
-            let mut slots = self.slots(ids);
-            slots.map::<R>(mm, more, new);
+            let words = R::map(self.words(first), mm, more, new);
             let counts = Counts { old, new, old_entire, new_entire: old_entire + entire };
-            Ok((self.keep(slots, counts), counts))
+            Ok((self.keep(words, counts), counts))
         })
     }
 
     /// `mm` has so many `fewer` mappings, so many of them `entire`.
     #[inline]
     pub fn unmap(&self, mm: MmId, fewer: u32, entire: u32) -> Counts {
-        locked::<A, _>(&self.ids, |ids| {
+        locked::<A, _>(&self.first, |first| {
             let (old, old_entire) = self.mapped();
             let new = old.checked_sub(fewer).ok_or(Broken::NotMapped)?;
             let new_entire = old_entire.checked_sub(entire).ok_or(Broken::NotMappedEntirely)?;
             if new_entire > new {
                 return Err(Broken::NotMapped);
             }
-            let mut slots = self.slots(ids);
-            slots.unmap::<R>(mm, fewer, new)?;
+            let words = R::unmap(self.words(first), mm, fewer, new)?;
             let counts = Counts { old, new, old_entire, new_entire };
-            Ok((self.keep(slots, counts), counts))
+            Ok((self.keep(words, counts), counts))
         })
     }
 
@@ -81,17 +106,17 @@ impl<A: Atomics, R: SlotRules> Owners<A, R> {
         if self.maybe_shared() || self.mappings() == 0 {
             return None;
         }
-        locked::<A, _>(&self.ids, |ids| {
+        locked::<A, _>(&self.first, |first| {
             let (mappings, _) = self.mapped();
-            let owned = self.slots(ids).owned_by::<R>(mm, mappings);
-            Ok((ids, owned.then_some(mappings)))
+            let owned = R::owned_by(self.words(first), mm, mappings);
+            Ok((first, owned.then_some(mappings)))
         })
     }
 
     /// Whether the folio is marked as shared.
     #[inline]
     pub fn maybe_shared(&self) -> bool {
-        self.ids.load(Acquire) & SHARED != 0
+        self.first.load(Acquire) & SHARED != 0
     }
 
     /// How many mappings there are.
@@ -112,30 +137,29 @@ impl<A: Atomics, R: SlotRules> Owners<A, R> {
     }
 
     #[inline]
-    fn slots(&self, ids: u64) -> Slots {
-        Slots {
-            ids: [(ids & ID_MASK) as u32, (ids >> MmId::BITS & ID_MASK) as u32],
-            counts: halves(self.counts.load(Relaxed)).into(),
-            shared: ids & SHARED != 0,
-        }
+    fn words(&self, first: u64) -> Words {
+        let (free, shared) = (first & (SHARED - 1), first & SHARED != 0);
+        Words { free, shared, second: self.second.load(Relaxed) }
     }
 
     /// Stores all but the word with the lock, and returns what that will be.
     #[inline]
-    fn keep(&self, slots: Slots, counts: Counts) -> u64 {
+    fn keep(&self, words: Words, counts: Counts) -> u64 {
         self.mapped.store(whole([counts.new, counts.new_entire]), Relaxed);
-        self.counts.store(whole(slots.counts), Relaxed);
-        let mark = if slots.shared { SHARED } else { 0 };
-        mark | u64::from(slots.ids[0]) | u64::from(slots.ids[1]) << MmId::BITS
+        self.second.store(words.second, Relaxed);
+        let mark = if words.shared { SHARED } else { 0 };
+        mark | words.free
     }
 }
 
+/// The lower and the upper half of a word.
 #[inline]
-fn halves(word: u64) -> (u32, u32) {
+pub fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> u32::BITS) as u32)
 }
 
+/// The word of these halves.
 #[inline]
-fn whole([low, high]: [u32; 2]) -> u64 {
+pub fn whole([low, high]: [u32; 2]) -> u64 {
     u64::from(low) | u64::from(high) << u32::BITS
 }

@@ -2,6 +2,7 @@
 
 use crate::broken::Broken;
 use crate::mm_id::MmId;
+use crate::owners::{OwnerRules, Words, halves, whole};
 
 /// The rules by which slots are handed over, one a function, so that a test can break one.
 pub trait SlotRules: Send + Sync + 'static {
@@ -106,6 +107,18 @@ impl Slots {
     }
 
     #[inline]
+    fn unpack(Words { free, shared, second }: Words) -> Slots {
+        let ids = [(free & ID_MASK) as u32, (free >> MmId::BITS) as u32];
+        Slots { ids, counts: halves(second).into(), shared }
+    }
+
+    #[inline]
+    fn pack(self) -> Words {
+        let free = u64::from(self.ids[0]) | u64::from(self.ids[1]) << MmId::BITS;
+        Words { free, shared: self.shared, second: whole(self.counts) }
+    }
+
+    #[inline]
     fn slot_of(&self, mm: MmId) -> Option<usize> {
         if self.ids[0] == mm.get() { Some(0) } else { (self.ids[1] == mm.get()).then_some(1) }
     }
@@ -121,6 +134,30 @@ impl Slots {
     fn mark<R: SlotRules>(&mut self, mappings: u32) {
         let owns = |slot: usize| R::owns_all(self.counts[slot], mappings);
         self.shared = R::marks(owns(0) || owns(1));
+    }
+}
+
+const ID_MASK: u64 = (1 << MmId::BITS) - 1;
+
+/// The ids of both slots beside the lock, and their counts in the other word.
+impl<R: SlotRules> OwnerRules for R {
+    #[inline]
+    fn map(words: Words, mm: MmId, more: u32, mappings: u32) -> Words {
+        let mut slots = Slots::unpack(words);
+        slots.map::<R>(mm, more, mappings);
+        slots.pack()
+    }
+
+    #[inline]
+    fn unmap(words: Words, mm: MmId, fewer: u32, mappings: u32) -> Result<Words, Broken> {
+        let mut slots = Slots::unpack(words);
+        slots.unmap::<R>(mm, fewer, mappings)?;
+        Ok(slots.pack())
+    }
+
+    #[inline]
+    fn owned_by(words: Words, mm: MmId, mappings: u32) -> bool {
+        Slots::unpack(words).owned_by::<R>(mm, mappings)
     }
 }
 

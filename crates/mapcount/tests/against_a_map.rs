@@ -223,7 +223,7 @@ fn sums_are_never_wrong_in_a_million_histories() {
             } else {
                 let more = 1 + random.below(512) as u32;
                 mapped[at] += more;
-                sums = sums.map(mm, more).expect("there is room");
+                sums = sums.map(mm, more);
             }
             judge(sums, &ids, &mapped, at);
         }
@@ -232,10 +232,10 @@ fn sums_are_never_wrong_in_a_million_histories() {
 
 fn judge(sums: Sums, ids: &[u64], mapped: &[u32; 64], at: usize) {
     let all: u64 = mapped.iter().map(|&count| u64::from(count)).sum();
-    assert_eq!(sums.mappings(), all);
+    assert_eq!(u64::from(sums.mappings()), all);
     let mut mapping = (0..ids.len()).filter(|&mm| mapped[mm] > 0);
     let owner = mapping.next().filter(|_| mapping.next().is_none());
-    assert_eq!(sums.owner().map(|mm| u64::from(mm.get())), owner.map(|mm| ids[mm]));
+    assert_eq!(sums.has_owner(), owner.is_some());
     let asked = mm(ids[at] as u32);
     assert_eq!(sums.owned_by(asked), owner == Some(at));
 }

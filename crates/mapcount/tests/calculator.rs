@@ -73,10 +73,10 @@ fn mappings_that_cannot_be_are_errors() {
     let twice = told::<MmOwner>(order(), &[vec![0..4, 3..5]]).map_err(|error| error.to_string());
     assert_eq!(twice, Err("an mm maps page 3 twice; it can map a page once".to_string()));
     assert_eq!(told::<MmOwner>(Order::SINGLE, &[]), Err(Error::NotLarge));
-    // 2^24 mappings are one more than three sums hold.
-    let many = vec![one(0..8192); 2048];
+    // 2^31 mappings are one more than a folio has.
+    let many = vec![one(0..8192); 1 << 18];
     let too_many = told::<PreciseOwners>(Order::MAX, &many).map_err(|error| error.to_string());
-    let message = "16777216 mappings of a folio are too many; 16777215 can be counted";
+    let message = "2147483648 mappings of a folio are too many; 2147483647 can be counted";
     assert_eq!(too_many, Err(message.to_string()));
     let far = told::<MmOwner>(order(), &[vec![0..usize::MAX, 0..usize::MAX]]);
     assert!(matches!(far, Err(Error::Mappings { mappings: usize::MAX, .. })));

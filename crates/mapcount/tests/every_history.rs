@@ -219,7 +219,7 @@ fn unsound_rules_are_caught() {
 /// An mm that had mappings before it took a slot has more than the slot counts. A caller that is
 /// right is then told that it is wrong.
 #[test]
-#[should_panic(expected = "mm 1048575 had not mapped as much")]
+#[should_panic(expected = "mm 2147483647 had not mapped as much")]
 fn a_slot_taken_on_a_shared_folio_has_too_few_mappings() {
     type Unsound = MmOwner<Real, TakesSlotsOfSharedFolios>;
     let folio = folio::<Unsound>(1);

@@ -6,6 +6,7 @@ mod anon_cow;
 mod atomics_made;
 mod calculator;
 mod every_history;
+mod exact_sums;
 mod interleavings;
 mod many_threads;
 mod misuse;

@@ -24,12 +24,13 @@ fn each_id_is_given_out_once() {
 }
 
 #[test]
-fn there_are_as_many_as_20_bits_hold_without_0() {
-    let all = ids(MmId::LAST.get());
-    let given = (0..MmId::LAST.get()).filter_map(|_| all.allocate().ok()).count();
-    assert_eq!(given, (1 << 20) - 1);
-    assert_eq!(all.allocate(), Err(Error::NoIdLeft { ids: (1 << 20) - 1 }));
-    assert_eq!(MmIds::new(1 << 20).map(|_: MmIds| ()), Err(Error::Ids(1 << 20)));
+fn there_are_as_many_as_31_bits_hold_without_0() {
+    let all = ids(1 << 20);
+    let given = (0..1 << 20).filter_map(|_| all.allocate().ok()).count();
+    assert_eq!(given, 1 << 20);
+    assert_eq!(all.allocate(), Err(Error::NoIdLeft { ids: 1 << 20 }));
+    assert_eq!(MmId::LAST.get(), u32::MAX >> 1);
+    assert_eq!(MmIds::new(1 << 31).map(|_: MmIds| ()), Err(Error::Ids(1 << 31)));
     assert_eq!(MmIds::new(0).map(|_: MmIds| ()), Err(Error::Ids(0)));
 }
 
