@@ -431,6 +431,11 @@ pub struct FolioOpsArgs {
     /// [default: 4k,16k,32k,64k,128k,256k,512k,1m,2m].
     #[arg(long, value_name = "SIZE,...", allow_hyphen_values = true)]
     pub folio_sizes: Option<String>,
+    /// Count what is known of the owners of a folio, and what a prefork server copies, and time
+    /// nothing. The server's heap is of --size [default: 4m] in folios of --folio-sizes [default:
+    /// 64k,2m].
+    #[arg(long, conflicts_with_all = ["on", "runs", "seed", "apply", "verbose"])]
+    pub owners: bool,
     #[command(flatten)]
     pub output: PageFlags,
     /// Allow changes to the sizes of folios that the whole machine has, as root. They are restored

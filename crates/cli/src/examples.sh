@@ -36,6 +36,9 @@ filemap run --workload thrash --threads 64 --memory-max 128m --show-job
 # Time operations over folios of two sizes, with every way to count who maps them.
 filemap folio-ops --size 64m --folio-sizes 64k,2m
 
+# Count which owners of a folio are forgotten, and what a prefork server copies.
+filemap folio-ops --owners
+
 # Time the same on this kernel, as root, with settings that are restored.
 filemap folio-ops --on kernel --folio-sizes 64k,2m --apply
 

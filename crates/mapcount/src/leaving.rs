@@ -66,10 +66,10 @@ impl Leaving {
 
     /// Counts an answer that is no answer to who really maps the folio.
     fn judge<C: Mapcount>(&mut self, folio: &Folio<C>, mapping: &[MmId]) {
+        let [first, .., last] = mapping else { return };
         let counts = folio.counts();
-        let says = |&mm: &MmId| counts.owned_by(mm).is_some();
-        let several = mapping.len() > 1;
-        self.wrong += u64::from(several && (!counts.maybe_shared() || mapping.iter().any(says)));
+        let one_is_named = [first, last].iter().any(|&&mm| counts.owned_by(mm).is_some());
+        self.wrong += u64::from(!counts.maybe_shared() || one_is_named);
     }
 }
 

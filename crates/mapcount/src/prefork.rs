@@ -13,7 +13,7 @@ use crate::order::Order;
 
 /// What a server goes through. Whoever writes does so to each page of the heap, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Story {
+pub enum Case {
     /// All workers write, one after the other, and the master stays.
     Serving,
     /// All workers leave without a write, and the master writes.
@@ -24,17 +24,17 @@ pub enum Story {
     Reforked,
 }
 
-impl Story {
+impl Case {
     /// All of them.
-    pub const ALL: [Story; 4] = [Story::Serving, Story::Reloaded, Story::Drained, Story::Reforked];
+    pub const ALL: [Case; 4] = [Case::Serving, Case::Reloaded, Case::Drained, Case::Reforked];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Story::Serving => "serving",
-            Story::Reloaded => "reloaded",
-            Story::Drained => "drained",
-            Story::Reforked => "reforked",
+            Case::Serving => "serving",
+            Case::Reloaded => "reloaded",
+            Case::Drained => "drained",
+            Case::Reforked => "reforked",
         }
     }
 }
@@ -45,7 +45,7 @@ impl Story {
 /// # Errors
 /// When the memory is too little, or there are not as many ids.
 pub fn copied<C: Mapcount>(
-    story: Story,
+    case: Case,
     workers: usize,
     pages: usize,
     order: Order,
@@ -56,7 +56,7 @@ pub fn copied<C: Mapcount>(
     let mut master = AddressSpace::new(&server.memory, &ids, pages)?;
     master.populate(&mut server.cpu, 0..pages, order)?;
     let forked = (0..workers).map(|_| master.fork(&mut server.cpu)).collect::<Result<Vec<_>, _>>();
-    let copied = server.tell(story, master, forked?);
+    let copied = server.tell(case, master, forked?);
     server.memory.drain(&mut server.cpu);
     copied
 }
@@ -70,25 +70,25 @@ struct Server<C: Mapcount> {
 impl<C: Mapcount> Server<C> {
     fn tell(
         &mut self,
-        story: Story,
+        case: Case,
         mut master: AddressSpace<C>,
         mut workers: Vec<AddressSpace<C>>,
     ) -> Result<usize, Error> {
-        match story {
-            Story::Serving => {
+        match case {
+            Case::Serving => {
                 workers.iter_mut().try_fold(0, |copied, own| Ok(copied + self.write(own)?))
             }
-            Story::Reloaded => {
+            Case::Reloaded => {
                 drop(workers);
                 self.write(&mut master)
             }
-            Story::Drained => {
+            Case::Drained => {
                 drop(master);
                 // Each leaves at the end of its turn.
                 let mut leaving = workers.into_iter();
                 leaving.try_fold(0, |copied, mut own| Ok(copied + self.write(&mut own)?))
             }
-            Story::Reforked => {
+            Case::Reforked => {
                 let last = workers.pop();
                 drop((master, workers));
                 last.map_or(Ok(0), |mut own| self.write(&mut own))
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn only_who_has_no_slot_copies_what_is_its_own() {
         let order = Order::new(4).unwrap();
-        let told = |of: fn(Story, usize, usize, Order) -> Result<usize, Error>, workers| {
-            Story::ALL.map(|story| of(story, workers, 64, order).unwrap())
+        let told = |of: fn(Case, usize, usize, Order) -> Result<usize, Error>, workers| {
+            Case::ALL.map(|case| of(case, workers, 64, order).unwrap())
         };
         let [one, eight] = [1, 8].map(|workers| told(copied::<MmOwner>, workers));
         assert_eq!((one, eight), ([64, 0, 0, 0], [8 * 64, 0, 8 * 64, 64]));

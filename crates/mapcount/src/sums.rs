@@ -22,7 +22,7 @@
 //!
 //! An id has 31 bits, so x has 16, y has 15, and q is at most 2^30 + 2^28. X below 2^37, Y below
 //! 2^36 and Q below 2^53 are 126 bits, and hold 2^21 mappings of any mms: 4,096 that map all of a
-//! folio of 2 MiB page by page. With the id and its square as they are, 126 bits would hold 2^16
+//! folio of 2 MiB page by page. With an id as one number in place of a point, 126 bits would hold 2^17
 //! mappings.
 //!
 //! The sums are one number, to which n * (x + 2^37 * y + 2^73 * q) is added modulo 2^126. Above
@@ -164,6 +164,21 @@ fn of(mm: MmId, mappings: u32) -> u128 {
     let [dx, dy] = [x.abs_diff(1 << (X - 1)), y.abs_diff(1 << (Y - 1))];
     let one = u128::from(x | y << SECOND) + (u128::from(dx * dx + dy * dy) << THIRD);
     one.wrapping_mul(u128::from(mappings)) & MASK
+}
+
+/// The largest power of two of mappings up to which sums in 126 bits tell an owner among ids of so
+/// many bits: of the halves of an id as a point, or of the id itself. A folio has no more than 2^31.
+pub fn exact_mappings(id_bits: u32, halves: bool) -> u64 {
+    let upper = if halves { id_bits / 2 } else { 0 };
+    let middle = |bits: u32| if bits > 0 { 1_u128 << (2 * bits - 2) } else { 0 };
+    let most = |bits: u32| (1_u128 << bits) - 1;
+    let lower = id_bits - upper;
+    let sums = [most(lower), most(upper), middle(lower) + middle(upper)];
+    let bits = |mappings: u32| -> u32 {
+        sums.iter().map(|most| u128::BITS - (most << mappings).leading_zeros()).sum()
+    };
+    let fits = |mappings: &u32| bits(*mappings) <= u64::BITS + FREE_BITS;
+    (0..31).rev().find(fits).map_or(0, |mappings| 1 << mappings)
 }
 
 impl OwnerRules for ExactSums {

@@ -2,7 +2,7 @@
 
 use crate::support::mm;
 use filemap_mapcount::MmId;
-use filemap_mapcount::sums::{EXACT_MAPPINGS, Sums};
+use filemap_mapcount::sums::{EXACT_MAPPINGS, Sums, exact_mappings};
 
 /// The first ids and the last, and both sides of what the halves of an id make a corner.
 fn ids() -> [MmId; 8] {
@@ -69,4 +69,12 @@ fn ids_and_squares_modulo_2_to_the_64_are_wrong_at_64_mappings() {
     assert_eq!(add(|id| id * id), (id * id).wrapping_mul(64));
     let sums = sums(&others.map(|mm| (mm, 32)));
     assert!(!sums.has_owner() && !sums.owned_by(alone));
+}
+
+/// What the sums hold is what the widths say: with ids as they are, fewer.
+#[test]
+fn two_halves_hold_more_where_ids_are_wide() {
+    assert_eq!(exact_mappings(31, true), u64::from(EXACT_MAPPINGS));
+    assert_eq!(exact_mappings(31, false), 1 << 17);
+    assert_eq!([20, 22].map(|bits| exact_mappings(bits, false)), [1 << 30; 2]);
 }

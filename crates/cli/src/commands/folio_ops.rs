@@ -20,6 +20,7 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
         seed: args.seed,
         size: args.size.clone(),
         folio_sizes: args.folio_sizes.clone(),
+        owners: args.owners,
         ..FolioOpsSpec::default()
     };
     let job = spec.validate()?;
@@ -29,6 +30,7 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     }
     let output = args.output.open(&Inputs::default(), &[])?;
     let record = match job.engine {
+        EngineKind::Model if job.owners => folio_ops::owners(&job)?,
         EngineKind::Model => {
             folio_ops::record(&job, Asked::Size, |total| RealEngines.progress(Some(total)))?
         }

@@ -95,6 +95,40 @@ fn reports_are_a_page_wide_and_rows_are_flat() {
     assert!(stdout(&format!("{SMALL} --verbose")).contains("plain-counts"));
 }
 
+/// It depends on no time, so that a repeat is the same.
+#[test]
+fn owners_are_counted_and_nothing_is_timed() {
+    let record = json("folio-ops --owners --size 2m --folio-sizes 64k --json -");
+    assert_eq!(record["command"], "filemap folio-ops --owners --size 2m --folio-sizes 64k");
+    assert_eq!(record["runs"].as_array().map(Vec::len), Some(0));
+    let of = |about: &str, case: &str, counters: &str| {
+        let all = record["counted"].as_array().unwrap();
+        let is_it = |own: &&Value| {
+            own["about"] == about && own["case"] == case && own["counters"] == counters
+        };
+        all.iter().find(is_it).unwrap()["count"].as_u64().unwrap()
+    };
+    for (case, slots, sums) in [("3 mms", 2, 0), ("8 mms", 30_240, 0)] {
+        let lost = |counters| of("last-owner-lost", case, counters);
+        assert_eq!((lost("mm-owner"), lost("precise-owners")), (slots, sums));
+    }
+    for counters in ["mm-owner", "precise-owners"] {
+        assert_eq!(of("last-owner-lost", "several taken for one", counters), 0);
+    }
+    for (case, slots, sums) in [("drained", 4096, 3584), ("reforked", 512, 0)] {
+        let copied = |counters| of("prefork-copies", &format!("{case}, 64 KiB"), counters);
+        assert_eq!((copied("mm-owner"), copied("precise-owners")), (slots, sums));
+    }
+    let text = stdout("folio-ops --owners");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 75, "{line}");
+    }
+    assert_eq!(text, stdout("folio-ops --owners"));
+    let csv = stdout("folio-ops --owners --format csv");
+    assert!(csv.starts_with("about,case,counters,count,of\nlast-owner-lost,2 mms,"), "{csv}");
+    fails("folio-ops --owners --on kernel", 2, &["--owners", "--on"]);
+}
+
 #[test]
 fn what_does_not_go_with_it_is_told_with_the_remedy() {
     for (flags, words) in [

@@ -4,6 +4,7 @@
 //! It is a benchmark and no job over files: it has no limits and no rules, and what is timed is
 //! real. [`FolioOpsSpec::validate`] makes [`FolioOps`] of what was asked for.
 
+mod counted;
 mod operation;
 mod record;
 mod spec;
@@ -11,6 +12,7 @@ mod spec;
 use crate::parts::EngineKind;
 pub use crate::workload::FOLIO_OPS;
 
+pub use counted::{About, Counted};
 pub use operation::Operation;
 pub use record::{Contended, FolioCell, FolioOpsRecord, FolioOpsRun};
 pub use spec::FolioOpsSpec;
@@ -56,6 +58,8 @@ pub struct FolioOps {
     pub bytes: u64,
     /// Sizes of the folios in bytes, ascending: at least one.
     pub folio_bytes: Vec<u64>,
+    /// Count what is known of owners, and time nothing.
+    pub owners: bool,
 }
 
 impl FolioOps {

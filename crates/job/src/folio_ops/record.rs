@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{FolioOps, FolioOpsSpec, Operation};
+use super::{Counted, FolioOps, FolioOpsSpec, Operation};
 use crate::record::SCHEMA;
 
 /// All repeats.
@@ -20,6 +20,9 @@ pub struct FolioOpsRecord {
     pub environment: Map<String, Value>,
     /// Every repeat, in order.
     pub runs: Vec<FolioOpsRun>,
+    /// What was counted of owners, where nothing was timed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub counted: Vec<Counted>,
     /// What a reader of it should know, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
@@ -34,6 +37,7 @@ impl FolioOpsRecord {
             engine: job.engine.to_string(),
             environment,
             runs,
+            counted: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -18,6 +18,10 @@ const DEFAULT_BYTES: u64 = 256 << 20;
 const DEFAULT_FOLIO_BYTES: [u64; 9] =
     [4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
 
+/// The same where owners are counted: a server has it many times over.
+const OWNERS_BYTES: u64 = 4 << 20;
+const OWNERS_FOLIO_BYTES: [u64; 2] = [64 << 10, 2 << 20];
+
 /// Repeats where no number is given: as many as a median of a shared machine needs.
 const DEFAULT_RUNS: u64 = 9;
 
@@ -37,6 +41,9 @@ pub struct FolioOpsSpec {
     pub size: Option<SizeText>,
     /// Sizes of the folios, joined by `,`.
     pub folio_sizes: Option<String>,
+    /// Count what is known of owners, and time nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub owners: bool,
 }
 
 impl FolioOpsSpec {
@@ -53,14 +60,24 @@ impl FolioOpsSpec {
             bytes: self.valid_bytes()?,
             folio_bytes: match &self.folio_sizes {
                 Some(text) => folio_sizes(text).map_err(|error| error.of("folio-sizes"))?,
-                None => DEFAULT_FOLIO_BYTES.to_vec(),
+                None => self.usual().1.to_vec(),
             },
+            owners: self.owners,
         })
+    }
+
+    /// Memory and sizes of folios where none are given.
+    fn usual(&self) -> (u64, &'static [u64]) {
+        if self.owners {
+            (OWNERS_BYTES, &OWNERS_FOLIO_BYTES)
+        } else {
+            (DEFAULT_BYTES, &DEFAULT_FOLIO_BYTES)
+        }
     }
 
     fn valid_bytes(&self) -> Result<u64, Error> {
         let given = size("size", &self.size, PMD_BYTES, MAX_FOLIO_OPS_BYTES)?;
-        let bytes = given.unwrap_or(DEFAULT_BYTES);
+        let bytes = given.unwrap_or(self.usual().0);
         if bytes.is_multiple_of(PMD_BYTES) {
             return Ok(bytes);
         }
@@ -85,12 +102,18 @@ impl FolioOps {
             seed_text: Some(self.seed.to_string()),
             size: Some(SizeText::of(self.bytes)),
             folio_sizes: Some(listed(&self.folio_bytes)),
+            owners: self.owners,
         }
     }
 
     /// The command line that repeats it, without what is default.
     pub fn command(&self) -> String {
         let mut command = format!("filemap {FOLIO_OPS}");
+        if self.owners {
+            command += " --owners";
+        }
+        let spec = FolioOpsSpec { owners: self.owners, ..FolioOpsSpec::default() };
+        let (bytes, folio_bytes) = spec.usual();
         let mut say = |flag: &str, value: String, is_default: bool| {
             if !is_default {
                 command += &format!(" --{flag} {value}");
@@ -99,9 +122,9 @@ impl FolioOps {
         say("on", self.engine.to_string(), self.engine == EngineKind::Model);
         say("runs", self.runs.to_string(), self.runs == DEFAULT_RUNS);
         say("seed", self.seed.to_string(), self.seed == DEFAULT_SEED);
-        say("size", format_size(self.bytes), self.bytes == DEFAULT_BYTES);
+        say("size", format_size(self.bytes), self.bytes == bytes);
         let sizes = listed(&self.folio_bytes);
-        say("folio-sizes", sizes, self.folio_bytes == DEFAULT_FOLIO_BYTES);
+        say("folio-sizes", sizes, self.folio_bytes == folio_bytes);
         command
     }
 }
@@ -193,12 +216,16 @@ mod tests {
         for spec in [
             spec("", ""),
             FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") },
+            FolioOpsSpec { owners: true, ..spec("", "") },
             FolioOpsSpec { on: Some("kernel".to_string()), seed: Some(7), ..spec("", "8k") },
         ] {
             let job = spec.validate().unwrap();
             assert_eq!(job.to_spec().validate().unwrap(), job, "{spec:?}");
         }
         assert_eq!(spec("", "").validate().unwrap().command(), "filemap folio-ops");
+        let owners = FolioOpsSpec { owners: true, ..spec("8m", "64k,2m") };
+        let expected = "filemap folio-ops --owners --size 8m";
+        assert_eq!(owners.validate().unwrap().command(), expected);
         let given = FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") };
         let expected = "filemap folio-ops --runs 2 --size 4m --folio-sizes 16k,2m";
         assert_eq!(given.validate().unwrap().command(), expected);

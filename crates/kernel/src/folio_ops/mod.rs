@@ -260,7 +260,8 @@ mod tests {
         let journal = Journal::open_in(&sizes.directory.join("journal")).unwrap();
         for folio_bytes in [vec![PAGE_BYTES], vec![PAGE_BYTES, 16 << 10]] {
             let (engine, bytes) = (EngineKind::Kernel, 2 << 20);
-            let job = FolioOps { engine, runs: 1, seed: DEFAULT_SEED, bytes, folio_bytes };
+            let job =
+                FolioOps { engine, runs: 1, seed: DEFAULT_SEED, bytes, folio_bytes, owners: false };
             let measuring = Measuring::new(&job, &sizes, true);
             assert!(measuring.select(PAGE_BYTES, &journal).unwrap().is_none());
             assert_eq!(words(), before);
@@ -279,7 +280,8 @@ mod tests {
         let sizes = settings("missing", "madvise", &held);
         let folio_bytes = vec![8 << 10, 16 << 10, 64 << 10, 2 << 20];
         let (engine, bytes) = (EngineKind::Kernel, 2 << 20);
-        let job = FolioOps { engine, runs: 3, seed: DEFAULT_SEED, bytes, folio_bytes };
+        let job =
+            FolioOps { engine, runs: 3, seed: DEFAULT_SEED, bytes, folio_bytes, owners: false };
         let measuring = |apply| {
             let mut measuring = Measuring::new(&job, &sizes, apply);
             measuring.short.insert(2 << 20, Short { repeats: 2, given: 1, folios: 8 });

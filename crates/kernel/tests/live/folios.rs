@@ -29,7 +29,14 @@ const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
 
 fn job(bytes: u64, folio_bytes: &[u64]) -> FolioOps {
     let folio_bytes = folio_bytes.to_vec();
-    FolioOps { engine: EngineKind::Kernel, runs: 1, seed: DEFAULT_SEED, bytes, folio_bytes }
+    FolioOps {
+        engine: EngineKind::Kernel,
+        runs: 1,
+        seed: DEFAULT_SEED,
+        bytes,
+        folio_bytes,
+        owners: false,
+    }
 }
 
 /// What the settings of folio sizes hold, each by its file.

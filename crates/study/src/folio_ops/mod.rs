@@ -2,8 +2,10 @@
 //! saves in units of L. Ways to count are compared within each repeat, and the median of these
 //! changes is the figure: what slows the machine down for a while slows all of a repeat down.
 
+pub(crate) mod batches;
 mod compared;
 mod notes;
+mod owners;
 mod run;
 mod tables;
 
@@ -17,6 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
+pub use owners::owners;
 pub use run::{Asked, check, record};
 
 use crate::footer::{Footer, Origin};
@@ -44,8 +47,14 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
         scope: &footer.scope,
         command: &footer.command,
     });
-    let mut parts = vec![Part::Heading(title(record)), facts(record)];
-    parts.extend(figures(record, &compared, verbose));
+    let mut parts = vec![Part::Heading(title(record))];
+    if record.counted.is_empty() {
+        parts.push(facts(record));
+        parts.extend(figures(record, &compared, verbose));
+    } else {
+        parts.push(counted_facts(record));
+        parts.extend(owners::parts(&record.counted));
+    }
     parts.extend(Part::warnings(&record.warnings));
     Report { parts, rows: rows(record), footer: footer.footer(), record_json: json }
 }
@@ -59,6 +68,13 @@ fn title(record: &FolioOpsRecord) -> String {
         "on the kernel"
     };
     format!("{FOLIO_OPS} over {bytes}, {place}")
+}
+
+/// What was counted.
+fn counted_facts(record: &FolioOpsRecord) -> Part {
+    let memory = bytes((pages(record) * PAGE_BYTES) as f64);
+    let sizes = record.benchmark.folio_sizes.clone().unwrap_or_default();
+    setup::facts(vec![("Memory", vec![memory, "anonymous".to_string()]), ("Folios", vec![sizes])])
 }
 
 /// What was timed, and where. The machine is a real one, whatever the engine was.
@@ -136,6 +152,9 @@ const ROWS: &str = "engine,repeat,folio_bytes,operation,counters,ns_per_page,cop
 
 /// One row for each size, operation, way to count and repeat. Threads on one folio have a row each.
 fn rows(record: &FolioOpsRecord) -> Table {
+    if !record.counted.is_empty() {
+        return flat(COUNTED, record.counted.iter().map(|own| json!(own)));
+    }
     let mut rows = Vec::new();
     for (repeat, run) in (1..).zip(&record.runs) {
         let threads = run.contended.iter().flat_map(|of| {
@@ -149,8 +168,21 @@ fn rows(record: &FolioOpsRecord) -> Table {
         rows.extend(run.cells.iter().map(|cell| json!(cell)).chain(threads).map(|mut row| {
             row["engine"] = record.engine.as_str().into();
             row["repeat"] = (repeat as u64).into();
-            ROWS.split(',').map(|name| raw(row.get(name))).collect()
+            row
         }));
     }
-    Table { title: String::new(), columns: ROWS.split(',').map(Head::left).collect(), rows }
+    flat(ROWS, rows.into_iter())
+}
+
+/// The columns of CSV where owners are counted.
+const COUNTED: &str = "about,case,counters,count,of";
+
+/// A table of these objects for programs.
+fn flat(columns: &str, rows: impl Iterator<Item = Value>) -> Table {
+    let cells = |row: Value| columns.split(',').map(|name| raw(row.get(name))).collect();
+    Table {
+        title: String::new(),
+        columns: columns.split(',').map(Head::left).collect(),
+        rows: rows.map(cells).collect(),
+    }
 }

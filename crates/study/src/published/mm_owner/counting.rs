@@ -1,14 +1,15 @@
 //! What does not depend on time: read-modify-writes, and owners that two slots forget.
 
 use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT, PAGE_MAPCOUNT, PRECISE_OWNERS};
-use filemap_mapcount::atomics::{Counted, read_modify_writes};
+use filemap_mapcount::atomics::Counted;
 use filemap_mapcount::calculator::falsely_shared;
 use filemap_mapcount::{
-    Error, Folio, Mapcount, MmId, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
+    Error, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
 use serde_json::json;
 
 use super::cells::without;
+use crate::folio_ops::batches::{Made, of_batch};
 use crate::published::cell::Cell;
 
 /// Orders of the folios whose read-modify-writes are counted: 64 KiB and 2 MiB.
@@ -25,10 +26,10 @@ pub fn cells() -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
     for order in ORDERS {
         let order = Order::new(order)?;
-        cells.push(of_batch::<PageMapcount<Counted>>(PAGE_MAPCOUNT, order)?);
-        cells.push(of_batch::<MmOwner<Counted>>(MM_OWNER, order)?);
-        cells.push(of_batch::<NoPageMapcount<Counted>>(NO_PAGE_MAPCOUNT, order)?);
-        cells.push(of_batch::<PreciseOwners<Counted>>(PRECISE_OWNERS, order)?);
+        cells.push(batch::<PageMapcount<Counted>>(PAGE_MAPCOUNT, order)?);
+        cells.push(batch::<MmOwner<Counted>>(MM_OWNER, order)?);
+        cells.push(batch::<NoPageMapcount<Counted>>(NO_PAGE_MAPCOUNT, order)?);
+        cells.push(batch::<PreciseOwners<Counted>>(PRECISE_OWNERS, order)?);
     }
     cells.extend(MMS.map(|mms| {
         let figures = json!({ "mms": mms, "share": falsely_shared(mms) });
@@ -38,19 +39,8 @@ pub fn cells() -> Result<Vec<Cell>, Error> {
 }
 
 /// The read-modify-writes of a fork and of the last unmap, of all pages.
-fn of_batch<C: Mapcount>(counters: &str, order: Order) -> Result<Cell, Error> {
-    let folio = Folio::<C>::new(order)?;
-    let (parent, child) = (MmId::new(1)?, MmId::new(2)?);
-    let pages = 0..order.pages();
-    folio.map(parent, pages.clone());
-    let count = |act: &dyn Fn()| read_modify_writes(act);
-    let fork = count(&|| {
-        folio.map(child, pages.clone());
-    });
-    folio.unmap(child, pages.clone());
-    let last_unmap = count(&|| {
-        folio.unmap(parent, pages.clone());
-    });
+fn batch<C: Mapcount>(counters: &str, order: Order) -> Result<Cell, Error> {
+    let Made { fork, last_unmap, .. } = of_batch::<C>(order)?;
     let pages = order.pages();
     let figures = json!({ "pages": pages, "fork": fork, "last_unmap": last_unmap });
     Ok(without("read-modify-writes", format!("{pages} pages"), counters, figures))

@@ -43,7 +43,7 @@ fn job(length: Length) -> FolioOps {
         Length::Full => (1024 * MIB, 9, &SIZES[..]),
     };
     let (engine, folio_bytes) = (EngineKind::Model, sizes.to_vec());
-    FolioOps { engine, runs, seed: DEFAULT_SEED, bytes, folio_bytes }
+    FolioOps { engine, runs, seed: DEFAULT_SEED, bytes, folio_bytes, owners: false }
 }
 
 /// The length of a report over so much memory.
