@@ -82,11 +82,11 @@ fn is_date(text: &str) -> bool {
         && parts.concat().chars().all(|c| c.is_ascii_digit())
 }
 
-/// What `words` of a document ask for.
+/// What `words` of the document at this path ask for.
 ///
 /// # Errors
 /// When there is no such table, or a file is no measurement.
-pub fn show(words: &str, repository: &Repository) -> Result<String> {
+pub fn show(words: &str, document: &str, repository: &Repository) -> Result<String> {
     if words == "list" {
         return list(repository);
     }
@@ -97,7 +97,7 @@ pub fn show(words: &str, repository: &Repository) -> Result<String> {
     let Some(table) = measured.tables.iter().find(|table| table.name == name) else {
         bail!("{path} has no table '{name}'");
     };
-    Ok(format!("{}\n{}.\n", table.markdown(), source(&path, &measured)))
+    Ok(format!("{}\n{}.\n", table.markdown(), source(&path, document, &measured)))
 }
 
 /// A line for each file, in order.
@@ -133,9 +133,10 @@ fn folded(item: &str) -> String {
     text + "\n"
 }
 
-fn source(path: &str, measured: &Measured) -> String {
+fn source(path: &str, document: &str, measured: &Measured) -> String {
     let Measured { machine, date, .. } = measured;
-    format!("[{path}](../{path}), {date}: {machine}")
+    let up = "../".repeat(document.matches('/').count());
+    format!("[{path}]({up}{path}), {date}: {machine}")
 }
 
 impl Table {
@@ -183,14 +184,16 @@ mod tests {
     #[test]
     fn a_table_has_its_machine_and_date() {
         let repository = Repository::of(&[("data/measured/f.toml", FILE)]);
-        let shown = show("f a", &repository).unwrap();
+        let shown = show("f a", "docs/A.md", &repository).unwrap();
         let expected = "| k | pages | s |\n|---|--:|--:|\n| x | 1,234,567 | 0.50 |\n\n\
             [data/measured/f.toml](../data/measured/f.toml), 2026-11-21: one.\n";
         assert_eq!(shown, expected);
-        let list = show("list", &repository).unwrap();
+        let deeper = show("f a", "docs/results/a.md", &repository).unwrap();
+        assert!(deeper.contains("](../../data/measured/f.toml)"), "{deeper}");
+        let list = show("list", "docs/A.md", &repository).unwrap();
         assert_eq!(list, "- `f`, 2026-11-21: it holds.\n");
         for wrong in ["f", "f b", "g a"] {
-            assert!(show(wrong, &repository).is_err(), "{wrong}");
+            assert!(show(wrong, "docs/A.md", &repository).is_err(), "{wrong}");
         }
     }
 

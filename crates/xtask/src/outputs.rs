@@ -48,7 +48,7 @@ pub fn refresh(check: bool) -> Result<Vec<String>> {
 /// # Errors
 /// When one cannot be made.
 pub fn of_data(document: &File, repository: &Repository) -> Result<String> {
-    let show = |words: &str| measured::show(words, repository);
+    let show = |words: &str| measured::show(words, &document.path, repository);
     let text = shown::replaced(&document.text, measured::KIND, show)?;
     shown::replaced(&text, mutations::KIND, |words| mutations::show(words, repository))
 }
