@@ -14,8 +14,8 @@
 //!
 //! The last column is read-modify-writes, which is what counting costs. The first is Linux up to
 //! 6.14, the second and third are the series "MM owner tracking for large folios" (2024-08), in
-//! Linux since 6.15. The fourth is not in the kernel: it has three sums in the 16 bytes of the slots,
-//! and [`sums`] has the proof that it is exact.
+//! Linux since 6.15. The fourth is not in the kernel: it has three sums in the 16 bytes of the
+//! slots, and [`sums`] has the proof that it is exact.
 //!
 //! Counters are written for a kind of integers, [`Atomics`](atomics::Atomics). With
 //! [`Real`](atomics::Real) ones they are what a kernel would run.

@@ -22,16 +22,16 @@
 //!
 //! An id has 31 bits, so x has 16, y has 15, and q is at most 2^30 + 2^28. X below 2^37, Y below
 //! 2^36 and Q below 2^53 are 126 bits, and hold 2^21 mappings of any mms: 4,096 that map all of a
-//! folio of 2 MiB page by page. With an id as one number in place of a point, 126 bits would hold 2^17
-//! mappings.
+//! folio of 2 MiB page by page. With an id as one number in place of a point, 126 bits would hold
+//! 2^17 mappings.
 //!
 //! The sums are one number, to which n * (x + 2^37 * y + 2^73 * q) is added modulo 2^126. Above
 //! 2^21 mappings its fields run into each other, and the folio counts as shared. What is added is
 //! also taken away, so that the number is right again below, and nothing sticks.
 //!
-//! The id and its square, summed modulo 2^64, would not do. Of 64 mappings let 32 be of m + 2^29 and
-//! 32 of m - 2^29. The squares of their distances from m add up to 2^64, and m, which has none of
-//! them, would be told to be alone.
+//! The id and its square, summed modulo 2^64, would not do. Of 64 mappings let 32 be of m + 2^29
+//! and 32 of m - 2^29. The squares of their distances from m add up to 2^64, and m, which has none
+//! of them, would be told to be alone.
 
 use crate::broken::Broken;
 use crate::mm_id::MmId;
@@ -167,7 +167,7 @@ fn of(mm: MmId, mappings: u32) -> u128 {
 }
 
 /// The largest power of two of mappings up to which sums in 126 bits tell an owner among ids of so
-/// many bits: of the halves of an id as a point, or of the id itself. A folio has no more than 2^31.
+/// many bits: of the halves of an id as a point, or of the id itself. A folio has fewer than 2^31.
 pub fn exact_mappings(id_bits: u32, halves: bool) -> u64 {
     let upper = if halves { id_bits / 2 } else { 0 };
     let middle = |bits: u32| if bits > 0 { 1_u128 << (2 * bits - 2) } else { 0 };

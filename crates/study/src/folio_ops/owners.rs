@@ -162,9 +162,9 @@ fn words(about: About) -> (&'static str, String) {
             "Pages of a prefork server's heap that write faults copied",
             format!(
                 "A master forks {WORKERS} workers. Serving: each of them writes to each page of \
-                 the heap. Reloaded: they leave, and the master writes. Drained: the master leaves, \
-                 and the workers write and leave one by one. Reforked: the last worker is the new \
-                 master, the others leave, and it writes. What is not copied is reused."
+                 the heap. Reloaded: they leave, and the master writes. Drained: the master \
+                 leaves, and the workers write and leave one by one. Reforked: the last worker is \
+                 the new master, the others leave, and it writes. What is not copied is reused."
             ),
         ),
     }
