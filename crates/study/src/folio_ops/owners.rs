@@ -113,7 +113,7 @@ fn prefork(pages: usize, folio_bytes: u64) -> Result<Vec<Counted>, Error> {
         let case = format!("{}, {}", own.name(), bytes(folio_bytes as f64));
         let mut add = |name, copied: Result<usize, OfMapcount>| -> Result<(), Error> {
             let (copied, case) = (copied? as u64, case.clone());
-            counted.push(of(About::PreforkCopies, case, name, copied, Some(pages as u64)));
+            counted.push(of(About::PreforkCopies, case, name, copied, None));
             Ok(())
         };
         add(PAGE_MAPCOUNT, copied::<PageMapcount>(own, WORKERS, pages, order))?;
