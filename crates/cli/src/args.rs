@@ -186,10 +186,15 @@ pub struct ConformArgs {
     /// overrides the key. Without a job, the built-in patterns are compared.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
-    /// Compare this many random patterns, from --seed [default: 1]. A pattern that differs is
-    /// reduced to a smaller one.
+    /// Compare this many random patterns, from --seed [default: 1].
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>, allow_hyphen_values = true)]
     pub fuzz: Option<u64>,
+    /// Compare only this built-in pattern. Give it once for each, or several joined by commas.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["fuzz", "job_file"])]
+    pub pattern: Vec<String>,
+    /// Compare no further pattern after the first that differs.
+    #[arg(long)]
+    pub first: bool,
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! What is decided in a program: by the model, and by a kernel under a trace.
 
+use filemap_core::decision::Log;
 use filemap_core::fault::lock;
 use filemap_job::program::{Job, ProgramStep};
 use filemap_job::{Seen, ShownByFile, ShownLog, trace_view};
@@ -12,10 +13,14 @@ use filemap_model::{Profile, Timing, trace_on};
 use crate::engine::Engines;
 use crate::error::Error;
 
+/// A log of one file of `program` that keeps what is `seen`.
+pub fn shown_of_file(program: &Job, seen: Seen) -> ShownLog {
+    ShownLog::seeing(seen).beginning_with(lock::of_access(&program.rules))
+}
+
 /// Logs of the files of `program` that keep what is `seen`.
 pub fn shown(program: &Job, seen: Seen) -> ShownByFile {
-    let log = ShownLog::seeing(seen).beginning_with(lock::of_access(&program.rules));
-    ShownByFile::new(program.files.len(), log)
+    ShownByFile::new(program.files.len(), shown_of_file(program, seen))
 }
 
 /// What the model decides of each file of `program`, as far as it is `seen`, where the largest
@@ -24,12 +29,22 @@ pub fn shown(program: &Job, seen: Seen) -> ShownByFile {
 /// # Errors
 /// Those of the model.
 pub fn decided(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
+    let mut log = shown(program, seen);
+    settled(program, io_bytes, &mut log)?;
+    Ok(log.into_logs())
+}
+
+/// Sends to `log` what the model decides in `program`, where the largest request of the device is
+/// `io_bytes` and everything arrives before the next access.
+///
+/// # Errors
+/// Those of the model.
+pub fn settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result<(), Error> {
     let mut profile = Profile::DEFAULT;
     profile.device.io_bytes = io_bytes;
-    let mut log = shown(program, seen);
     let cache = ExtentCache::new(program.machine.cache_limit);
-    trace_on(program, &profile, Timing::Settled, cache, &mut log)?;
-    Ok(log.into_logs())
+    trace_on(program, &profile, Timing::Settled, cache, log)?;
+    Ok(())
 }
 
 /// About how many events a trace of `program` has.

@@ -1,7 +1,7 @@
 //! `filemap conform`.
 
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Written, shell_word};
-use filemap_study::conform::{self, Asked, Conformance, without_image};
+use filemap_study::conform::{self, Asked, Conformance, tables_file, without_image};
 use filemap_study::host;
 
 use crate::Outcome;
@@ -27,6 +27,10 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let is_job = given.path.is_some() || spec != JobSpec::default();
     let seed = conform::seed(&spec);
     check_seed(&given, &args.fuzz, &spec)?;
+    if is_job && !args.pattern.is_empty() {
+        let message = "--pattern is a job of its own; remove it, or the flags of the job";
+        return Err(Error::Usage(message.to_string()));
+    }
     if args.fuzz.is_none() && is_job && on.image.is_none() {
         spec.kernel = on.rules.clone();
         of_place(&mut spec)?;
@@ -34,15 +38,18 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let named = match args.fuzz {
         Some(jobs) => conform::random(jobs, spec)?,
         None if is_job => vec![(conform::JOB.to_string(), spec)],
-        None => conform::built_in(),
+        None if args.pattern.is_empty() => conform::built_in(),
+        None => conform::chosen(&args.pattern)?,
     };
-    let flags = on.flags();
+    let words = args.pattern.iter().map(|name| format!(" --pattern {}", shell_word(name)));
+    let words = words.chain(args.first.then(|| " --first".to_string())).collect::<String>();
+    let flags = format!("{words}{}", on.flags());
     let command = |first: &Job| match args.fuzz {
         Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{flags}"),
         None if is_job => command(&on, &given, first),
         None => format!("filemap conform{flags}"),
     };
-    told(output, &conform::of_jobs(&named, &on, args.fuzz.is_some(), &RealEngines, command)?)
+    told(output, &conform::of_jobs(&named, &on, args.first, &RealEngines, command)?)
 }
 
 /// The same of the job that was `given`, which has these `tables`.
@@ -63,8 +70,11 @@ fn of_program(
     given.resolve(&mut written)?;
     let program = given.validate_for(&written, Some(&on.release))?;
     let command = given.command("conform", &program);
-    let mut found =
-        conform::of_program(&program, &path, &given.text(), &on, &RealEngines, command)?;
+    let text = match given.of_recording {
+        Some(_) => given.text(),
+        None => tables_file(tables),
+    };
+    let mut found = conform::of_program(&program, &path, &text, &on, &RealEngines, command)?;
     let said: Vec<String> = given.of_recording.iter().flatten().cloned().collect();
     if !said.is_empty() {
         found.footer.scope = format!("{}; {}", said.join("; "), found.footer.scope);

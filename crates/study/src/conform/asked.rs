@@ -1,6 +1,7 @@
 //! What may be asked of a comparison, and of which kernel it is.
 
-use filemap_job::{EngineKind, Job, JobSpec};
+use filemap_core::rules::Rules;
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec};
 use filemap_kernel::journal::Journal;
 
 use super::bench::Bench;
@@ -9,6 +10,7 @@ use crate::error::Error;
 use crate::{host, input, kernel_match, seeds};
 
 /// The kernel that is compared with the model.
+#[derive(Clone)]
 pub struct Asked {
     /// Its release.
     pub release: String,
@@ -64,10 +66,20 @@ impl Asked {
         }
     }
 
-    /// How many jobs that differ are made smaller: each try of one takes a while where the kernel
-    /// is booted.
-    pub(super) fn most_shrunk(&self) -> usize {
-        if self.image.is_some() { 1 } else { usize::MAX }
+    /// The commands that show more of `job.toml`, a job file that was printed.
+    pub(super) fn commands(&self, rules: &Rules) -> Vec<String> {
+        let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
+        let rules = format!(" --kernel {}{with}", rules.kernel.name());
+        let kernel = match &self.image {
+            Some(_) => Asked { rules: None, with: None, ..self.clone() }.flags(),
+            None => " --on kernel".to_string(),
+        };
+        vec![
+            format!("filemap conform job.toml{}", self.flags()),
+            format!("filemap run job.toml{rules} --log -"),
+            format!("filemap explain job.toml{rules}"),
+            format!("filemap explain job.toml{kernel}"),
+        ]
     }
 
     /// The flags that say it again, each after a blank.
@@ -92,6 +104,37 @@ pub fn without_image(job: &Job) -> Job {
         flags.on = Some(EngineKind::Model.to_string());
     }
     job
+}
+
+/// `spec` as a job file for any engine, kernel and series: commands are told those.
+pub(super) fn job_file(spec: &JobSpec) -> String {
+    let mut spec = JobSpec {
+        on: None,
+        kernel: None,
+        image: None,
+        modules: None,
+        with: None,
+        runs: None,
+        seed_text: None,
+        ..spec.clone()
+    };
+    // TOML does not round the number.
+    spec.phase.iter_mut().for_each(|phase| phase.seed_text = None);
+    spec.to_toml()
+}
+
+/// The same of a job with tables.
+pub fn tables_file(spec: &ProgramSpec) -> String {
+    let spec = ProgramSpec {
+        on: None,
+        kernel: None,
+        image: None,
+        modules: None,
+        with: None,
+        runs: None,
+        ..spec.clone()
+    };
+    toml::to_string(&spec).unwrap_or_default()
 }
 
 /// Refuses what leaves no choice.

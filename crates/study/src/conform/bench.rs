@@ -12,9 +12,12 @@ use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
 
 use super::comparison::{Comparison, First, compare};
+use super::reason;
 use super::record::{Compared, Finding};
 use crate::error::Error;
 use crate::traced_job::{decided, expected_events, shown};
+#[cfg(test)]
+use {super::switched::with, crate::traced_job::settled, filemap_core::series::Series};
 
 /// How often a job is run again where the kernel found no memory for a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
@@ -25,6 +28,9 @@ enum Kernel {
     Running(Observer),
     /// Those that jobs name.
     Booted(Boot),
+    /// The model with these series, in place of a kernel that was built with them.
+    #[cfg(test)]
+    Modelled(Series),
 }
 
 /// What observes, and how often it was disturbed.
@@ -59,6 +65,19 @@ impl Bench {
             seen: Seen::ALL,
             disturbed: 0,
             without_folio: 0,
+        }
+    }
+
+    /// A bench for a kernel that does as the model with `series`, and shows so much.
+    #[cfg(test)]
+    pub(super) fn modelled(series: Series, seen: Seen) -> Self {
+        Bench { kernel: Kernel::Modelled(series), seen, disturbed: 0, without_folio: 0 }
+    }
+
+    /// Leaves what a booted kernel was sent and has not run.
+    pub(super) fn begin_anew(&mut self, tell: fn(&str)) {
+        if let Kernel::Booted(boot) = &mut self.kernel {
+            *boot = Boot::telling(tell);
         }
     }
 
@@ -145,6 +164,25 @@ impl Bench {
     ) -> Result<(), Error> {
         let observer = match &mut self.kernel {
             Kernel::Running(observer) => observer,
+            #[cfg(test)]
+            Kernel::Modelled(series) => {
+                for (number, program) in programs.iter().enumerate() {
+                    let mut decisions = Vec::new();
+                    settled(&with(program, *series), IO_BYTES, &mut decisions)?;
+                    let observed = Observed {
+                        seen: self.seen,
+                        decisions,
+                        read_bytes: None,
+                        elapsed_ns: 0,
+                        evicted_by_others: 0,
+                        repeated: 0,
+                    };
+                    if !each(number, IO_BYTES, Ok(observed))? {
+                        break;
+                    }
+                }
+                return Ok(());
+            }
             Kernel::Booted(boot) => {
                 let asked = programs.iter().map(|program| {
                     let expected = expected_events(program, IO_BYTES)?;
@@ -191,15 +229,19 @@ fn judge(
     let model = decided(program, io_bytes, seen)?.into_iter();
     let of_file = |(model, kernel): (ShownLog, Vec<Decision>)| {
         let accesses = model.accesses().to_vec();
-        compare(&model.into_lines(), &kernel, seen, &accesses)
+        let found = compare(&model.into_lines(), &kernel, seen, &accesses);
+        Comparison { io_bytes, ..found }
     };
-    let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
+    let mut found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
     // What the rules decide is decided alike again. What memory there is, is not.
     let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
     let lacks_folio = found.iter().any(|own| own.lacks_folio);
     if lacks_folio && before.as_ref() != Some(&firsts) {
         before.get_or_insert(firsts);
         return Ok(None);
+    }
+    for (file, found) in found.iter_mut().enumerate() {
+        reason::add(found, program, file, seen)?;
     }
     Ok(Some(found.into_iter().map(Finding::Compared).collect()))
 }

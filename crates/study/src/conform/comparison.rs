@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::in_flight::InFlight;
+use super::reason::{Accessed, Alike};
+use super::rule::Named;
 
 /// Lines shown before a difference, and of each log after it.
 const CONTEXT: usize = 6;
@@ -25,6 +27,14 @@ pub struct Comparison {
     pub mismatches: u64,
     /// The first difference.
     pub first: Option<First>,
+    /// What other differences have to be like to be the same.
+    pub alike: Option<Alike>,
+    /// How many lines of the model's log come before it, and of the kernel's.
+    pub at: (usize, usize),
+    /// The kernel's log, where there is a difference and it is kept.
+    pub kernel: Option<Vec<Decision>>,
+    /// The largest request of the device that it ran on.
+    pub io_bytes: u64,
     /// There the kernel goes on with base pages in the middle of a window that the model lays out
     /// in large folios. It does so where it finds no memory for one, which no rule decides.
     pub lacks_folio: bool,
@@ -35,10 +45,19 @@ pub struct Comparison {
 #[allow(missing_docs, reason = "their names say it")]
 pub struct First {
     pub line: u64,
+    /// The number of the access, from 0.
     pub access: Option<u64>,
     pub before: Vec<String>,
     pub model: Vec<String>,
     pub kernel: Vec<String>,
+    #[serde(default)]
+    pub accessed: Option<Accessed>,
+    /// What the model decided in that access, with what tracepoints do not show of it.
+    #[serde(default)]
+    pub reason: Vec<String>,
+    /// The rule that the model applied there.
+    #[serde(default)]
+    pub rule: Option<Named>,
 }
 
 /// Whether the kernel, of which so much is `seen`, goes on as where it finds no memory for a large
@@ -123,7 +142,14 @@ pub fn compare(
         before: shown(&same[same.len().saturating_sub(CONTEXT)..]),
         model: shown(left),
         kernel: shown(right),
+        accessed: None,
+        reason: Vec::new(),
+        rule: None,
     });
+    if comparison.mismatches > 0 {
+        comparison.at = (model.len() - left.len(), kernel.len() - right.len());
+        comparison.kernel = Some(kernel.to_vec());
+    }
     comparison
 }
 

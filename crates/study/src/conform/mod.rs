@@ -4,17 +4,31 @@
 
 mod asked;
 mod bench;
+mod case;
+mod chosen;
 mod comparison;
+mod difference_text;
+mod differences;
 mod doubt;
 mod in_flight;
 mod jobs;
+mod likeness;
 mod outcome;
 mod patterns;
 mod program;
+mod reason;
 mod record;
 mod report;
+mod rule;
+mod smaller;
+mod switched;
+#[cfg(test)]
+mod tests;
+mod told;
+mod verdict;
 
-pub use asked::{Asked, without_image};
+pub use asked::{Asked, tables_file, without_image};
+pub use chosen::chosen;
 pub use jobs::of_jobs;
 pub use patterns::{built_in, random, seed};
 pub use program::of_program;

@@ -3,6 +3,7 @@
 use super::asked::Asked;
 use super::bench::Bench;
 use super::record::{Conformance, Pattern};
+use super::switched::Switched;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::provenance;
@@ -38,7 +39,8 @@ impl Conformance {
     /// # Errors
     /// Too few comparisons, which are none.
     pub fn agrees(&self) -> Result<bool, Error> {
-        if self.patterns.iter().any(Pattern::differs) || self.doubt().is_some() {
+        let differs = self.patterns.iter().any(Pattern::differs) || self.doubt().is_some();
+        if differs || self.switched.as_ref().is_some_and(Switched::shows_nothing) {
             return Ok(false);
         }
         let all = self.patterns.len() - self.left_out();
@@ -95,7 +97,7 @@ mod tests {
 
     fn found(findings: &[Finding]) -> Conformance {
         let pattern = |own: &Finding| KERNEL.pattern(String::new(), own.clone(), String::new());
-        KERNEL.conformance(findings.iter().map(pattern).collect(), Footer::default())
+        KERNEL.conformance(findings.iter().map(pattern).collect())
     }
 
     fn compared(mismatches: u64) -> Finding {

@@ -1,10 +1,11 @@
 //! A program in the model and on a kernel, file by file.
 
-use filemap_job::Job;
+use filemap_job::{Job, JobSpec};
 
 use super::asked::Asked;
 use super::outcome::footer;
-use super::record::{Conformance, Pattern};
+use super::record::{Conformance, Finding};
+use super::verdict::{Judged, conformance};
 use crate::engine::Engines;
 use crate::error::Error;
 
@@ -26,17 +27,22 @@ pub fn of_program(
     let (journal, _undoing) = engines.journal()?;
     let mut bench = on.bench(&journal, engines)?;
     let findings = bench.compare(program)?;
-    let kernel = bench.compared();
-    let patterns = program.files.iter().zip(findings).map(|(file, finding)| {
-        kernel.pattern(format!("file {}", file.name), finding, job.to_string())
-    });
+    let compared =
+        program.files.iter().zip(findings).enumerate().map(|(file, (named, finding))| {
+            let (name, text) = (format!("file {}", named.name), job.to_string());
+            Judged { name, text, spec: None, job: program, file, finding }
+        });
     // Nothing is decided about a file that is not accessed.
-    let untouched = |pattern: &Pattern| pattern.ok.is_some() && pattern.decisions == 0;
-    let (untouched, mut patterns): (Vec<Pattern>, Vec<Pattern>) = patterns.partition(untouched);
-    if patterns.is_empty() {
-        patterns = untouched;
+    let untouched =
+        |of: &Judged| matches!(&of.finding, Finding::Compared(found) if found.decisions == 0);
+    let (untouched, mut compared): (Vec<Judged>, Vec<Judged>) = compared.partition(untouched);
+    if compared.is_empty() {
+        compared = untouched;
     }
-    Ok(kernel.conformance(patterns, footer(Some(&program.rules), on, &bench, command)))
+    let progress = engines.progress(None);
+    let validate = |spec: &JobSpec| spec.clone().validate(Some(&on.release));
+    let found = conformance(&compared, on, &mut bench, &validate, &*progress)?;
+    Ok(Conformance { footer: footer(Some(&program.rules), on, &bench, command), ..found })
 }
 
 fn check(program: &Job, path: &str) -> Result<(), Error> {

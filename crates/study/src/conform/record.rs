@@ -6,21 +6,41 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::{Comparison, First};
+use super::differences::Difference;
 use super::doubt::doubt;
+use super::likeness::Likeness;
+use super::switched::Switched;
 use crate::footer::Footer;
 
 /// What a kernel decided beside what the model decided.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Conformance {
-    schema: u32,
+    pub(super) schema: u32,
     /// Whether the kernel was booted for it; else it is the running one.
     #[serde(default)]
     pub booted: bool,
     /// Tracepoints that the kernel does not have: what they show was not compared.
     #[serde(default)]
     pub not_shown: Vec<String>,
+    /// The rules of the model, by the kernel that has them.
+    #[serde(default)]
+    pub rules: Option<String>,
+    /// The series that it switched on.
+    #[serde(default)]
+    pub with: Option<String>,
+    /// Of how many jobs these change the decisions; null without a series.
+    #[serde(default)]
+    pub switched: Option<Switched>,
+    /// Which other series explain what the kernel does; null where no job differs.
+    #[serde(default)]
+    pub likeness: Option<Likeness>,
     pub patterns: Vec<Pattern>,
+    #[serde(default)]
+    pub differences: Vec<Difference>,
+    /// What shows more of the job of a difference, as `job.toml`.
+    #[serde(default)]
+    pub commands: Vec<String>,
     #[serde(flatten)]
     pub footer: Footer,
 }
@@ -67,15 +87,15 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The record of `patterns` that were compared with this kernel.
-    pub fn conformance(self, patterns: Vec<Pattern>, footer: Footer) -> Conformance {
+    /// The record of `patterns` that were compared with this kernel, without a footer.
+    pub fn conformance(self, patterns: Vec<Pattern>) -> Conformance {
         let missing = self.seen.missing().map(|kind| kind.tracepoint().to_string());
         Conformance {
             schema: SCHEMA,
             booted: self.is_booted,
             not_shown: missing.collect(),
             patterns,
-            footer,
+            ..Conformance::default()
         }
     }
 

@@ -4,8 +4,10 @@ use filemap_job::{JobSpec, ShownKind};
 use filemap_report::units::number;
 use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded, table};
 
-use super::comparison::First;
+use super::difference_text;
+use super::differences::Difference;
 use super::record::{Conformance, Pattern};
+use super::switched::Switched;
 use crate::json::to_json;
 use crate::setup;
 
@@ -49,6 +51,10 @@ impl Conformance {
         parts.push(Part::Table(self.table(&total)));
         let mut say = |text: String| parts.push(Part::Paragraph(text));
         say(self.summary(&total));
+        let switched = self.switched.iter().flat_map(Switched::sentences);
+        switched.for_each(&mut say);
+        let with = self.with.as_deref().unwrap_or_default();
+        self.likeness.iter().for_each(|likeness| say(likeness.sentence(with)));
         self.unseen().into_iter().for_each(&mut say);
         for pattern in &self.patterns {
             let why = |reason: &String| format!("{}: not compared: {reason}.", pattern.name);
@@ -62,7 +68,12 @@ impl Conformance {
         for (reason, names) in self.lacking() {
             say(format!("Left out: {reason}. Patterns: {}.", names.join("; ")));
         }
-        parts.extend(self.patterns.iter().filter_map(difference).map(Part::Preformatted));
+        parts.extend(self.differences().iter().flat_map(difference_text::parts));
+        if !self.commands.is_empty() {
+            let text = "With a job file of these saved as job.toml:";
+            parts.push(Part::Paragraph(text.to_string()));
+            parts.push(Part::Preformatted(self.commands.join("\n")));
+        }
         let (all, left_out) = (self.patterns.len(), self.left_out());
         if left_out > 0 {
             parts.push(Part::Paragraph(format!(
@@ -77,10 +88,26 @@ impl Conformance {
         }
     }
 
+    /// The differences. Records of an earlier filemap have one for each pattern.
+    fn differences(&self) -> Vec<Difference> {
+        let of_pattern = |pattern: &Pattern| {
+            let first = pattern.first_mismatch.clone()?;
+            let (patterns, job) = (vec![pattern.name.clone()], pattern.job.clone());
+            Some(Difference { patterns, job, is_smallest: true, first })
+        };
+        if self.differences.is_empty() {
+            self.patterns.iter().filter_map(of_pattern).collect()
+        } else {
+            self.differences.clone()
+        }
+    }
+
     /// What is said of a job that was given.
     fn setup(&self) -> Option<Part> {
         let [Pattern { name, job, .. }] = self.patterns.as_slice() else { return None };
         let mut spec = JobSpec::from_toml(job).ok().filter(|_| name == JOB)?;
+        spec.kernel = self.rules.clone().or(spec.kernel);
+        spec.with = self.with.clone().or(spec.with);
         if self.booted {
             spec.image = Some(String::new());
         }
@@ -146,26 +173,6 @@ impl Conformance {
     }
 }
 
-/// The first difference of a pattern, and the job that repeats it.
-fn difference(pattern: &Pattern) -> Option<String> {
-    let First { line, access, before, model, kernel } = pattern.first_mismatch.as_ref()?;
-    let access = access.map_or(String::new(), |number| format!(", in access {number}"));
-    let mut text = format!("{}: differs after line {line}{access}\n\n", pattern.name);
-    for (whose, lines) in [("both", before), ("model", model), ("kernel", kernel)] {
-        if lines.is_empty() {
-            text += &format!("  {whose:<6}  (the end)\n");
-        }
-        for line in lines {
-            text += &format!("  {whose:<6}  {line}\n");
-        }
-    }
-    text += "\nIts job file:\n\n";
-    for line in pattern.job.lines() {
-        text += &format!("  {line}\n");
-    }
-    Some(text)
-}
-
 #[cfg(test)]
 mod tests {
     use filemap_core::decision::Decision;
@@ -203,7 +210,7 @@ mod tests {
     }
 
     fn conformance(patterns: &[Pattern]) -> Conformance {
-        RUNNING.conformance(patterns.to_vec(), footer())
+        Conformance { footer: footer(), ..RUNNING.conformance(patterns.to_vec()) }
     }
 
     /// The report on what is read of what was written.
@@ -222,10 +229,10 @@ mod tests {
         let report = report(&patterns);
         let text = report.render(Format::Table);
         for words in [
-            "other: differs after line 1",
+            "other, as the job file below, differs:",
             "  both    fault 1\n  model   fault 2\n  model   fault 3\n  kernel  fault 4\n",
             "2 patterns, 0 not compared, 4 decisions, 0 readahead calls, 2 mismatches.",
-            "  seed = 1\n",
+            "\n\nseed = 1\n",
         ] {
             assert!(text.contains(words), "{text}");
         }
@@ -260,7 +267,7 @@ mod tests {
         let kernel = Compared { is_booted: true, seen };
         let same = Finding::Compared(Comparison { decisions: 1, ..Comparison::default() });
         let patterns = [kernel.pattern("same".to_string(), same, String::new())];
-        let report = kernel.conformance(patterns.to_vec(), footer()).report();
+        let report = kernel.conformance(patterns.to_vec()).report();
         let text = report.render(Format::Table);
         for words in [
             "Decisions of the booted kernel and of the model",

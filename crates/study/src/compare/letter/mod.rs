@@ -87,14 +87,21 @@ fn shown(file: &JobFile) -> Vec<Part> {
     let said = |reason: &str| {
         vec![Part::Paragraph(format!("{path} is not shown here ({reason}); attach it."))]
     };
-    match text.as_deref().map(str::trim_end) {
+    match text.as_deref().map(without_indent) {
         Err(reason) => said(reason),
         Ok(text) if text.lines().count() > MOST_LINES => {
             said(&format!("it has {} lines", text.lines().count()))
         }
-        Ok(text) if !is_plain(text) => said("it is not plain ASCII in 75 columns"),
-        Ok(text) => {
-            vec![Part::Paragraph(format!("{path} is:")), Part::Preformatted(text.to_string())]
-        }
+        Ok(text) if !is_plain(&text) => said("it is not plain ASCII in 75 columns"),
+        Ok(text) => vec![Part::Paragraph(format!("{path} is:")), Part::Preformatted(text)],
     }
+}
+
+/// `text` without what copying it from a terminal leaves: blanks before and after all lines.
+fn without_indent(text: &str) -> String {
+    let lines = || text.lines().map(str::trim_end);
+    let blanks = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let indent = lines().filter(|line| !line.is_empty()).map(blanks).min().unwrap_or(0);
+    let lines: Vec<&str> = lines().map(|line| line.get(indent..).unwrap_or_default()).collect();
+    lines.join("\n").trim_matches('\n').to_string()
 }

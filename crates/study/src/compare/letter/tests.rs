@@ -185,3 +185,16 @@ fn each_engine_is_compared_with_itself() {
     let beside = text(&[cells[0].clone(), cells[2].clone()]);
     assert!(beside.contains("model") && beside.contains("x 10"), "{beside}");
 }
+
+/// A job file that was copied from a terminal has an indent, and blanks on lines that were empty.
+#[test]
+fn a_job_file_that_was_copied_is_shown() {
+    let text = "\n  seed = 3\n  \n  [[phase]]\n    workload = 'random'  \n  \n".to_string();
+    let file = JobFile { path: "job.toml".to_string(), text: Ok(text) };
+    let shown = shown(&file);
+    let expected = "seed = 3\n\n[[phase]]\n  workload = 'random'";
+    let [Part::Paragraph(_), Part::Preformatted(text)] = shown.as_slice() else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(text, expected);
+}

@@ -1,0 +1,64 @@
+//! Built-in patterns by their names.
+
+use filemap_job::JobSpec;
+
+use super::patterns::built_in;
+use crate::error::Error;
+
+/// The built-in patterns that `names` name, in their own order. Each is a name, or several joined
+/// by commas, which names have too.
+///
+/// # Errors
+/// A name that no pattern has.
+pub fn chosen(names: &[String]) -> Result<Vec<(String, JobSpec)>, Error> {
+    let mut all = built_in();
+    let known: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
+    let mut wanted = Vec::new();
+    for given in names {
+        let mut rest = given.trim();
+        loop {
+            let begins = |name: &&String| {
+                let behind = rest.strip_prefix(name.as_str());
+                behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(','))
+            };
+            let name = known.iter().filter(begins).max_by_key(|name| name.len());
+            let name = name.ok_or_else(|| {
+                let known = known.join("'; '");
+                Error::Usage(format!("--pattern '{rest}' is no built-in pattern; give '{known}'"))
+            })?;
+            wanted.push(name.clone());
+            rest = rest[name.len()..].trim_start_matches([',', ' ']);
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    all.retain(|(name, _)| wanted.contains(name));
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_be_joined_although_they_have_commas() {
+        let all = built_in();
+        let with_comma = all.iter().map(|(name, _)| name).find(|name| name.contains(','));
+        let last = &all.last().unwrap().0;
+        let first = with_comma.unwrap_or(&all[0].0);
+        let names = |given: &[String]| -> Vec<String> {
+            chosen(given).unwrap().into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(&[format!("{last},{first}")]), [first.clone(), last.clone()]);
+        assert_eq!(names(&[last.clone(), first.clone()]), [first.clone(), last.clone()]);
+        let error = chosen(&[format!("{first}, none")]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let message = error.to_string();
+        assert!(
+            message.starts_with("--pattern 'none' is no built-in pattern; give '"),
+            "{message}"
+        );
+        assert!(message.contains(last.as_str()) && !message.contains('\n'), "{message}");
+    }
+}

@@ -1,0 +1,82 @@
+//! A difference, as it is told.
+
+use filemap_report::Part;
+
+use super::comparison::First;
+use super::differences::Difference;
+use super::reason::Accessed;
+
+/// Names of patterns that are told at most.
+const MOST_NAMED: usize = 6;
+
+/// The first difference of the pattern `name`, which was just found.
+pub(super) fn first_of(name: &str, first: &First) -> String {
+    format!("{name} {}\n\n{}", place(first), logs(first))
+}
+
+/// What is said of `difference`. Its job file has no indent, so that it can be copied.
+pub(super) fn parts(difference: &Difference) -> Vec<Part> {
+    let Difference { patterns, job, is_smallest, first } = difference;
+    let name = patterns.first().map_or("", String::as_str);
+    let mut parts = vec![
+        Part::Paragraph(format!("{name}, as the job file below, {}", place(first))),
+        Part::Preformatted(logs(first).trim_end().to_string()),
+    ];
+    if !first.reason.is_empty() {
+        parts.push(Part::Paragraph("What the model decided in that access:".to_string()));
+        parts.push(Part::List(first.reason.clone()));
+    }
+    let cut =
+        if *is_smallest { "" } else { ", for which there was no time to try all smaller ones" };
+    let said = [rule(first), others(difference), Some(format!("Its job file{cut}:"))];
+    parts.extend(said.into_iter().flatten().map(Part::Paragraph));
+    parts.push(Part::Preformatted(job.trim_end().to_string()));
+    parts
+}
+
+/// The rule of `first`, in a sentence.
+fn rule(first: &First) -> Option<String> {
+    let named = first.rule.as_ref()?;
+    let kernel = named.kernel.join(", ");
+    Some(format!("The rule there: {} ({}, which mirrors {kernel}).", named.what, named.ours))
+}
+
+/// The other patterns of `difference`, in a sentence.
+fn others(difference: &Difference) -> Option<String> {
+    let others = difference.patterns.get(1..).filter(|others| !others.is_empty())?;
+    let named = others.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
+    let more = match others.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some(format!("Others that differ alike: {named}{more}."))
+}
+
+/// Where the logs part.
+fn place(first: &First) -> String {
+    let Some(number) = first.access else { return "differs:".to_string() };
+    let accessed = first.accessed.as_ref().map_or(String::new(), |accessed| {
+        let Accessed { page, pages, step, does } = accessed;
+        let pages = match pages {
+            1 => format!("page {page}"),
+            pages => format!("pages {page}-{}", page + pages - 1),
+        };
+        format!(", to {pages} (phase {step}, {does})")
+    });
+    format!("differs in access {number}{accessed}:")
+}
+
+/// The lines of both logs.
+fn logs(first: &First) -> String {
+    let mut text = String::new();
+    for line in &first.before {
+        text += &format!("  both    {line}\n");
+    }
+    for (whose, lines) in [("model", &first.model), ("kernel", &first.kernel)] {
+        if lines.is_empty() {
+            text += &format!("  {whose:<6}  (the end)\n");
+        }
+        lines.iter().for_each(|line| text += &format!("  {whose:<6}  {line}\n"));
+    }
+    text
+}

@@ -1,0 +1,201 @@
+//! What the model did, and why, at the access where a kernel first decides otherwise.
+
+use std::cmp::Ordering;
+
+use filemap_core::decision::{Decision, Log};
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::Job;
+use filemap_job::{Seen, ShownKind, ShownLog};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::comparison::Comparison;
+use super::rule::Rule;
+use super::told::told;
+use crate::error::Error;
+use crate::traced_job::{settled, shown_of_file};
+
+/// Decisions of an access that are told at most: the last of them are next to the difference.
+const MOST_TOLD: usize = 12;
+
+/// What an access is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Accessed {
+    /// Its first page in the file.
+    pub page: u64,
+    /// How many pages it is to.
+    pub pages: u64,
+    /// The step of its thread that makes it, from 1.
+    pub step: u64,
+    /// What that step does, in words.
+    pub does: String,
+}
+
+/// Differences that are alike begin with the same kinds of lines, by the same rule, and one engine
+/// has more than the other in all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alike {
+    rule: Rule,
+    model: Option<String>,
+    kernel: Option<String>,
+    more: Ordering,
+}
+
+/// A log of all that the model decides about a file of a job, with where its shown lines come of.
+struct Traced {
+    file: usize,
+    /// The file that decisions are about.
+    about: usize,
+    access: u64,
+    shown: ShownLog,
+    /// Of each shown line, the place of its decision.
+    places: Vec<usize>,
+    /// Each decision with the number of its access.
+    decisions: Vec<(u64, Decision)>,
+    /// The first page of each access to the file, and how many pages it is to.
+    accessed: Vec<(u64, PageIndex, PageCount)>,
+}
+
+impl Log for Traced {
+    fn record(&mut self, decision: Decision) {
+        if let Decision::File { file } = decision {
+            self.about = file.number();
+        }
+        if self.about != self.file {
+            return;
+        }
+        self.decisions.push((self.access, decision));
+        self.shown.record(decision);
+        self.places.resize(self.shown.accesses().len(), self.decisions.len() - 1);
+    }
+
+    fn access(&mut self, number: u64) {
+        self.access = number;
+        self.shown.access(number);
+    }
+
+    fn accessed(&mut self, start: PageIndex, pages: PageCount) {
+        if self.about == self.file {
+            self.accessed.push((self.access, start, pages));
+        }
+    }
+}
+
+impl Traced {
+    /// The access at which the logs part: that of the line `at` of the model, or one before it of
+    /// which only one log says more.
+    fn parts_at(&self, at: usize, kernel: Option<&Decision>, seen: Seen) -> u64 {
+        let of_line = |line: usize| self.places.get(line).map(|place| self.decisions[*place].0);
+        let before = at.checked_sub(1).and_then(of_line);
+        let next = of_line(at);
+        let goes_on = match kernel {
+            None | Some(Decision::Faulted { .. } | Decision::Entered { .. }) => false,
+            Some(Decision::Lookup { .. } | Decision::MapPages { .. }) => {
+                seen.has(ShownKind::Faulted)
+            }
+            Some(_) => true,
+        };
+        if let (Some(before), true) = (before, goes_on) {
+            return before;
+        }
+        // A fault of the kernel on a page that the model finds mapped.
+        let mapped = match kernel {
+            Some(Decision::Faulted { index }) => self.accessed.iter().find(|(number, page, _)| {
+                let is_between = before.is_none_or(|before| *number > before)
+                    && next.is_none_or(|next| *number < next);
+                is_between && page == index
+            }),
+            _ => None,
+        };
+        mapped.map(|(number, ..)| *number).or(next).or(before).unwrap_or(0)
+    }
+
+    /// What access `number` is, which a step of `job` makes.
+    fn accessed(&self, number: u64, job: &Job) -> Option<Accessed> {
+        let (_, page, pages) = self.accessed.iter().find(|(own, ..)| *own == number)?;
+        let thread = job.threads.first()?;
+        let of_round: u64 = thread.steps.iter().map(|step| step.accesses()).sum();
+        let mut left = number % of_round.max(1);
+        let step = thread.steps.iter().position(|step| {
+            let is_it = left < step.accesses();
+            left = left.saturating_sub(step.accesses());
+            is_it
+        })?;
+        Some(Accessed {
+            page: page.0,
+            pages: pages.0,
+            step: step as u64 + 1,
+            does: job.shown(&thread.steps[step]),
+        })
+    }
+}
+
+/// Adds to `found`, in which a kernel that shows so much differs from the model of `job` about
+/// `file`, what the model did there and why.
+///
+/// # Errors
+/// Those of the model.
+pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) -> Result<(), Error> {
+    let Some(first) = &mut found.first else { return Ok(()) };
+    let mut log = Traced {
+        file,
+        about: 0,
+        access: 0,
+        shown: shown_of_file(job, seen),
+        places: Vec::new(),
+        decisions: Vec::new(),
+        accessed: Vec::new(),
+    };
+    settled(job, found.io_bytes, &mut log)?;
+    let (at, theirs) = found.at;
+    let kernel = found.kernel.as_ref().and_then(|kernel| kernel.get(theirs));
+    let access = log.parts_at(at, kernel, seen);
+    let place = log.places.get(at).copied();
+    let is_of_access = |place: &usize| log.decisions[*place].0 == access;
+    let model = place.filter(is_of_access).map(|place| log.decisions[place].1);
+    let until = if model.is_some() { place.map_or(0, |place| place + 1) } else { usize::MAX };
+    let own = log.decisions.iter().take(until).filter(|(number, _)| *number == access);
+    let own: Vec<Decision> = own.map(|(_, decision)| *decision).collect();
+    let before = if model.is_some() { &own[..own.len() - 1] } else { &own[..] };
+    let accessed = log.accessed(access, job);
+    // Only what a trace shows of it can be compared with what the kernel did.
+    let lines = log.shown.into_lines();
+    let rest = if model.is_some() { &lines[at..] } else { &[] };
+    let line = rest.first().copied();
+    let theirs = found.kernel.as_ref().map_or(&[][..], |kernel| &kernel[theirs..]);
+    let rule = Rule::at(before, line.as_ref(), kernel, &job.rules, seen);
+    let told: Vec<String> = own.iter().filter_map(told).collect();
+    first.access = Some(access);
+    first.accessed = accessed;
+    first.reason = told[told.len().saturating_sub(MOST_TOLD)..].to_vec();
+    first.rule = Some(rule.named());
+    found.alike = Some(Alike {
+        rule,
+        model: line.as_ref().map(kind),
+        kernel: kernel.map(kind),
+        more: amount(rest).cmp(&amount(theirs)),
+    });
+    Ok(())
+}
+
+/// The name of a line's kind.
+fn kind(line: &Decision) -> String {
+    line.to_string().split(' ').next().unwrap_or_default().to_string()
+}
+
+/// How many pages the first of `lines` is about. Folios of several orders may be one window.
+fn amount(lines: &[Decision]) -> u64 {
+    match lines.first() {
+        Some(Decision::Added { .. }) => {
+            let pages = lines.iter().map_while(|line| match line {
+                Decision::Added { order, folios, .. } => Some(folios << order.0),
+                _ => None,
+            });
+            pages.sum()
+        }
+        Some(Decision::Readahead { size, .. } | Decision::BasePages { size, .. }) => size.0,
+        Some(Decision::MapPages { from, last, .. }) => last.0.saturating_sub(from.0),
+        Some(Decision::Entered { found, .. }) => found.mmap_miss.into(),
+        _ => 0,
+    }
+}

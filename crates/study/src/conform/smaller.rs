@@ -1,0 +1,141 @@
+//! The smallest job in which a kernel differs as it does in another.
+
+use std::time::{Duration, Instant};
+
+use filemap_core::series::Series;
+use filemap_job::program::Job;
+use filemap_job::{JobSpec, PhaseSpec, Seen};
+
+use super::asked::job_file;
+use super::bench::Bench;
+use super::case::Case;
+use super::comparison::Comparison;
+use super::reason::Alike;
+use super::record::Finding;
+use super::switched::lines;
+use crate::engine::Progress;
+use crate::error::Error;
+use crate::random_jobs::shrink;
+
+/// Most jobs that are tried to shrink one.
+const MAX_ATTEMPTS: usize = 150;
+
+/// Of these, so many are sent to a booted kernel together.
+const SENT_AT_ONCE: usize = 4;
+
+/// No more jobs are tried to shrink one after this time.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A small job.
+pub(super) struct Smallest {
+    /// As a job file.
+    pub(super) text: String,
+    pub(super) found: Comparison,
+    /// Whether there was time to try all that are smaller.
+    pub(super) is_all: bool,
+}
+
+/// How jobs are made smaller.
+#[derive(Clone, Copy)]
+pub(super) struct Trying<'a> {
+    /// Makes a job for the kernel in question.
+    pub(super) validate: &'a dyn Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
+    /// Series with which the model decides as the kernel does: only jobs that tell them from those
+    /// in question are tried.
+    pub(super) like: Option<Series>,
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// The smallest job found in which the kernel of `bench` differs from the model as in `case`.
+///
+/// # Errors
+/// Those of the bench.
+pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result<Smallest, Error> {
+    let found = case.found.clone();
+    let (Some(spec), Some(alike)) = (case.spec, &case.found.alike) else {
+        return Ok(Smallest { text: case.text.to_string(), found, is_all: true });
+    };
+    let spec = &in_phases(spec, case.job);
+    let begun = Instant::now();
+    let last = |found: &Comparison| found.first.as_ref()?.access;
+    let mut is_all = true;
+    let (spec, found) = shrink(spec, found, MAX_ATTEMPTS, last, |specs| {
+        let valid = specs.iter().enumerate();
+        let valid = valid.filter_map(|(at, spec)| Some((at, (trying.validate)(spec).ok()?)));
+        let mut tried: Vec<(usize, Job)> = Vec::new();
+        for (at, job) in valid {
+            if tells(&job, trying.like, case.found.io_bytes, bench.seen)? {
+                tried.push((at, job));
+            }
+        }
+        // Few at once: what is sent to a booted kernel runs there, also after the one that differs.
+        for few in tried.chunks(SENT_AT_ONCE) {
+            is_all &= begun.elapsed() < LONGEST;
+            if !is_all {
+                break;
+            }
+            if let Some(differing) = first_alike(bench, few, alike, trying.progress)? {
+                return Ok(Some(differing));
+            }
+        }
+        Ok(None)
+    })?;
+    Ok(Smallest { text: job_file(&without_phases(spec)), found, is_all })
+}
+
+/// `spec`, of which `job` was made, with its workload as a phase, which can be made smaller.
+fn in_phases(spec: &JobSpec, job: &Job) -> JobSpec {
+    let mut phases = job.accesses();
+    let (Some(phase), None, Some(_)) = (phases.next(), phases.next(), &spec.workload) else {
+        return spec.clone();
+    };
+    let mut spec = spec.clone();
+    (spec.accesses, spec.fraction) = (None, None);
+    let (workload, bs) = (spec.workload.take(), spec.bs.take());
+    let accesses = Some(phase.accesses);
+    spec.phase = vec![PhaseSpec { workload, accesses, bs, ..PhaseSpec::default() }];
+    spec
+}
+
+/// The same job with its only phase as keys of its own, where it has no other.
+fn without_phases(mut spec: JobSpec) -> JobSpec {
+    let is_plain = |phase: &PhaseSpec| {
+        let PhaseSpec { workload, accesses, bs, .. } = phase.clone();
+        *phase == PhaseSpec { workload, accesses, bs, ..PhaseSpec::default() }
+    };
+    if spec.phase.len() == 1 && is_plain(&spec.phase[0]) {
+        let PhaseSpec { workload, accesses, bs, .. } = spec.phase.remove(0);
+        (spec.workload, spec.accesses, spec.bs) = (workload, accesses, bs);
+    }
+    spec
+}
+
+/// Whether the model of `job` decides otherwise with the series `like`.
+fn tells(job: &Job, like: Option<Series>, io_bytes: u64, seen: Seen) -> Result<bool, Error> {
+    let Some(like) = like else { return Ok(true) };
+    let found = Comparison { io_bytes, ..Comparison::default() };
+    let case = Case { name: "", text: "", spec: None, job, file: 0, found: &found };
+    Ok(lines(&case, like, seen)? != lines(&case, job.rules.series, seen)?)
+}
+
+/// The first of `few` of which kernel and model differ in a way that is `alike`. Those that cannot
+/// be run do not differ.
+fn first_alike(
+    bench: &mut Bench,
+    few: &[(usize, Job)],
+    alike: &Alike,
+    progress: &dyn Progress,
+) -> Result<Option<(usize, Comparison)>, Error> {
+    let mut differing = None;
+    let jobs: Vec<&Job> = few.iter().map(|(_, job)| job).collect();
+    bench.compare_all(&jobs, |number, found| {
+        progress.advance();
+        if let Ok(Some(Finding::Compared(found))) = found.map(|found| found.into_iter().next())
+            && found.alike.as_ref() == Some(alike)
+        {
+            differing = Some((few[number].0, found));
+        }
+        Ok(differing.is_none())
+    })?;
+    Ok(differing)
+}

@@ -1,0 +1,158 @@
+//! Kernels that do not do what they should, each in the place of which the model stands with other
+//! series.
+
+use filemap_core::series::Series;
+use filemap_job::{JobSpec, Seen};
+use filemap_report::Format;
+
+use super::asked::Asked;
+use super::bench::Bench;
+use super::jobs::on_bench;
+use super::record::Conformance;
+use crate::engine::mock::Mock;
+
+/// What 6.12 shows.
+fn seen() -> Seen {
+    Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"))
+}
+
+/// What is found of a 6.12 that has the series `has` and should have `with`.
+fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> Conformance {
+    let on = Asked {
+        release: "6.12.117".to_string(),
+        image: Some(("patched".to_string(), None)),
+        rules: None,
+        with: with.map(String::from),
+    };
+    let named = jobs
+        .iter()
+        .enumerate()
+        .map(|(number, text)| (format!("job {number}"), JobSpec::from_toml(text).unwrap()));
+    let named: Vec<(String, JobSpec)> = named.collect();
+    let series: Series = has.parse().unwrap();
+    let mut bench = Bench::modelled(series, seen());
+    on_bench(&named, &on, stops_at_first, &mut bench, &Mock::default()).unwrap()
+}
+
+/// The counter rises above its threshold only where a miss's own retry takes nothing from it.
+const STRIDE: &str = "workload = 'stride:73'\naccesses = 150\nfile_size = '256m'";
+
+/// The same only with both patches.
+const RANDOM: &str = "fs = 'xfs'\nfile_size = '32m'\n[[phase]]\nworkload = 'reverse'\n\
+                      accesses = 3\n[[phase]]\nworkload = 'random'\naccesses = 700";
+
+/// No series changes it.
+const ONCE: &str = "workload = 'first'\nfile_size = '1m'";
+
+fn text(found: &Conformance) -> String {
+    found.report().render(Format::Table).replace('\n', " ")
+}
+
+fn names(found: &Conformance) -> Vec<&str> {
+    found.likeness.iter().flat_map(|own| &own.does).map(String::as_str).collect()
+}
+
+#[test]
+fn an_unpatched_kernel_is_told() {
+    let found = found("baseline", Some("mmap-miss"), &[ONCE, STRIDE, RANDOM], false);
+    assert!(!found.agrees().unwrap());
+    assert_eq!(names(&found), ["baseline"]);
+    let switched = found.switched.as_ref().unwrap();
+    assert_eq!((switched.jobs, switched.changed), (3, 2));
+    let changed: Vec<u64> = switched.parts.iter().map(|part| part.changed).collect();
+    assert_eq!(changed, [1, 2]);
+    let text = text(&found);
+    for words in [
+        "mmap-miss changes the decisions of 2 of 3 jobs.",
+        "This kernel does what it does without mmap-miss: the model without any series decides 3",
+        "Its job file:",
+        "filemap explain job.toml --kernel 6.12 --with mmap-miss",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+/// Of differences that are alike one is shown, small, with what the model did there.
+#[test]
+fn a_difference_says_what_the_model_did() {
+    let found = found("baseline", Some("mmap-miss"), &[STRIDE, RANDOM], false);
+    let [difference] = found.differences.as_slice() else { panic!("{:?}", found.differences) };
+    assert_eq!(difference.patterns, ["job 0", "job 1"]);
+    assert!(difference.is_smallest);
+    let first = &difference.first;
+    let accessed = first.accessed.as_ref().unwrap();
+    assert_eq!((first.access, accessed.step, accessed.pages), (Some(100), 1, 1));
+    assert!(accessed.does.ends_with("stride:73"), "{accessed:?}");
+    assert_eq!(first.rule.as_ref().unwrap().ours, "readahead::miss::reads_window");
+    let page = accessed.page;
+    for line in [
+        format!("fault on {page}: missed, mmap_miss 100"),
+        format!("no window for {page}; mmap_miss 101"),
+    ] {
+        assert!(first.reason.contains(&line), "{line}: {:?}", first.reason);
+    }
+    let text = text(&found);
+    let place = format!("job 0, as the job file below, differs in access 100, to page {page} (");
+    for words in [place.as_str(), "Others that differ alike: job 1.", "do_sync_mmap_readahead)."] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+/// What is printed is for each engine, kernel and series.
+#[test]
+fn the_job_file_says_the_job_and_nothing_else() {
+    let found = found("baseline", Some("mmap-miss"), &[RANDOM], false);
+    let job = JobSpec::from_toml(&found.differences[0].job).unwrap();
+    assert_eq!((job.on, job.kernel, job.with, job.runs, job.image), (None, None, None, None, None));
+    assert!(job.fs.is_none() && job.workload.is_some(), "{}", found.differences[0].job);
+    let small = found.differences[0].job.lines().count();
+    assert!(small <= 4, "{small} lines");
+    let printed = found.report().render(Format::Table);
+    assert!(printed.contains(&format!("\n{}\n", found.differences[0].job.trim_end())), "{printed}");
+}
+
+#[test]
+fn jobs_that_the_series_does_not_change_show_nothing() {
+    for has in ["baseline", "mmap-miss"] {
+        let found = found(has, Some("mmap-miss"), &[ONCE], false);
+        assert!(found.patterns.iter().all(|pattern| pattern.ok == Some(true)));
+        assert!(!found.agrees().unwrap());
+        let text = text(&found);
+        assert!(text.contains("This shows nothing about mmap-miss: "), "{text}");
+    }
+}
+
+#[test]
+fn a_kernel_with_one_of_two_patches_is_told() {
+    let found = found("p2", Some("mmap-miss"), &[ONCE, STRIDE, RANDOM], false);
+    assert!(!found.agrees().unwrap());
+    assert_eq!(names(&found), ["miss-no-retry (p2)"]);
+    let text = text(&found);
+    assert!(text.contains("This kernel does what miss-no-retry (p2) alone does: "), "{text}");
+}
+
+#[test]
+fn a_kernel_with_a_series_that_nobody_named_is_told() {
+    let found = found("mmap-miss", None, &[ONCE, STRIDE, RANDOM], false);
+    assert!(!found.agrees().unwrap() && found.switched.is_none());
+    assert_eq!(names(&found), ["miss-fault-address+miss-no-retry (mmap-miss)"]);
+}
+
+#[test]
+fn a_kernel_with_the_series_agrees_and_what_no_job_tells_is_said() {
+    let both = found("mmap-miss", Some("mmap-miss"), &[STRIDE, RANDOM], false);
+    assert!(both.agrees().unwrap() && both.likeness.is_none() && both.differences.is_empty());
+    assert!(!text(&both).contains("No job tells"));
+    let one = found("mmap-miss", Some("mmap-miss"), &[STRIDE], false);
+    assert!(one.agrees().unwrap());
+    let text = text(&one);
+    assert!(text.contains("No job tells whether the kernel has miss-fault-address."), "{text}");
+}
+
+#[test]
+fn the_first_difference_may_be_the_last_pattern() {
+    let found = found("baseline", Some("mmap-miss"), &[ONCE, STRIDE, RANDOM], true);
+    let names: Vec<&str> = found.patterns.iter().map(|pattern| pattern.name.as_str()).collect();
+    assert_eq!(names, ["job 0", "job 1"]);
+    assert_eq!(found.differences[0].patterns, ["job 1"]);
+}

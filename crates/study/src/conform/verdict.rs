@@ -1,0 +1,68 @@
+//! From what was found of jobs to what it comes to.
+
+use filemap_job::JobSpec;
+use filemap_job::program::Job;
+
+use super::asked::Asked;
+use super::bench::Bench;
+use super::case::Case;
+use super::differences::differences;
+use super::likeness::likeness;
+use super::record::{Conformance, Finding};
+use super::smaller::Trying;
+use super::switched::switched;
+use crate::engine::Progress;
+use crate::error::Error;
+
+/// A job that was to be compared, about one of its files.
+pub(super) struct Judged<'a> {
+    /// What the report calls it.
+    pub(super) name: String,
+    /// As a job file.
+    pub(super) text: String,
+    /// As it was written, where that can be made smaller.
+    pub(super) spec: Option<&'a JobSpec>,
+    pub(super) job: &'a Job,
+    pub(super) file: usize,
+    pub(super) finding: Finding,
+}
+
+/// What `compared` comes to, without a footer: each difference with a small job, for which more is
+/// run on `bench`, and what other series explain. `validate` makes jobs for its kernel.
+///
+/// # Errors
+/// Those of the bench.
+pub(super) fn conformance(
+    compared: &[Judged],
+    on: &Asked,
+    bench: &mut Bench,
+    validate: &dyn Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
+    progress: &dyn Progress,
+) -> Result<Conformance, Error> {
+    let cases: Vec<Case> = compared.iter().filter_map(case).collect();
+    let kernel = bench.compared();
+    let switched = switched(&cases, on.with.as_deref(), kernel.seen)?;
+    let (likeness, like) = likeness(&cases, kernel.seen)?.unzip();
+    let trying = Trying { validate, like: like.flatten(), progress };
+    let differences = differences(bench, &cases, trying)?;
+    let patterns = compared
+        .iter()
+        .map(|of| kernel.pattern(of.name.clone(), of.finding.clone(), of.text.clone()));
+    let rules = compared.first().map(|of| of.job.rules);
+    let commands = rules.filter(|_| !differences.is_empty());
+    Ok(Conformance {
+        rules: rules.map(|rules| rules.kernel.name().to_string()),
+        with: rules.map(|rules| on.with.clone().unwrap_or(rules.series.to_string())),
+        switched,
+        likeness,
+        differences,
+        commands: commands.map_or(Vec::new(), |rules| on.commands(&rules)),
+        ..kernel.conformance(patterns.collect())
+    })
+}
+
+fn case<'a>(of: &'a Judged<'a>) -> Option<Case<'a>> {
+    let Judged { name, text, spec, job, file, finding } = of;
+    let Finding::Compared(found) = finding else { return None };
+    Some(Case { name, text, spec: *spec, job, file: *file, found })
+}
