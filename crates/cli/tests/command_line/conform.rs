@@ -95,7 +95,7 @@ fn other_rules_do_not() {
     let text = filemap(job).output().expect("the command starts").stdout;
     let text = String::from_utf8(text).unwrap();
     for words in [
-        "job, as the job file below, differs in access ",
+        "'job', as the job file below, differs in access ",
         "  kernel  ",
         "\nworkload = \"sequential\"",
     ] {

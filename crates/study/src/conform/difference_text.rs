@@ -11,7 +11,7 @@ const MOST_NAMED: usize = 6;
 
 /// The first difference of the pattern `name`, which was just found.
 pub(super) fn first_of(name: &str, first: &First) -> String {
-    format!("{name} {}\n\n{}", place(first), logs(first))
+    format!("'{name}' {}\n\n{}", place(first), logs(first).trim_end())
 }
 
 /// What is said of `difference`. Its job file has no indent, so that it can be copied.
@@ -19,7 +19,7 @@ pub(super) fn parts(difference: &Difference) -> Vec<Part> {
     let Difference { patterns, job, is_smallest, first } = difference;
     let name = patterns.first().map_or("", String::as_str);
     let mut parts = vec![
-        Part::Paragraph(format!("{name}, as the job file below, {}", place(first))),
+        Part::Paragraph(format!("'{name}', as the job file below, {}", place(first))),
         Part::Preformatted(logs(first).trim_end().to_string()),
     ];
     if !first.reason.is_empty() {
@@ -44,10 +44,11 @@ fn rule(first: &First) -> Option<String> {
 /// The other patterns of `difference`, in a sentence.
 fn others(difference: &Difference) -> Option<String> {
     let others = difference.patterns.get(1..).filter(|others| !others.is_empty())?;
-    let named = others.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
+    let named = others.iter().take(MOST_NAMED).map(|name| format!("'{name}'"));
+    let named = named.collect::<Vec<_>>().join(", ");
     let more = match others.len().saturating_sub(MOST_NAMED) {
         0 => String::new(),
-        more => format!("; and {more} more"),
+        more => format!(" and {more} more"),
     };
     Some(format!("Others that differ alike: {named}{more}."))
 }

@@ -229,7 +229,7 @@ mod tests {
         let report = report(&patterns);
         let text = report.render(Format::Table);
         for words in [
-            "other, as the job file below, differs:",
+            "'other', as the job file below, differs:",
             "  both    fault 1\n  model   fault 2\n  model   fault 3\n  kernel  fault 4\n",
             "2 patterns, 0 not compared, 4 decisions, 0 readahead calls, 2 mismatches.",
             "\n\nseed = 1\n",

@@ -84,7 +84,7 @@ impl Rule {
                 &["ondemand_readahead"],
             ),
             Rule::MarkedHit => (
-                "what a fault takes from the counter that finds its page, and whether it hit a mark",
+                "what a fault that finds its page takes from the counter, and its mark",
                 "readahead::marked::on_fault_hit",
                 &["do_async_mmap_readahead"],
             ),
@@ -175,8 +175,8 @@ impl Rule {
     }
 
     /// The rule by which the model, whose access decided `before` so far, goes on with `model`
-    /// where the kernel, of which so much is `seen`, goes on with `kernel`. `None` is a log that has
-    /// nothing more of that access.
+    /// where the kernel, of which so much is `seen`, goes on with `kernel`. `None` is a log that
+    /// has nothing more of that access.
     pub(super) fn at(
         before: &[Decision],
         model: Option<&Decision>,

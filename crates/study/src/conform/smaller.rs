@@ -80,7 +80,11 @@ pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result
         }
         Ok(None)
     })?;
-    Ok(Smallest { text: job_file(&without_phases(spec)), found, is_all })
+    // Other commands go by the readahead of this machine where a job says none.
+    let flags = (trying.validate)(&spec)?.of_flags;
+    let read_ahead_kb = flags.and_then(|flags| flags.read_ahead_kb);
+    let spec = JobSpec { read_ahead_kb, ..without_phases(spec) };
+    Ok(Smallest { text: job_file(&spec), found, is_all })
 }
 
 /// `spec`, of which `job` was made, with its workload as a phase, which can be made smaller.

@@ -60,8 +60,8 @@ impl Switched {
     }
 }
 
-/// What `cases`, of a kernel of which so much is `seen`, say of their series, which was asked for as
-/// `name`; `None` where they have none.
+/// What `cases`, of a kernel of which so much is `seen`, say of their series, which was asked for
+/// as `name`; `None` where they have none.
 ///
 /// # Errors
 /// Those of the model.
