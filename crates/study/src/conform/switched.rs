@@ -47,8 +47,8 @@ impl Switched {
         if self.shows_nothing() {
             return vec![format!(
                 "This shows nothing about {series}: without it the model decides the same in all \
-                 {jobs} jobs that were compared, as far as this kernel shows. Give other jobs, such \
-                 as more --fuzz or the built-in patterns."
+                 {jobs} jobs that were compared, as far as this kernel shows. Give other jobs, \
+                 such as more --fuzz or the built-in patterns."
             )];
         }
         let untold = parts.iter().filter(|part| part.changed == 0);
