@@ -45,7 +45,7 @@ pub struct Bench {
 }
 
 /// The first difference of each file of a program.
-type Firsts = Vec<Option<First>>;
+type Firsts = Vec<Option<Box<First>>>;
 
 impl Bench {
     /// A bench for the running kernel, that writes down in `journal` what it changes.

@@ -26,7 +26,7 @@ pub struct Comparison {
     /// Lines that differ, from the first difference on.
     pub mismatches: u64,
     /// The first difference.
-    pub first: Option<First>,
+    pub first: Option<Box<First>>,
     /// What other differences have to be like to be the same.
     pub alike: Option<Alike>,
     /// How many lines of the model's log come before it, and of the kernel's.
@@ -136,7 +136,7 @@ pub fn compare(
     let shown = |lines: &[Decision]| lines.iter().take(CONTEXT).map(Decision::to_string).collect();
     // Where the model's log has ended, the access is its last one.
     let access = accesses.get(model.len() - left.len()).or(accesses.last());
-    comparison.first = (comparison.mismatches > 0).then(|| First {
+    let first = (comparison.mismatches > 0).then(|| First {
         line: same.len() as u64,
         access: access.copied(),
         before: shown(&same[same.len().saturating_sub(CONTEXT)..]),
@@ -146,6 +146,7 @@ pub fn compare(
         reason: Vec::new(),
         rule: None,
     });
+    comparison.first = first.map(Box::new);
     if comparison.mismatches > 0 {
         comparison.at = (model.len() - left.len(), kernel.len() - right.len());
         comparison.kernel = Some(kernel.to_vec());

@@ -59,7 +59,7 @@ pub(super) fn differences(
             patterns: group.iter().map(|case| case.name.to_string()).collect(),
             job: text,
             is_smallest: is_all,
-            first,
+            first: *first,
         }));
     }
     Ok(differences)

@@ -116,7 +116,7 @@ impl Compared {
             readahead_calls: calls(found.readahead_calls),
             excluded: found.excluded,
             mismatches: found.mismatches,
-            first_mismatch: found.first,
+            first_mismatch: found.first.map(|first| *first),
             ok: Some(found.mismatches == 0 && !is_doubtful),
             ..none
         }
