@@ -62,6 +62,11 @@ impl Switch {
         Switch::VmaHold,
     ];
 
+    /// Whether any rule here looks at it.
+    pub const fn decides(self) -> bool {
+        !matches!(self, Switch::NoRetryUptodate)
+    }
+
     /// The name on the command line and in records.
     pub const fn name(self) -> &'static str {
         match self {

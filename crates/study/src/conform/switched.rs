@@ -32,6 +32,8 @@ pub struct OfSwitch {
     pub switch: String,
     /// Jobs that are decided otherwise without it, the others of the series being there.
     pub changed: u64,
+    /// Whether the model has a rule for it.
+    pub decides: bool,
 }
 
 impl Switched {
@@ -39,6 +41,12 @@ impl Switched {
     /// too.
     pub fn shows_nothing(&self) -> bool {
         self.jobs > 0 && self.changed == 0
+    }
+
+    /// Whether jobs were compared, and a kernel without a part of the series would agree too.
+    pub fn leaves_open(&self) -> bool {
+        let is_open = |part: &OfSwitch| part.changed == 0 && part.decides;
+        self.shows_nothing() || self.jobs > 0 && self.parts.iter().any(is_open)
     }
 
     /// What is said of it, in a sentence each.
@@ -54,8 +62,10 @@ impl Switched {
         let untold = parts.iter().filter(|part| part.changed == 0);
         let untold: Vec<&str> = untold.map(|part| part.switch.as_str()).collect();
         let all = format!("{series} changes the decisions of {changed} of {jobs} jobs.");
-        let none = (!untold.is_empty())
-            .then(|| format!("No job tells whether the kernel has {}.", untold.join(", nor ")));
+        let none = (!untold.is_empty()).then(|| {
+            let remedy = if self.leaves_open() { " Give more jobs." } else { "" };
+            format!("No job tells whether the kernel has {}.{remedy}", untold.join(", nor "))
+        });
         [all].into_iter().chain(none).collect()
     }
 }
@@ -90,6 +100,7 @@ pub(super) fn switched(
     let of_part = |(at, part): (usize, &filemap_core::series::Switch)| OfSwitch {
         switch: part.name().to_string(),
         changed: count(at + 1),
+        decides: part.decides(),
     };
     Ok(Some(Switched {
         series: name.map_or(series.to_string(), str::to_string),

@@ -145,9 +145,18 @@ fn a_kernel_with_the_series_agrees_and_what_no_job_tells_is_said() {
     assert!(both.agrees().unwrap() && both.likeness.is_none() && both.differences.is_empty());
     assert!(!text(&both).contains("No job tells"));
     let one = found("mmap-miss", Some("mmap-miss"), &[STRIDE], false);
-    assert!(one.agrees().unwrap());
-    let text = text(&one);
-    assert!(text.contains("No job tells whether the kernel has miss-fault-address."), "{text}");
+    assert!(!one.agrees().unwrap() && one.differences.is_empty());
+    let told = text(&one);
+    assert!(told.contains("the kernel has miss-fault-address. Give more jobs."), "{told}");
+}
+
+#[test]
+fn a_part_that_the_model_has_no_rule_for_is_named_and_leaves_nothing_open() {
+    let with = Some("mmap-miss+no-retry-uptodate");
+    let found = found("mmap-miss", with, &[STRIDE, RANDOM], false);
+    let told = text(&found);
+    assert!(told.contains("No job tells whether the kernel has no-retry-uptodate."), "{told}");
+    assert!(found.agrees().unwrap() && !told.contains("Give more jobs"), "{told}");
 }
 
 #[test]
