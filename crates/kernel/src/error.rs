@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::image::Complaint;
+
 /// Why something could not be done here. Each message is one line and names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -305,6 +307,18 @@ impl Error {
             _ => false,
         };
         if stays { self } else { Error::OfImage { image: path.to_owned(), source: Box::new(self) } }
+    }
+
+    /// This error of a job, before which its kernel had `complaints`.
+    pub(crate) fn after(self, complaints: &[Complaint]) -> Error {
+        let Some(first) = complaints.first() else { return self };
+        let line = first.in_one_line();
+        crate::image::Error::Warned { line, source: Box::new(self) }.into()
+    }
+
+    /// Whether a kernel that was booted said of itself that it is not in order.
+    pub fn is_of_broken_kernel(&self) -> bool {
+        matches!(self.cause(), Error::Image(error) if error.is_of_broken_kernel())
     }
 
     /// Whether the kernel shows nothing of what it decides, whatever the job.

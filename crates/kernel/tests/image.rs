@@ -4,10 +4,10 @@
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use filemap_kernel::image::guest::{self, Log};
-use filemap_kernel::image::{Error, Filesystem, Image, Task};
+use filemap_kernel::image::{Error, Filesystem, Image, Severity, Task};
 
 #[path = "support/session.rs"]
 mod session;
@@ -33,6 +33,8 @@ fn main() {
     answers(&Image { filesystem: Filesystem::Xfs, cpus: 2, ..image.clone() });
     a_list_is_answered_in_order(&image);
     answers_before_a_kernel_panic_arrive(&image);
+    a_warning_is_told_with_its_job(&image);
+    a_kernel_that_goes_on_no_more_is_told(&image);
     time_limits_kill(&image);
     a_kernel_that_hangs_is_told_and_given_up(&image);
     println!("ok: {}", image.kernel.display());
@@ -78,9 +80,43 @@ fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
             std::fs::write("/proc/sysrq-trigger", "c").map_err(|error| error.to_string())?;
             Ok("alive".into())
         }
+        "warn" => {
+            let said = ["WARNING: planted+0x0/0x10", " <TASK>", " by_nobody+0x1/0x10", " </TASK>"];
+            let write = |line| std::fs::write("/dev/kmsg", format!("<4>{line}\n"));
+            said.into_iter().try_for_each(write).map_err(|error| error.to_string())?;
+            Ok("warned".into())
+        }
+        "wait" => wait_in_kernel(),
+        "spin" => spin(),
         _ => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
+    }
+}
+
+/// Waits in the kernel, where a signal could end it and nothing else does: for a child with the same
+/// memory, which sleeps.
+fn wait_in_kernel() -> ! {
+    extern "C" fn sleep(_: *mut libc::c_void) -> libc::c_int {
+        loop {
+            // SAFETY: it only waits.
+            unsafe { libc::pause() };
+        }
+    }
+    let stack = Box::leak(vec![0_u128; 4096].into_boxed_slice()).as_mut_ptr_range().end;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the stack is never given back, and the child touches nothing else.
+    unsafe { libc::clone(sleep, stack.cast(), flags, std::ptr::null_mut()) };
+    unreachable!("the child never ends");
+}
+
+/// Loops, and lets no other thread run on its CPU.
+fn spin() -> ! {
+    let last = libc::sched_param { sched_priority: 99 };
+    // SAFETY: the kernel only reads the parameter.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &last) };
+    loop {
+        std::hint::spin_loop();
     }
 }
 
@@ -147,10 +183,39 @@ fn answers_before_a_kernel_panic_arrive(image: &Image) {
     guest.next_answer().expect("what came before");
     let error = guest.next_answer().expect_err("a kernel that panics");
     println!("{error}");
-    assert!(matches!(error, Error::NoResult { .. }), "{error}");
+    assert!(matches!(error, Error::Broken { .. }), "{error}");
     let text = error.to_string();
-    assert!(text.contains("Kernel panic") && !text.contains('\n'), "{text}");
+    assert!(text.contains("sysrq_handle_crash") && !text.contains('\n'), "{text}");
     assert!(guest.is_over());
+}
+
+fn a_warning_is_told_with_its_job(image: &Image) {
+    let image = Image { tell: Some(tell), ..image.clone() };
+    let mut guest = image.start(&tasks(&["cached", "warn", "cached"], 60)).expect("a boot");
+    let mut complaints = || guest.next_answer().expect("an answer").complaints;
+    assert_eq!(complaints(), []);
+    let found = complaints();
+    let [warning] = &found[..] else { panic!("one warning: {found:?}") };
+    assert_eq!((warning.severity, warning.task), (Severity::Warned, Some(1)));
+    let line = "WARNING: planted+0x0/0x10 | Call Trace: by_nobody+0x1";
+    assert_eq!(warning.in_one_line(), line);
+    assert_eq!(complaints(), []);
+    let name = image.kernel.display();
+    assert_eq!(told(), [format!("{name}: in job 2 of 3, the kernel warned: {line}")]);
+}
+
+fn a_kernel_that_goes_on_no_more_is_told(image: &Image) {
+    let ends = [("wait", "has slept 5 s, and no disk works"), ("spin", "no sign of life in 5 s")];
+    for (payload, words) in ends {
+        let mut guest = image.start(&tasks(&["cached", payload], 90)).expect("a boot");
+        guest.next_answer().expect("what came before");
+        let started = Instant::now();
+        let error = guest.next_answer().expect_err("a job without end");
+        println!("{payload}, after {:.1} s: {error}", started.elapsed().as_secs_f64());
+        assert!(matches!(error, Error::Broken { .. }), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(guest.is_over());
+    }
 }
 
 /// What was told of machines that said nothing.

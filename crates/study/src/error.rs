@@ -7,6 +7,9 @@ use filemap_recording::import::Error as ImportError;
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 600;
 
+/// The exit code of a command whose booted kernel broke down or warned of itself.
+const BROKEN_KERNEL: u8 = 3;
+
 /// Why a question has no answer: one line that names the value and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "their names say it")]
@@ -88,6 +91,16 @@ pub enum Error {
     /// A program that cannot be run.
     #[error(transparent)]
     Program(#[from] filemap_attach::program::Refused),
+    /// What went wrong in one of several patterns.
+    #[error("pattern {pattern}: {error}")]
+    InPattern { pattern: String, error: Box<Error> },
+    /// A kernel that was booted warned of itself, and went on.
+    #[error(
+        "the kernel warned {}: {first}; its figures are in the report, and all that it said is in \
+         --json",
+        if *others == 0 { "once".to_string() } else { format!("{} times, first", others + 1) }
+    )]
+    KernelWarned { first: String, others: usize },
     /// What this machine or this build cannot do.
     #[error("{0}")]
     CannotRun(String),
@@ -107,6 +120,8 @@ impl Error {
             | Error::Attach(_)
             | Error::Mapcount(filemap_mapcount::Error::Memory { .. })
             | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
+            Error::KernelWarned { .. } => BROKEN_KERNEL,
+            Error::Kernel(error) if error.is_of_broken_kernel() => BROKEN_KERNEL,
             Error::Kernel(error) => match error.cause() {
                 filemap_kernel::Error::Plan(_)
                 | filemap_kernel::Error::OutOfMemory { .. }
@@ -115,7 +130,9 @@ impl Error {
                 _ => 1,
             },
             Error::Program(refused) => refused.code,
-            Error::InFile { error, .. } | Error::InVariant { error, .. } => error.exit_code(),
+            Error::InFile { error, .. }
+            | Error::InVariant { error, .. }
+            | Error::InPattern { error, .. } => error.exit_code(),
             _ => 2,
         }
     }

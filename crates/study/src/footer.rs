@@ -8,6 +8,8 @@ use filemap_job::{EngineKind, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::console;
+
 /// The end of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
@@ -93,8 +95,10 @@ impl Footer {
     /// What a report says of it.
     pub fn footer(&self) -> filemap_report::Footer {
         let facts = [("Scope", self.limits().to_string()), ("Engine", self.engine())];
+        let warned = console::lines(&self.environment).into_iter().map(|line| ("Warned", line));
+        let facts = facts.into_iter().chain(warned);
         filemap_report::Footer {
-            facts: facts.map(|(label, text)| (label.to_string(), text)).to_vec(),
+            facts: facts.map(|(label, text)| (label.to_string(), text)).collect(),
             command: self.command.clone(),
             origin: self.origin(),
             environment: self.environment.clone(),

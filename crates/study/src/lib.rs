@@ -5,6 +5,7 @@ pub mod advise;
 pub mod calibrate;
 pub mod compare;
 pub mod conform;
+pub mod console;
 pub mod doctor;
 pub mod engine;
 pub mod error;

@@ -11,10 +11,15 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 use filemap_cli::{command, examples};
 
 /// Exit codes, and what each says.
-const EXIT_STATUS: [(&str, &str); 6] = [
+const EXIT_STATUS: [(&str, &str); 7] = [
     ("0", "The command did its work."),
     ("1", "A check failed, a run failed, or an output could not be written."),
     ("2", "The command line, the job or an input file is wrong. The message names the value."),
+    (
+        "3",
+        "A kernel that was booted crashed, hangs, or warned of itself. The message has what its \
+         console says.",
+    ),
     ("4", "This machine lacks something. The message names it, and the remedy."),
     (
         "126, 127",

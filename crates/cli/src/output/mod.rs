@@ -13,7 +13,7 @@ mod replacement;
 mod target;
 
 use filemap_report::{Format, Letter, Report};
-use filemap_study::html;
+use filemap_study::{console, html};
 
 use crate::error::Error;
 
@@ -108,7 +108,7 @@ impl Output {
     /// Writes `report`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or says that a kernel warned of itself.
     pub fn write(self, report: &Report) -> Result<(), Error> {
         let format = self.form.report()?;
         self.write_both(report, &report.render(format))
@@ -134,9 +134,9 @@ impl Output {
         if let Some((target, page)) = page {
             target.write(page.as_bytes())?;
         }
-        match self.stdout {
-            Some(target) => target.write(printed.as_bytes()),
-            None => Ok(()),
+        if let Some(target) = self.stdout {
+            target.write(printed.as_bytes())?;
         }
+        console::check(&report.footer.environment)
     }
 }

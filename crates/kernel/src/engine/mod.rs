@@ -31,7 +31,7 @@ use crate::residency::{PageSet, resident_pages};
 use crate::storage::io_bytes;
 use crate::temporary::require_space;
 
-pub use boot::{Boot, Booted};
+pub use boot::{Boot, Booted, CONSOLE};
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
 pub use guest::{in_guest, mount_memory_cgroups};

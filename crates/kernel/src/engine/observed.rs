@@ -112,5 +112,7 @@ fn recorded(mut booted: Booted) -> Result<Recording, Error> {
         let read: std::io::Result<usize> = File::read_to_end(&mut log, &mut bytes);
         read.map_err(|error| Error::call("read what a guest has observed", error))?;
     }
-    Recording::decode(&bytes)
+    let mut recording = Recording::decode(&bytes)?;
+    recording.complaints = booted.take_complaints();
+    Ok(recording)
 }

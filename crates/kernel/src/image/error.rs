@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use super::console::Complaint;
+
 /// Why a kernel image gave no record. Each message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -130,6 +132,20 @@ pub enum Error {
         /// What does not fit.
         reason: String,
     },
+    /// The kernel crashed or hangs.
+    #[error("the kernel broke down: {line}")]
+    Broken {
+        /// What its console says of that.
+        line: String,
+    },
+    /// The kernel warned of itself before a job failed.
+    #[error("the kernel warned: {line}; then the job failed: {source}")]
+    Warned {
+        /// What its console says of that.
+        line: String,
+        /// Why the job failed.
+        source: Box<crate::Error>,
+    },
     /// The guest reported why it could not run the job.
     #[error("in the guest: {0}")]
     Guest(String),
@@ -148,6 +164,11 @@ impl Error {
         )
     }
 
+    /// Whether the kernel said of itself that it is not in order (exit code 3).
+    pub fn is_of_broken_kernel(&self) -> bool {
+        matches!(self, Self::Broken { .. } | Self::Warned { .. })
+    }
+
     /// Whether the message says which kernel it is about.
     pub(crate) fn names_kernel(&self) -> bool {
         matches!(self, Self::Kernel { .. } | Self::NeedsModules { .. })
@@ -159,6 +180,16 @@ impl Error {
             self,
             Self::Missing { .. } | Self::Tool { .. } | Self::Scratch { .. } | Self::Io { .. }
         )
+    }
+
+    /// This error of a job, before which its kernel had `complaints`.
+    pub(crate) fn after(self, complaints: &[Complaint]) -> Self {
+        match complaints.first() {
+            Some(first) => {
+                Self::Warned { line: first.in_one_line(), source: Box::new(self.into()) }
+            }
+            None => self,
+        }
     }
 
     pub(super) fn io(action: impl Into<String>, source: io::Error) -> Self {

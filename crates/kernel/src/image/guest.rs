@@ -15,6 +15,7 @@ use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 use super::IO_BYTES;
 use super::channel::Channel;
 use super::frame::{self, Kind};
+use super::heartbeat;
 use super::qemu::{EXCHANGE_SERIAL, SCRATCH_SERIAL};
 use super::settings::{self, Settings};
 
@@ -78,6 +79,7 @@ fn run_all(
     // Until the host ends the machine.
     loop {
         let (task, payload) = channel.await_task()?;
+        heartbeat::mark(task);
         channel.send(Kind::Begun, task, b"").map_err(lost)?;
         let mut log = Log::of(channel, task);
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -90,11 +92,13 @@ fn run_all(
             Ok(Err(text)) => (Kind::Error, text),
             Err(panic) => (Kind::Panic, panic_message("the job", panic.as_ref())),
         };
+        // Before the answer, so that what the kernel says of it is of this job.
+        let forgotten = if kind == Kind::Panic { Ok(()) } else { forget_files() };
         channel.send(kind, task, text.as_bytes()).map_err(lost)?;
         if kind == Kind::Panic {
             return Ok(());
         }
-        forget_files()?;
+        forgotten?;
     }
 }
 
@@ -110,6 +114,7 @@ fn prepare() -> Result<Option<Channel>, String> {
     for module in &settings.modules {
         load(module)?;
     }
+    heartbeat::begin(port().map_err(|error| format!("open {PORT}: {error}"))?);
     use_classic_lru()?;
     keep_khugepaged_asleep()?;
     prepare_disk(&settings)?;
@@ -212,12 +217,18 @@ fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
     Err(format!("{name} became {} instead of {wanted}; give a multiple of 4", got.trim()))
 }
 
-/// Sends bytes as they are: a terminal would otherwise add a carriage return to each line.
-fn send(bytes: &[u8]) -> std::io::Result<()> {
-    let mut port = File::options().read(true).write(true).open(PORT)?;
+/// The port, which sends bytes as they are: a terminal would otherwise add a carriage return to each
+/// line.
+fn port() -> std::io::Result<File> {
+    let port = File::options().read(true).write(true).open(PORT)?;
     let mut attributes = tcgetattr(&port)?;
     attributes.make_raw();
     tcsetattr(&port, OptionalActions::Now, &attributes)?;
+    Ok(port)
+}
+
+fn send(bytes: &[u8]) -> std::io::Result<()> {
+    let mut port = port()?;
     port.write_all(bytes)?;
     Ok(tcdrain(&port)?)
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::boot_image::Image;
+use super::console::{Complaint, Severity};
 use super::exchange::Exchange;
 use super::frame::{Frame, Kind};
 use super::qemu::{Accelerator, Disks, Machine, Started};
@@ -33,6 +34,8 @@ pub struct Answer {
     pub text: String,
     /// What it wrote to its log, from the start: a file without a name. `None` for nothing.
     pub log: Option<File>,
+    /// What the kernel said of itself before and while it ran.
+    pub complaints: Vec<Complaint>,
 }
 
 /// A machine that works on a list of jobs; killed when this drops.
@@ -51,6 +54,10 @@ pub struct Guest {
     has_begun: bool,
     /// Whether it does nothing more.
     is_over: bool,
+    /// What the kernel warned of in the job, or before it.
+    warnings: Vec<Complaint>,
+    /// How it broke down.
+    crash: Option<Complaint>,
     log: Option<File>,
     // QEMU opens them by names that go with this process's descriptors.
     _files: [File; 2],
@@ -111,6 +118,8 @@ impl Image {
             wait: Wait::begin(),
             has_begun: false,
             is_over: false,
+            warnings: Vec::new(),
+            crash: None,
             log: None,
             _files: [scratch, initramfs],
         };
@@ -174,6 +183,7 @@ impl Guest {
         let mut damaged_since: Option<Instant> = None;
         loop {
             let ended = self.machine.has_ended()?;
+            self.hear();
             match self.exchange.next_frame() {
                 Ok(Some(frame)) => {
                     damaged_since = None;
@@ -181,6 +191,11 @@ impl Guest {
                         return Ok(answer);
                     }
                     continue;
+                }
+                // What it had answered before is not lost.
+                Ok(None) | Err(_) if self.crash.is_some() => {
+                    let line = self.crash.take().map(|crash| crash.in_one_line());
+                    return Err(Error::Broken { line: line.unwrap_or_default() });
                 }
                 Err(reason) if ended || was_long_ago(&mut damaged_since) => {
                     return Err(Error::Damaged { reason: reason.to_owned() });
@@ -197,6 +212,33 @@ impl Guest {
                 self.tell(limits);
             }
         }
+    }
+
+    /// Takes what the kernel has said of itself. Warnings are told at once.
+    fn hear(&mut self) {
+        for complaint in self.machine.complaints() {
+            if complaint.severity != Severity::Warned {
+                self.crash.get_or_insert(complaint);
+                continue;
+            }
+            if let Some(tell) = self.image.tell {
+                let kernel = self.image.kernel.display();
+                let job = complaint.task.map_or_else(String::new, |task| {
+                    format!("in job {} of {}, ", task + 1, self.limits.len())
+                });
+                tell(&format!("{kernel}: {job}the kernel warned: {}", complaint.in_one_line()));
+            }
+            self.warnings.push(complaint);
+        }
+    }
+
+    /// What the kernel warned of in the job that was answered last, or before it.
+    fn warnings(&mut self) -> Vec<Complaint> {
+        self.hear();
+        let is_later = |own: &Complaint| own.task.is_some_and(|task| task >= self.next);
+        let (later, own) = std::mem::take(&mut self.warnings).into_iter().partition(is_later);
+        self.warnings = later;
+        own
     }
 
     /// Those of what is waited for.
@@ -238,14 +280,16 @@ impl Guest {
             Kind::Answer => {
                 self.answered();
                 let text = frame.text().map_err(damaged)?;
-                return Ok(Some(self.rewound().map(|log| Answer { text, log })));
+                let complaints = self.warnings();
+                return Ok(Some(self.rewound().map(|log| Answer { text, log, complaints })));
             }
             Kind::Error | Kind::Panic => {
                 self.answered();
                 self.is_over = frame.kind == Kind::Panic;
                 self.log = None;
                 let text = frame.text().map_err(damaged)?;
-                return Ok(Some(Err(Error::Guest(text.replace('\n', " ")))));
+                let error = Error::Guest(text.replace('\n', " "));
+                return Ok(Some(Err(error.after(&self.warnings()))));
             }
         }
         Ok(None)

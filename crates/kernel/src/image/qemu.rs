@@ -1,6 +1,7 @@
 //! Runs one virtual machine: QEMU as a child process that cannot outlive its parent.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -12,17 +13,23 @@ use rustix::io::Errno;
 use crate::child::{Ended, Running, die_with_parent};
 
 use super::boot_image::Image;
+use super::console::{Complaint, JOB_BEGINS};
 use super::frame::{self, Frame, Kind};
+use super::watch::{BEAT, Watch};
 use super::{Error, unnamed};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
 
 /// `panic=-1` makes a panic a reboot, and `-no-reboot` makes a reboot the end of QEMU. The log
-/// level leaves only what explains a failure. An emulated timer can come too late for the kernel's
-/// test of it where the host is busy, and it would then panic.
-const KERNEL_ARGUMENTS: &str =
-    "console=ttyS0 loglevel=4 panic=-1 rdinit=/init random.trust_cpu=on no_timer_check";
+/// level leaves only what explains a failure, and warnings. An emulated timer can come too late for
+/// the kernel's test of it where the host is busy, and it would then panic. Of a guest that shows no
+/// life, an interrupt that nobody expects has the kernel say what it does.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 rdinit=/init \
+    random.trust_cpu=on no_timer_check printk.devkmsg=on unknown_nmi_panic";
+
+/// How QEMU is told to interrupt a guest that may mask all other interrupts.
+const INTERRUPT: &[u8] = b"nmi\n";
 
 /// Every instruction of any CPU takes 4 ns, and a machine that is idle goes on to its next timer.
 const IN_TURN: &str = "shift=2,sleep=off";
@@ -81,6 +88,7 @@ pub(super) struct Disks<'a> {
 pub(super) struct Started {
     running: Running,
     output: Output,
+    watch: Watch,
     /// How it ended, once it has.
     status: Option<ExitStatus>,
 }
@@ -92,7 +100,8 @@ impl Machine<'_> {
         let mut command = self.command(&output)?;
         let running = Running::spawn(&mut command);
         let running = running.map_err(|source| Error::start(PROGRAM, PACKAGE, source))?;
-        Ok(Started { running, output, status: None })
+        let watch = Watch::of(running.0.id(), self.takes_turns());
+        Ok(Started { running, output, watch, status: None })
     }
 
     /// Whether its CPUs take turns.
@@ -115,6 +124,7 @@ impl Machine<'_> {
         let mut command = Command::new(PROGRAM);
         command
             .args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
+            .args(["-monitor", "stdio"])
             .args(["-machine", "pc", "-cpu", "max", "-accel", self.accelerator.name()])
             .arg("-m")
             .arg(format!("{}M", self.image.ram_bytes >> 20))
@@ -144,7 +154,7 @@ impl Machine<'_> {
                 command.arg("-device").arg(device);
             }
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(errors);
         die_with_parent(&mut command);
         Ok(command)
     }
@@ -166,6 +176,17 @@ impl Started {
             Ended::Late => {}
         }
         Ok(self.status.is_some())
+    }
+
+    /// What its kernel has said of itself since the last look.
+    pub(super) fn complaints(&mut self) -> Vec<Complaint> {
+        let is_last = self.status.is_some();
+        let Output { console, result, .. } = &self.output;
+        let monitor = self.running.0.stdin.as_mut();
+        self.watch.look(console, result, is_last, || {
+            // Without it nobody knows where the guest is. That it is silent is told all the same.
+            let _ = monitor.map(|monitor| monitor.write_all(INTERRUPT));
+        })
     }
 
     /// Waits for the end of a machine that has nothing to do, and kills it after `limit`.
@@ -213,7 +234,9 @@ impl Started {
     /// What the guest has said over its port, where it cannot say it otherwise.
     fn said(&self) -> Result<Option<Frame>, Error> {
         let bytes = self.output.result_bytes()?;
-        frame::decode(&bytes).map_err(|reason| Error::Damaged { reason: reason.to_owned() })
+        let beats = bytes.iter().take_while(|byte| **byte == BEAT).count();
+        frame::decode(&bytes[beats..])
+            .map_err(|reason| Error::Damaged { reason: reason.to_owned() })
     }
 }
 
@@ -262,7 +285,7 @@ fn explaining(errors: &str, console: &str) -> String {
     let found = [
         lines(errors, &is_error, 1),
         lines(console, &is_fatal, LAST_LINES),
-        lines(console, &|_| true, LAST_LINES),
+        lines(console, &|line| !line.contains(JOB_BEGINS), LAST_LINES),
     ];
     found.into_iter().find(|line| !line.is_empty()).unwrap_or_else(|| "(nothing)".to_owned())
 }

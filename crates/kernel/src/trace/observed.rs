@@ -3,6 +3,8 @@
 use filemap_core::decision::Decision;
 use filemap_job::Seen;
 
+use crate::image::Complaint;
+
 /// What was observed of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
@@ -23,4 +25,6 @@ pub struct Observed {
     pub evicted_by_others: u64,
     /// Runs that were thrown away for this one because others took or added pages.
     pub repeated: u32,
+    /// What a kernel that was booted for it warned of meanwhile.
+    pub complaints: Vec<Complaint>,
 }

@@ -207,6 +207,7 @@ impl Observer {
             elapsed_ns: steps().map(|step: &PhaseCost| step.elapsed_ns).sum(),
             repeated: 0,
             events,
+            complaints: Vec::new(),
         })
     }
 

@@ -12,6 +12,7 @@ use super::packed::{PackedEvents, Reader, put, put_optional};
 use crate::Error;
 use crate::engine;
 use crate::fnv::{BASIS, fnv};
+use crate::image::Complaint;
 use crate::probe::Process;
 
 /// How the bytes of a recording begin; the digit is their version.
@@ -38,6 +39,8 @@ pub struct Recording {
     /// Runs that were thrown away for this one.
     pub(super) repeated: u32,
     pub(super) events: PackedEvents,
+    /// What a kernel that was booted for it warned of meanwhile. No guest sends that.
+    pub(crate) complaints: Vec<Complaint>,
 }
 
 impl Recording {
@@ -79,6 +82,7 @@ impl Recording {
             elapsed_ns: self.elapsed_ns,
             evicted_by_others: self.evicted_by_others(),
             repeated: self.repeated,
+            complaints: self.complaints.clone(),
         }
     }
 
@@ -158,6 +162,7 @@ impl Recording {
             elapsed_ns,
             repeated,
             events,
+            complaints: Vec::new(),
         })
     }
 }
@@ -237,6 +242,7 @@ mod tests {
             elapsed_ns: any(rng),
             repeated: rng.next() as u32,
             events: packed,
+            complaints: Vec::new(),
         };
         (recording, events)
     }

@@ -7,7 +7,7 @@ use filemap_job::program::Job;
 use filemap_job::{Seen, ShownLog};
 use filemap_kernel::Error as KernelError;
 use filemap_kernel::engine::{Asked, Boot};
-use filemap_kernel::image::IO_BYTES;
+use filemap_kernel::image::{Complaint, IO_BYTES};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
 
@@ -42,6 +42,8 @@ pub struct Bench {
     pub disturbed: u64,
     /// Runs that were repeated since the kernel found no memory for a large folio.
     pub without_folio: u64,
+    /// What a kernel that was booted warned of, with the number of the program.
+    complaints: Vec<(usize, Complaint)>,
 }
 
 /// The first difference of each file of a program.
@@ -55,23 +57,27 @@ impl Bench {
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         let observer = Observer::open(journal)?;
         let seen = observer.seen();
-        Ok(Bench { kernel: Kernel::Running(observer), seen, disturbed: 0, without_folio: 0 })
+        Ok(Bench::of(Kernel::Running(observer), seen))
     }
 
     /// A bench for kernels that are booted, each for the jobs that name it.
     pub fn booting(tell: fn(&str)) -> Self {
-        Bench {
-            kernel: Kernel::Booted(Boot::telling(tell)),
-            seen: Seen::ALL,
-            disturbed: 0,
-            without_folio: 0,
-        }
+        Bench::of(Kernel::Booted(Boot::telling(tell)), Seen::ALL)
+    }
+
+    fn of(kernel: Kernel, seen: Seen) -> Self {
+        Bench { kernel, seen, disturbed: 0, without_folio: 0, complaints: Vec::new() }
+    }
+
+    /// What kernels warned of since the last call, each with the number of its program.
+    pub fn take_complaints(&mut self) -> Vec<(usize, Complaint)> {
+        std::mem::take(&mut self.complaints)
     }
 
     /// A bench for a kernel that does as the model with `series`, and shows so much.
     #[cfg(test)]
     pub(super) fn modelled(series: Series, seen: Seen) -> Self {
-        Bench { kernel: Kernel::Modelled(series), seen, disturbed: 0, without_folio: 0 }
+        Bench::of(Kernel::Modelled(series), seen)
     }
 
     /// Leaves what a booted kernel was sent and has not run.
@@ -101,13 +107,15 @@ impl Bench {
         let mut firsts: Vec<Option<Firsts>> = vec![None; programs.len()];
         for round in 0..=REPEATS_WITHOUT_FOLIO {
             let (mut again, mut goes_on) = (Vec::new(), true);
-            let (mut seen, mut disturbed) = (self.seen, 0);
+            let (mut seen, mut disturbed, mut complaints) = (self.seen, 0, Vec::new());
             let of_round: Vec<&Job> = left.iter().map(|number| programs[*number]).collect();
             self.observe_each(&of_round, |at, io_bytes, observed| {
                 let number = left[at];
                 if let Ok(observed) = &observed {
                     seen = observed.seen;
                     disturbed += u64::from(observed.repeated);
+                    let own = observed.complaints.iter().cloned();
+                    complaints.extend(own.map(|complaint| (number, complaint)));
                 }
                 let program = programs[number];
                 let found = match observed {
@@ -133,6 +141,7 @@ impl Bench {
                 Ok(goes_on)
             })?;
             (self.seen, self.disturbed) = (seen, self.disturbed + disturbed);
+            self.complaints.extend(complaints);
             self.without_folio += again.len() as u64;
             left = again;
             if left.is_empty() || !goes_on {

@@ -8,6 +8,7 @@ use super::difference_text::first_of;
 use super::outcome::{check_left_out, footer};
 use super::record::{Conformance, Finding};
 use super::verdict::{Judged, conformance};
+use crate::console;
 use crate::engine::Engines;
 use crate::error::Error;
 
@@ -35,12 +36,14 @@ pub fn of_jobs(
     let mut found = on_bench(named, on, stops_at_first, &mut bench, engines)?;
     let first = named.first().map(|(_, spec)| validated(spec, on)).transpose()?;
     let command = first.as_ref().map_or(String::new(), command);
-    found.footer = footer(first.as_ref().map(|job| &job.rules), on, &bench, command);
+    let mut footer = footer(first.as_ref().map(|job| &job.rules), on, &bench, command);
+    console::add_noted(&mut footer.environment, &found.footer.environment);
+    found.footer = footer;
     check_left_out(&found)?;
     Ok(found)
 }
 
-/// The same on `bench`, without a footer.
+/// The same on `bench`, with a footer that has only what the kernel warned of.
 pub(super) fn on_bench(
     named: &[(String, JobSpec)],
     on: &Asked,
@@ -50,6 +53,7 @@ pub(super) fn on_bench(
 ) -> Result<Conformance, Error> {
     let jobs = named.iter().map(|(_, spec)| validated(spec, on)).collect::<Result<Vec<_>, _>>()?;
     let findings = findings(bench, named, &jobs, stops_at_first, engines)?;
+    let complaints = bench.take_complaints();
     if findings.len() > jobs.iter().zip(&findings).filter(|(_, found)| found.is_some()).count() {
         // What was sent to a kernel that is booted would run there first.
         bench.begin_anew(engines.tell());
@@ -62,7 +66,15 @@ pub(super) fn on_bench(
     });
     let compared: Vec<Judged> = compared.collect();
     let progress = engines.progress(None);
-    conformance(&compared, on, bench, &|spec| validated(spec, on), &*progress)
+    let mut found = conformance(&compared, on, bench, &|spec| validated(spec, on), &*progress)?;
+    let noted = &mut found.footer.environment;
+    for (number, complaint) in complaints {
+        console::note(noted, &[complaint], &named[number].0);
+    }
+    for (_, complaint) in bench.take_complaints() {
+        console::note(noted, &[complaint], "a smaller job");
+    }
+    Ok(found)
 }
 
 /// `spec` as a job for the kernel that is asked about.
@@ -88,6 +100,11 @@ fn findings(
             // A kernel that shows nothing shows nothing of any job.
             Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.is_of_tracing() => {
                 Finding::LeftOut { reason: error.cause().to_string() }
+            }
+            // What a kernel does that broke down once is of no use.
+            Err(error) if error.is_of_broken_kernel() => {
+                let pattern = named[number].0.clone();
+                return Err(Error::InPattern { pattern, error: Box::new(error.into()) });
             }
             // The machine that ran it is over, and another one runs the rest.
             Err(error) if error.is_in_list() && !error.is_of_tracing() && ended < MOST_ENDED => {

@@ -6,6 +6,7 @@ use super::asked::Asked;
 use super::outcome::footer;
 use super::record::{Conformance, Finding};
 use super::verdict::{Judged, conformance};
+use crate::console;
 use crate::engine::Engines;
 use crate::error::Error;
 
@@ -42,7 +43,10 @@ pub fn of_program(
     let progress = engines.progress(None);
     let validate = |spec: &JobSpec| spec.clone().validate(Some(&on.release));
     let found = conformance(&compared, on, &mut bench, &validate, &*progress)?;
-    Ok(Conformance { footer: footer(Some(&program.rules), on, &bench, command), ..found })
+    let mut footer = footer(Some(&program.rules), on, &bench, command);
+    let complaints: Vec<_> = bench.take_complaints().into_iter().map(|(_, own)| own).collect();
+    console::note(&mut footer.environment, &complaints, "");
+    Ok(Conformance { footer, ..found })
 }
 
 fn check(program: &Job, path: &str) -> Result<(), Error> {

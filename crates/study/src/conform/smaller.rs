@@ -134,7 +134,11 @@ fn first_alike(
     let jobs: Vec<&Job> = few.iter().map(|(_, job)| job).collect();
     bench.compare_all(&jobs, |number, found| {
         progress.advance();
-        if let Ok(Some(Finding::Compared(found))) = found.map(|found| found.into_iter().next())
+        let found = match found {
+            Err(error) if error.is_of_broken_kernel() => return Err(error.into()),
+            found => found.ok().and_then(|found| found.into_iter().next()),
+        };
+        if let Some(Finding::Compared(found)) = found
             && found.alike.as_ref() == Some(alike)
         {
             differing = Some((few[number].0, found));

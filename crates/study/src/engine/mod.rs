@@ -14,6 +14,7 @@ use filemap_model::Profile;
 #[cfg(test)]
 pub(crate) use tests::mock;
 
+use crate::console;
 use crate::error::Error;
 use crate::parallel;
 use crate::provenance;
@@ -220,9 +221,16 @@ fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) ->
     let mut done = done.into_iter();
     let mut ran = Vec::new();
     while let Some((first, mut runs)) = done.next() {
-        let others = done.by_ref().take(count as usize - 1);
-        runs.extend(others.flat_map(|(_, runs)| runs));
-        ran.push(first.ran(runs));
+        let mut others = Vec::new();
+        for (other, of_other) in done.by_ref().take(count as usize - 1) {
+            runs.extend(of_other);
+            others.push(other.ran(Vec::new()));
+        }
+        let mut first = first.ran(runs);
+        for other in others {
+            console::add_noted(&mut first.environment, &other.environment);
+        }
+        ran.push(first);
     }
     ran
 }

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::given::Given;
 use crate::planned::Planned;
 use crate::seeds::{self, with_seeds};
-use crate::{host, input, provenance, traced_job};
+use crate::{console, host, input, provenance, traced_job};
 
 /// Refuses what there is no log of a kernel of.
 fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
@@ -159,6 +159,7 @@ fn traced(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
     };
     let scope = format!("{kernel}, tracepoints of one child process, its file cold before{unseen}");
     environment.insert("scope".into(), scope.into());
+    console::note(&mut environment, &observed.complaints, "");
     let counters = Counters {
         accesses: explanation.misses.as_ref().map(|misses| misses.course.accesses()),
         data_pages_read: Some(explanation.pages_read()),

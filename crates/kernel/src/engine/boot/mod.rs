@@ -18,11 +18,14 @@ use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
 use super::{refusals, temporary_directory};
 use crate::contents::Contents;
-use crate::image::{self, Accelerator, Image, QUIET_LIMIT, Task};
+use crate::image::{self, Accelerator, Complaint, Image, QUIET_LIMIT, Task};
 use crate::temporary::require_space;
 use crate::{Error, page_size};
 
 use list::{Arrived, Entry, Machines, Place};
+
+/// What the kernel warned of, in the environment of a run.
+pub const CONSOLE: &str = "console";
 
 /// RAM beside what the file takes.
 const OWN_RAM_BYTES: u64 = 768 << 20;
@@ -140,6 +143,7 @@ impl Engine for Boot {
                 place: Some(place),
                 environment: None,
                 log: None,
+                complaints: Vec::new(),
             }
         };
         Ok(jobs.iter().zip(entries).map(ready).collect())
@@ -158,9 +162,16 @@ pub struct Booted {
     /// What the first boot said of itself.
     environment: Option<Map<String, Value>>,
     log: Option<File>,
+    /// What the kernel warned of meanwhile.
+    complaints: Vec<Complaint>,
 }
 
 impl Booted {
+    /// What the kernel warned of in turns since the last call.
+    pub fn take_complaints(&mut self) -> Vec<Complaint> {
+        std::mem::take(&mut self.complaints)
+    }
+
     /// What the last turn wrote to its log: a file without a name, from its start. `None` where the
     /// job was not observed.
     pub fn take_log(&mut self) -> Option<File> {
@@ -191,7 +202,8 @@ impl Ready for Booted {
             }
         };
         let mut arrived = place.answer()?;
-        let returned = opened(&arrived.answer.text);
+        let complaints = std::mem::take(&mut arrived.answer.complaints);
+        let returned = opened(&arrived.answer.text).map_err(|error| error.after(&complaints));
         let kernel = &arrived.image.kernel;
         let mut returned = returned.map_err(|error| arrived.told.of(error).of_image(kernel))?;
         describe(&mut returned.environment, &arrived, job.files.len());
@@ -200,13 +212,18 @@ impl Ready for Booted {
             returned.runs.iter_mut().for_each(guest_protocol::forget_times);
         }
         self.log = arrived.answer.log.take();
+        self.complaints.extend(complaints);
         let Returned { environment, runs } = returned;
         self.environment.get_or_insert(environment);
         Ok(runs)
     }
 
     fn ran(self, runs: Vec<Run>) -> Ran {
-        let environment = self.environment.unwrap_or_default();
+        let mut environment = self.environment.unwrap_or_default();
+        if !self.complaints.is_empty() {
+            let said = self.complaints.iter().map(Complaint::to_json).collect();
+            environment.insert(CONSOLE.into(), Value::Array(said));
+        }
         Ran { engine: EngineKind::Kernel, environment, runs }
     }
 }

@@ -1,0 +1,206 @@
+//! Watches a machine from outside: what its console says, and whether it lives at all.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use super::console::{Complaint, Reader, Severity};
+
+/// What a guest writes to its port each [`BEAT_EVERY`] while it lives.
+pub(super) const BEAT: u8 = b'.';
+pub(super) const BEAT_EVERY: Duration = Duration::from_secs(1);
+
+/// A guest that lives has written to its port in so much of its time.
+const SILENT_AFTER: Duration = Duration::from_secs(5);
+
+/// How much slower the time of a guest may go whose CPUs take turns.
+const TURNS_FACTOR: u32 = 5;
+
+/// A complaint has come to its end that says nothing more for so long.
+const WHOLE_AFTER: Duration = Duration::from_millis(700);
+
+/// For so long a guest may answer to an interrupt that it cannot mask.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(1500);
+
+/// A detector of the guest is believed where the guest had so much of the last seconds.
+const BELIEVED_WINDOW: Duration = Duration::from_secs(4);
+const BELIEVED_SHARE: u32 = 2;
+
+/// What is looked at less often says nothing of the time between.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
+/// How much is read of the console at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// What is known of a machine.
+#[derive(Debug)]
+pub(super) struct Watch {
+    reader: Reader,
+    /// How much of the console has been read.
+    read: u64,
+    /// When it last said something.
+    said_at: Instant,
+    time: OwnTime,
+    beats: u64,
+    /// How much time the guest had when it last showed that it lives; `None` before the first.
+    lived: Option<Duration>,
+    silent_after: Duration,
+    /// When it was asked by an interrupt what it does.
+    asked_at: Option<Instant>,
+    is_over: bool,
+}
+
+impl Watch {
+    /// Of the process `pid`, a machine whose CPUs may take turns.
+    pub(super) fn of(pid: u32, takes_turns: bool) -> Self {
+        Watch {
+            reader: Reader::default(),
+            read: 0,
+            said_at: Instant::now(),
+            time: OwnTime::of(pid),
+            beats: 0,
+            lived: None,
+            silent_after: SILENT_AFTER * if takes_turns { TURNS_FACTOR } else { 1 },
+            asked_at: None,
+            is_over: false,
+        }
+    }
+
+    /// What is new, where `is_last` says that nothing comes after what is there. `ask` interrupts
+    /// the guest, so that it says what it does.
+    pub(super) fn look(
+        &mut self,
+        console: &File,
+        port: &File,
+        is_last: bool,
+        ask: impl FnOnce(),
+    ) -> Vec<Complaint> {
+        self.time.look();
+        self.read_on(console);
+        let is_whole = self.said_at.elapsed() >= WHOLE_AFTER;
+        if self.reader.is_within() && (is_last || is_whole) {
+            self.reader.close();
+        }
+        let mut new = Vec::new();
+        while let Some(mut complaint) = self.reader.next() {
+            if self.asked_at.is_some() {
+                complaint.lines.insert(0, self.silence());
+            }
+            if complaint.severity != Severity::Late || self.time.is_believed() {
+                new.push(complaint);
+            }
+        }
+        self.is_over |= new.iter().any(|complaint| complaint.severity != Severity::Warned);
+        if !is_last && !self.is_over {
+            new.extend(self.silent(port, ask));
+        }
+        new
+    }
+
+    /// Reads what the console has said since.
+    fn read_on(&mut self, console: &File) {
+        let mut piece = vec![0; PIECE_BYTES];
+        while let Ok(bytes @ 1..) = console.read_at(&mut piece, self.read) {
+            self.read += bytes as u64;
+            self.said_at = Instant::now();
+            self.reader.push(&piece[..bytes]);
+        }
+    }
+
+    /// A complaint about a guest that shows no life, after it was asked.
+    fn silent(&mut self, port: &File, ask: impl FnOnce()) -> Option<Complaint> {
+        let beats = port.metadata().map_or(0, |port| port.len());
+        if beats > self.beats {
+            (self.beats, self.lived, self.asked_at) = (beats, Some(self.time.had), None);
+        }
+        if self.time.had.saturating_sub(self.lived?) < self.silent_after {
+            return None;
+        }
+        let asked_at = *self.asked_at.get_or_insert_with(|| {
+            ask();
+            Instant::now()
+        });
+        if asked_at.elapsed() < ANSWERS_WITHIN || self.reader.is_within() {
+            return None;
+        }
+        self.is_over = true;
+        Some(Complaint {
+            severity: Severity::Crashed,
+            task: self.reader.task(),
+            lines: vec![self.silence()],
+        })
+    }
+
+    fn silence(&self) -> String {
+        format!(
+            "no sign of life in {} s: its CPUs loop with interrupts off, or have stopped",
+            self.silent_after.as_secs()
+        )
+    }
+}
+
+/// The time in which a process runs or waits for nothing but itself. It leaves out when it wants
+/// to run and the machine has no processor for it.
+#[derive(Debug)]
+struct OwnTime {
+    pid: u32,
+    had: Duration,
+    looked_at: Instant,
+    /// How long each of its threads had waited for a processor.
+    waited_ns: Vec<(String, u64)>,
+    /// When it had how much, for as long as a complaint is about.
+    course: VecDeque<(Instant, Duration)>,
+}
+
+impl OwnTime {
+    fn of(pid: u32) -> Self {
+        let now = Instant::now();
+        OwnTime {
+            pid,
+            had: Duration::ZERO,
+            looked_at: now,
+            waited_ns: Vec::new(),
+            course: VecDeque::from([(now, Duration::ZERO)]),
+        }
+    }
+
+    fn look(&mut self) {
+        let now = Instant::now();
+        let passed = now - self.looked_at;
+        let waited_ns = waited_ns(self.pid);
+        let of_thread = |(thread, waited): &(String, u64)| {
+            let before = self.waited_ns.iter().find(|(other, _)| other == thread);
+            waited.saturating_sub(before.map_or(*waited, |(_, before)| *before))
+        };
+        let waited = Duration::from_nanos(waited_ns.iter().map(of_thread).max().unwrap_or(0));
+        // Whoever looks so late had no processor either.
+        if passed <= LONGEST_LOOK {
+            self.had += passed.saturating_sub(waited);
+        }
+        (self.looked_at, self.waited_ns) = (now, waited_ns);
+        self.course.push_back((now, self.had));
+        let is_old = |(at, _): &(Instant, Duration)| now - *at > BELIEVED_WINDOW;
+        while self.course.get(1).is_some_and(is_old) {
+            self.course.pop_front();
+        }
+    }
+
+    /// Whether it had the time that a detector says has passed.
+    fn is_believed(&self) -> bool {
+        let before = self.course.front().map_or(Duration::ZERO, |(_, had)| *had);
+        self.had - before >= BELIEVED_WINDOW / BELIEVED_SHARE
+    }
+}
+
+/// How long each thread of the process has waited for a processor so far. Nothing where the
+/// kernel does not tell.
+fn waited_ns(pid: u32) -> Vec<(String, u64)> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let waited = threads.filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let name = thread.file_name().into_string().ok()?;
+        Some((name, text.split(' ').nth(1)?.parse().ok()?))
+    });
+    waited.collect()
+}

@@ -1,0 +1,93 @@
+//! What kernels that were booted warned of, in what is written of their runs.
+
+use filemap_kernel::engine::CONSOLE;
+use filemap_kernel::image::Complaint;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+
+/// Notes `complaints` in `environment`, those in the pattern or job of that name where there are
+/// several.
+pub(crate) fn note(environment: &mut Map<String, Value>, complaints: &[Complaint], of: &str) {
+    let named = complaints.iter().map(|complaint| {
+        let mut said = complaint.to_json();
+        if !of.is_empty() {
+            said["pattern"] = of.into();
+        }
+        said
+    });
+    add(environment, named.collect());
+}
+
+/// Adds what `other` has noted of a console.
+pub(crate) fn add_noted(environment: &mut Map<String, Value>, other: &Map<String, Value>) {
+    add(environment, noted(other).cloned().collect());
+}
+
+fn add(environment: &mut Map<String, Value>, said: Vec<Value>) {
+    if said.is_empty() {
+        return;
+    }
+    let all = environment.entry(CONSOLE).or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(all) = all {
+        all.extend(said);
+    }
+}
+
+/// What is noted of the consoles of `environment`, or of each of those in it, in a line each.
+pub(crate) fn lines(environment: &Map<String, Value>) -> Vec<String> {
+    let several = environment.values().filter_map(Value::as_object).flat_map(noted);
+    let line = |said: &Value| {
+        let line = said["line"].as_str().unwrap_or_default();
+        said["pattern"].as_str().map_or(line.to_string(), |of| format!("{of}: {line}"))
+    };
+    noted(environment).chain(several).map(line).collect()
+}
+
+fn noted(environment: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    environment.get(CONSOLE).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Refuses to call figures done whose `environment` says that the kernel warned.
+///
+/// # Errors
+/// What it warned of first.
+pub fn check(environment: &Map<String, Value>) -> Result<(), Error> {
+    let lines = lines(environment);
+    match lines.split_first() {
+        None => Ok(()),
+        Some((first, others)) => {
+            Err(Error::KernelWarned { first: first.clone(), others: others.len() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_kernel::image::Severity;
+
+    use super::*;
+
+    fn complaint(line: &str) -> Complaint {
+        let lines = vec![line.to_string()];
+        Complaint { severity: Severity::Warned, task: None, lines }
+    }
+
+    #[test]
+    fn what_was_noted_anywhere_fails() {
+        let mut one = Map::new();
+        assert!(check(&one).is_ok());
+        note(&mut one, &[], "first");
+        assert!(one.is_empty());
+        note(&mut one, &[complaint("WARNING: a")], "first");
+        let mut other = Map::new();
+        note(&mut other, &[complaint("WARNING: b")], "");
+        add_noted(&mut one, &other);
+        assert_eq!(lines(&one), ["first: WARNING: a", "WARNING: b"]);
+        let both = Map::from_iter([("kernel 2".to_string(), Value::Object(one))]);
+        let error = check(&both).unwrap_err();
+        assert_eq!(error.exit_code(), 3);
+        let text = error.to_string();
+        assert!(text.starts_with("the kernel warned 2 times, first: first: WARNING: a;"), "{text}");
+    }
+}
