@@ -94,8 +94,8 @@ fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     }
 }
 
-/// Waits in the kernel, where a signal could end it and nothing else does: for a child with the same
-/// memory, which sleeps.
+/// Waits in the kernel, where a signal could end it and nothing else does: for a child with the
+/// same memory, which sleeps.
 fn wait_in_kernel() -> ! {
     extern "C" fn sleep(_: *mut libc::c_void) -> libc::c_int {
         loop {

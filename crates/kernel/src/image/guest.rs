@@ -217,8 +217,8 @@ fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
     Err(format!("{name} became {} instead of {wanted}; give a multiple of 4", got.trim()))
 }
 
-/// The port, which sends bytes as they are: a terminal would otherwise add a carriage return to each
-/// line.
+/// The port, which sends bytes as they are: a terminal would otherwise add a carriage return to
+/// each line.
 fn port() -> std::io::Result<File> {
     let port = File::options().read(true).write(true).open(PORT)?;
     let mut attributes = tcgetattr(&port)?;

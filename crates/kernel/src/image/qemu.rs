@@ -23,8 +23,8 @@ const PACKAGE: &str = "qemu-system-x86";
 
 /// `panic=-1` makes a panic a reboot, and `-no-reboot` makes a reboot the end of QEMU. The log
 /// level leaves only what explains a failure, and warnings. An emulated timer can come too late for
-/// the kernel's test of it where the host is busy, and it would then panic. Of a guest that shows no
-/// life, an interrupt that nobody expects has the kernel say what it does.
+/// the kernel's test of it where the host is busy, and it would then panic. An interrupt that
+/// nobody expects has a guest that shows no life say what it does.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 rdinit=/init \
     random.trust_cpu=on no_timer_check printk.devkmsg=on unknown_nmi_panic";
 
