@@ -140,8 +140,8 @@ impl Watch {
     }
 }
 
-/// The time in which a process runs or waits for nothing but itself. It leaves out when it wants
-/// to run and the machine has no processor for it.
+/// The time in which a process runs, or waits for nothing but itself. It leaves out when the machine
+/// has no processor for it, or no page of its memory, and when somebody has stopped it.
 #[derive(Debug)]
 struct OwnTime {
     pid: u32,
@@ -168,14 +168,17 @@ impl OwnTime {
     fn look(&mut self) {
         let now = Instant::now();
         let passed = now - self.looked_at;
-        let waited_ns = waited_ns(self.pid);
+        let threads = threads(self.pid);
+        let is_kept = threads.iter().any(|thread| thread.is_kept);
+        let waited_ns: Vec<(String, u64)> =
+            threads.into_iter().map(|thread| (thread.name, thread.waited_ns)).collect();
         let of_thread = |(thread, waited): &(String, u64)| {
             let before = self.waited_ns.iter().find(|(other, _)| other == thread);
             waited.saturating_sub(before.map_or(*waited, |(_, before)| *before))
         };
         let waited = Duration::from_nanos(waited_ns.iter().map(of_thread).max().unwrap_or(0));
         // Whoever looks so late had no processor either.
-        if passed <= LONGEST_LOOK {
+        if passed <= LONGEST_LOOK && !is_kept {
             self.had += passed.saturating_sub(waited);
         }
         (self.looked_at, self.waited_ns) = (now, waited_ns);
@@ -193,14 +196,104 @@ impl OwnTime {
     }
 }
 
-/// How long each thread of the process has waited for a processor so far. Nothing where the
-/// kernel does not tell.
-fn waited_ns(pid: u32) -> Vec<(String, u64)> {
+/// A thread of a process.
+struct Thread {
+    name: String,
+    /// How long it has waited for a processor so far.
+    waited_ns: u64,
+    /// Whether it can do nothing now: it is stopped, or waits for a page or a disk.
+    is_kept: bool,
+}
+
+/// Those of the process `pid`. None where the kernel does not tell.
+fn threads(pid: u32) -> Vec<Thread> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let waited = threads.filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        let name = thread.file_name().into_string().ok()?;
-        Some((name, text.split(' ').nth(1)?.parse().ok()?))
+    let thread = threads.filter_map(|thread| {
+        let read = |name: &str| fs::read_to_string(thread.path().join(name)).ok();
+        let state = read("stat")?.rsplit_once(") ")?.1.chars().next()?;
+        Some(Thread {
+            name: thread.file_name().into_string().ok()?,
+            waited_ns: read("schedstat")?.split(' ').nth(1)?.parse().ok()?,
+            is_kept: ['D', 'T', 't'].contains(&state),
+        })
     });
-    waited.collect()
+    thread.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::thread::sleep;
+
+    use super::*;
+
+    struct Guest {
+        watch: Watch,
+        console: File,
+        port: File,
+        asked: u32,
+    }
+
+    impl Guest {
+        fn new() -> Guest {
+            let mut watch = Watch::of(std::process::id(), false);
+            watch.silent_after = Duration::from_millis(100);
+            let file = || tempfile::tempfile().unwrap();
+            Guest { watch, console: file(), port: file(), asked: 0 }
+        }
+
+        fn look(&mut self, is_last: bool) -> Vec<Complaint> {
+            let ask = || self.asked += 1;
+            self.watch.look(&self.console, &self.port, is_last, ask)
+        }
+
+        /// Looks until there is something, for a time in which a loaded machine gives some.
+        fn look_long(&mut self) -> Vec<Complaint> {
+            for _ in 0..1000 {
+                let found = self.look(false);
+                if !found.is_empty() {
+                    return found;
+                }
+                sleep(Duration::from_millis(10));
+            }
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_guest_that_is_silent_is_asked_and_told() {
+        let mut guest = Guest::new();
+        sleep(Duration::from_millis(200));
+        assert_eq!(guest.look(false), [], "it boots");
+        guest.port.write_all(&[BEAT]).unwrap();
+        let found = guest.look_long();
+        assert_eq!((found.len(), guest.asked), (1, 1));
+        assert!(found[0].lines[0].starts_with("no sign of life"), "{found:?}");
+    }
+
+    #[test]
+    fn what_a_silent_guest_says_it_does_is_told() {
+        let mut guest = Guest::new();
+        guest.port.write_all(&[BEAT]).unwrap();
+        while guest.asked == 0 {
+            assert_eq!(guest.look(false), []);
+            sleep(Duration::from_millis(10));
+        }
+        guest.console.write_all(b"Kernel panic - not syncing: NMI\n").unwrap();
+        assert_eq!(guest.look(false), [], "more may come");
+        let found = guest.look_long();
+        assert_eq!(found[0].lines[1], "Kernel panic - not syncing: NMI");
+        assert!(found[0].lines[0].starts_with("no sign of life"), "{found:?}");
+    }
+
+    #[test]
+    fn a_detector_is_not_believed_of_a_guest_that_had_no_time() {
+        let mut guest = Guest::new();
+        let stuck = b"watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [init:71]\n";
+        guest.console.write_all(stuck).unwrap();
+        assert_eq!(guest.look(true), []);
+        guest.watch.time.had += BELIEVED_WINDOW;
+        guest.console.write_all(stuck).unwrap();
+        assert_eq!(guest.look(true)[0].severity, Severity::Late);
+    }
 }
