@@ -1,6 +1,7 @@
 //! What a kernel says of itself on its console while it runs.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -93,6 +94,14 @@ impl Complaint {
             parts.push(format!("Call Trace: {}", frames.join(" < ")));
         }
         parts.join(" | ")
+    }
+
+    /// Of how much time a detector speaks, if it says so.
+    pub(super) fn seconds(&self) -> Option<Duration> {
+        let line = self.lines.first()?;
+        let (_, after) = line.split_once("stuck for ").or(line.split_once("for more than "))?;
+        let digits = after.split(|character: char| !character.is_ascii_digit()).next()?;
+        digits.parse().ok().map(Duration::from_secs)
     }
 
     /// The functions that had called what happened, the last one first. The kernel puts a question
@@ -329,13 +338,15 @@ mod tests {
             assert_eq!((found.severity, found.lines[0].as_str()), (Severity::Crashed, first));
         }
         let late = [
-            "watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [init:71]",
-            "rcu: INFO: rcu_sched self-detected stall on CPU",
-            "INFO: task init:71 blocked for more than 122 seconds.",
-            "watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 1",
+            ("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [init:71]", Some(4)),
+            ("rcu: INFO: rcu_sched self-detected stall on CPU", None),
+            ("INFO: task init:71 blocked for more than 122 seconds.", Some(122)),
+            ("watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 1", None),
         ];
-        for first in late {
-            assert_eq!(one(&format!("{first}\n")).severity, Severity::Late, "{first}");
+        for (first, seconds) in late {
+            let found = one(&format!("{first}\n"));
+            assert_eq!(found.severity, Severity::Late, "{first}");
+            assert_eq!(found.seconds(), seconds.map(Duration::from_secs), "{first}");
         }
         let goes_on = [
             "WARNING: possible recursive locking detected",

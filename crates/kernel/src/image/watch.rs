@@ -23,9 +23,11 @@ const WHOLE_AFTER: Duration = Duration::from_millis(700);
 /// For so long a guest may answer to an interrupt that it cannot mask.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(1500);
 
-/// A detector of the guest is believed where the guest had so much of the last seconds.
-const BELIEVED_WINDOW: Duration = Duration::from_secs(4);
-const BELIEVED_SHARE: u32 = 2;
+/// A detector of the guest is believed where the guest had so much of the time that it speaks of.
+const BELIEVED: Duration = Duration::from_secs(2);
+
+/// Of so much time it is known how much the guest had.
+const KNOWN: Duration = Duration::from_secs(120);
 
 /// What is looked at less often says nothing of the time between.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
@@ -87,7 +89,8 @@ impl Watch {
             if self.asked_at.is_some() {
                 complaint.lines.insert(0, self.silence());
             }
-            if complaint.severity != Severity::Late || self.time.is_believed() {
+            let is_late = complaint.severity == Severity::Late;
+            if !is_late || self.time.of_last(complaint.seconds()) >= BELIEVED {
                 new.push(complaint);
             }
         }
@@ -183,16 +186,18 @@ impl OwnTime {
         }
         (self.looked_at, self.waited_ns) = (now, waited_ns);
         self.course.push_back((now, self.had));
-        let is_old = |(at, _): &(Instant, Duration)| now - *at > BELIEVED_WINDOW;
+        let is_old = |(at, _): &(Instant, Duration)| now - *at > KNOWN;
         while self.course.get(1).is_some_and(is_old) {
             self.course.pop_front();
         }
     }
 
-    /// Whether it had the time that a detector says has passed.
-    fn is_believed(&self) -> bool {
-        let before = self.course.front().map_or(Duration::ZERO, |(_, had)| *had);
-        self.had - before >= BELIEVED_WINDOW / BELIEVED_SHARE
+    /// How much it had of the last `time`; of all that is known where nobody says of which.
+    fn of_last(&self, time: Option<Duration>) -> Duration {
+        let is_before =
+            |(at, _): &&(Instant, Duration)| time.is_some_and(|time| at.elapsed() > time);
+        let before = self.course.iter().take_while(is_before).last().or(self.course.front());
+        self.had - before.map_or(Duration::ZERO, |(_, had)| *had)
     }
 }
 
@@ -292,7 +297,7 @@ mod tests {
         let stuck = b"watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [init:71]\n";
         guest.console.write_all(stuck).unwrap();
         assert_eq!(guest.look(true), []);
-        guest.watch.time.had += BELIEVED_WINDOW;
+        guest.watch.time.had += BELIEVED;
         guest.console.write_all(stuck).unwrap();
         assert_eq!(guest.look(true)[0].severity, Severity::Late);
     }
