@@ -29,6 +29,10 @@ const STUCK_LOOKS_RCU: u32 = 60;
 /// How many CPUs have to be idle for a look at the tasks, in parts of one.
 const IDLE_PART: f64 = 0.5;
 
+/// Where `/proc/stat` has that, followed by the time that tasks wait for disks; and its unit.
+const IDLE_FIELD: usize = 4;
+const TICKS_A_SECOND: f64 = 100.0;
+
 /// So many functions are told of a task.
 const FRAMES: usize = 8;
 
@@ -81,10 +85,13 @@ fn run_before_others() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) };
 }
 
-/// How long CPUs were idle since the boot, all of them together.
+/// How long CPUs were idle since the boot, all of them together, also where a task of them waits as
+/// if for a disk.
 fn idle_seconds() -> f64 {
-    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    text.split_whitespace().nth(1).and_then(|idle| idle.parse().ok()).unwrap_or(0.0)
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let all = text.lines().next().unwrap_or_default().split_whitespace();
+    let ticks = all.skip(IDLE_FIELD).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() / TICKS_A_SECOND
 }
 
 /// Whether a disk works on a request.

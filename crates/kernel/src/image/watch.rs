@@ -12,7 +12,7 @@ pub(super) const BEAT: u8 = b'.';
 pub(super) const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// A guest that lives has written to its port in so much of its time.
-const SILENT_AFTER: Duration = Duration::from_secs(5);
+const SILENT_AFTER: Duration = Duration::from_secs(4);
 
 /// How much slower the time of a guest may go whose CPUs take turns.
 const TURNS_FACTOR: u32 = 5;
@@ -137,7 +137,7 @@ impl Watch {
 
     fn silence(&self) -> String {
         format!(
-            "no sign of life in {} s: its CPUs loop with interrupts off, or have stopped",
+            "no sign of life in {} s: a CPU loops in the kernel, or all have stopped",
             self.silent_after.as_secs()
         )
     }
