@@ -271,29 +271,30 @@ mod tests {
         complaint.clone()
     }
 
+    /// What a 6.12.117 said that had a warning planted into it, and what came before and after.
     const WARNING: &str = "\
-[    3.101234] filemap: job 0\r
-[    4.018822] filemap: job 1\r
-[    4.220417] ------------[ cut here ]------------\r
-[    4.220891] WARNING: CPU: 0 PID: 71 at mm/filemap.c:3312 filemap_fault+0x4b/0x8d0\r
-[    4.221611] CPU: 0 UID: 0 PID: 71 Comm: init Not tainted 6.12.117 #2\r
-[    4.222262] RIP: 0010:filemap_fault+0x4b/0x8d0\r
-[    4.222719] Code: 48 8b\r
-[    4.223011] RSP: 0000:ffffc900001bfd58 EFLAGS: 00000246\r
-[    4.225410] Call Trace:\r
-[    4.225688]  <TASK>\r
-[    4.225931]  ? __warn+0x83/0x130\r
-[    4.226281]  ? filemap_fault+0x4b/0x8d0\r
-[    4.226700]  __do_fault+0x2c/0xb0\r
-[    4.227066]  do_fault+0x2a1/0x440\r
-[    4.227431]  handle_mm_fault+0x6f1/0xb50\r
-[    4.227854]  do_user_addr_fault+0x1a2/0x5f0\r
-[    4.228301]  exc_page_fault+0x5f/0x110\r
-[    4.228703]  asm_exc_page_fault+0x26/0x30\r
-[    4.229131] RIP: 0033:0x7f1c2a\r
-[    4.230001]  </TASK>\r
-[    4.230251] ---[ end trace 0000000000000000 ]---\r
-[    4.330417] filemap: job 2\r
+[    1.270180] filemap: job 0\r
+[    1.402513] filemap: job 1\r
+[    1.644701] ------------[ cut here ]------------\r
+[    1.644899] WARNING: CPU: 0 PID: 39 at mm/filemap.c:3293 planted+0x168/0x260\r
+[    1.645172] Modules linked in:\r
+[    1.645354] CPU: 0 UID: 0 PID: 39 Comm: exe Not tainted 6.12.117 #3 \r
+[    1.645548] RIP: 0010:planted+0x168/0x260\r
+[    1.645940] RSP: 0000:ffa000000014fcf0 EFLAGS: 00000293\r
+[    1.646779] PKRU: 55555554\r
+[    1.646841] Call Trace:\r
+[    1.647187]  <TASK>\r
+[    1.647331]  filemap_fault+0x56/0xd50\r
+[    1.647416]  __do_fault+0x2a/0xb0\r
+[    1.647471]  do_fault+0x394/0x5a0\r
+[    1.647502]  ? mmput+0x1a/0x120\r
+[    1.647518]  __handle_mm_fault+0x398/0x840\r
+[    1.647575]  handle_mm_fault+0x1b8/0x310\r
+[    1.647628]  do_user_addr_fault+0x20b/0x5d0\r
+[    1.647939] RIP: 0033:0x55643097e724\r
+[    1.649064]  </TASK>\r
+[    1.649121] ---[ end trace 0000000000000000 ]---\r
+[    1.730417] filemap: job 2\r
 ";
 
     #[test]
@@ -302,21 +303,21 @@ mod tests {
         assert_eq!((warning.severity, warning.task), (Severity::Warned, Some(1)));
         assert_eq!(
             warning.in_one_line(),
-            "WARNING: CPU: 0 PID: 71 at mm/filemap.c:3312 filemap_fault+0x4b/0x8d0 | RIP: \
-             filemap_fault+0x4b | Call Trace: __do_fault+0x2c < do_fault+0x2a1 < \
-             handle_mm_fault+0x6f1 < do_user_addr_fault+0x1a2 < exc_page_fault+0x5f"
+            "WARNING: CPU: 0 PID: 39 at mm/filemap.c:3293 planted+0x168/0x260 | RIP: planted+0x168 | \
+             Call Trace: filemap_fault+0x56 < __do_fault+0x2a < do_fault+0x394 < \
+             __handle_mm_fault+0x398 < handle_mm_fault+0x1b8"
         );
         assert_eq!(warning.to_json()["lines"][0], warning.lines[0]);
     }
 
     #[test]
     fn a_warning_of_the_boot_is_of_no_job() {
-        let before = WARNING.split_once("[    4.220417]").unwrap().1;
-        assert_eq!(one(before).task, None);
-        let of_boot = before.replace("Comm: init", "Comm: swapper/0");
-        assert_eq!(complaints(&of_boot, 100), []);
-        let in_job = WARNING.replace("Comm: init", "Comm: kworker/0:1");
-        assert_eq!(one(&in_job).task, Some(1));
+        let (_, of_boot) = WARNING.split_once("[    1.644701]").unwrap();
+        let of = |name| of_boot.replace("Comm: exe", name);
+        assert_eq!(complaints(&of("Comm: swapper/0"), 100), []);
+        // The first fault may warn, and never again.
+        assert_eq!(one(&of("Comm: init")).task, None);
+        assert_eq!(one(&WARNING.replace("Comm: exe", "Comm: kworker/0:1")).task, Some(1));
     }
 
     #[test]
@@ -330,17 +331,17 @@ mod tests {
             "divide error: 0000 [#1] PREEMPT SMP NOPTI",
             "BUG: KASAN: slab-out-of-bounds in page_cache_ra_order+0x1f2/0x3a0",
             "Kernel panic - not syncing: planted",
-            "init:71 has slept 5 s, and no disk works: folio_wait_bit_common+0x12a",
+            "exe:39 has slept 5 s, and no disk works: folio_wait_bit_common+0x12a",
         ];
         for first in ends {
-            let who = if first.starts_with("init") { HANGS } else { "" };
+            let who = if first.starts_with("exe") { HANGS } else { "" };
             let found = one(&format!("[    1.0][   T71] {who}{first}\nmore\n"));
             assert_eq!((found.severity, found.lines[0].as_str()), (Severity::Crashed, first));
         }
         let late = [
-            ("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [init:71]", Some(4)),
+            ("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [exe:39]", Some(4)),
             ("rcu: INFO: rcu_sched self-detected stall on CPU", None),
-            ("INFO: task init:71 blocked for more than 122 seconds.", Some(122)),
+            ("INFO: task exe:39 blocked for more than 122 seconds.", Some(122)),
             ("watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 1", None),
         ];
         for (first, seconds) in late {
@@ -352,7 +353,7 @@ mod tests {
             "WARNING: possible recursive locking detected",
             "INFO: possible recursive locking detected",
             "BUG: sleeping function called from invalid context at mm/filemap.c:1",
-            "BUG: scheduling while atomic: init/71/0x00000002",
+            "BUG: scheduling while atomic: exe/39/0x00000002",
             "UBSAN: array-index-out-of-bounds in mm/readahead.c:1:2",
         ];
         for first in goes_on {
@@ -366,18 +367,34 @@ mod tests {
 
     #[test]
     fn an_oops_and_the_panic_after_it_are_one() {
-        let text = "[ 2.0] filemap: job 0\n\
-            [ 3.0] BUG: kernel NULL pointer dereference, address: 0000000000000000\n\
-            [ 3.0] #PF: supervisor write access in kernel mode\n\
-            [ 3.0] Oops: Oops: 0002 [#1] SMP NOPTI\n\
-            [ 3.0] RIP: 0010:page_cache_ra_unbounded+0x1c/0x200\n\
-            [ 3.0] Call Trace:\n[ 3.0]  ? page_cache_sync_ra+0x41/0x1f0\n\
-            [ 3.0] Kernel panic - not syncing: Fatal exception\n";
+        let text = "[    1.344734] filemap: job 0\n\
+            [    1.663043] BUG: kernel NULL pointer dereference, address: 0000000000000000\n\
+            [    1.663366] #PF: supervisor write access in kernel mode\n\
+            [    1.664148] Oops: Oops: 0002 [#1] SMP\n\
+            [    1.664455] CPU: 0 UID: 0 PID: 39 Comm: exe Not tainted 6.12.117 #3 \n\
+            [    1.664810] RIP: 0010:planted+0x221/0x260\n\
+            [    1.666492] Call Trace:\n[    1.667029]  ? filemap_fault+0x56/0xd50\n\
+            [    1.668700] Kernel panic - not syncing: Fatal exception\n";
         assert_eq!(
             one(text).in_one_line(),
             "BUG: kernel NULL pointer dereference, address: 0000000000000000 | Kernel panic - not \
-             syncing: Fatal exception | RIP: page_cache_ra_unbounded+0x1c | Call Trace: \
-             page_cache_sync_ra+0x41"
+             syncing: Fatal exception | RIP: planted+0x221 | Call Trace: filemap_fault+0x56"
+        );
+    }
+
+    #[test]
+    fn a_kernel_that_was_interrupted_says_where_it_looped() {
+        let text = "[    7.983886] Uhhuh. NMI received for unknown reason 21 on CPU 0.\n\
+            [    7.984466] Kernel panic - not syncing: NMI: Not continuing\n\
+            [    7.985059] Call Trace:\n[    7.985468]  <NMI>\n[    7.985726]  panic+0x344/0x3a0\n\
+            [    7.986232]  end_repeat_nmi+0xf/0x53\n\
+            [    7.986320] RIP: 0010:planted+0x16c/0x200 [planted]\n[    7.991611]  </NMI>\n\
+            [    7.991627]  <TASK>\n[    7.991631]  filemap_fault_planted+0x24/0xd60 [planted]\n\
+            [    7.991738] RIP: 0033:0x5630029c5724\n[    7.991942]  </TASK>\n";
+        assert_eq!(
+            one(text).in_one_line(),
+            "Kernel panic - not syncing: NMI: Not continuing | RIP: planted+0x16c | Call Trace: \
+             filemap_fault_planted+0x24"
         );
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! No timeout of a kernel tells the second. Its detector of hung tasks passes over those that a
 //! signal may kill, as a fault is that waits for a page, and takes a slow disk for a hang. Here a
-//! task hangs that sleeps uninterruptibly, and has not run, for [`STUCK_LOOKS`] seconds of the
-//! guest in which no disk had anything to do.
+//! task hangs that sleeps uninterruptibly, and has not run, in [`STUCK_LOOKS`] looks between which
+//! no disk had anything to do.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,10 +21,10 @@ const KERNEL_LOG: &str = "/dev/kmsg";
 /// What the kernel keeps on its console by default goes up to this level of importance.
 const LEVEL: &str = "<4>";
 
-/// In so many looks, one a second, a task has not run that waits for ever; where it waits for RCU,
+/// In so many looks, two a second, a task has not run that waits for ever; where it waits for RCU,
 /// which has a detector of its own and can take long.
-const STUCK_LOOKS: u32 = 5;
-const STUCK_LOOKS_RCU: u32 = 60;
+const STUCK_LOOKS: u32 = 10;
+const STUCK_LOOKS_RCU: u32 = 120;
 
 /// How many CPUs have to be idle for a look at the tasks, in parts of one.
 const IDLE_PART: f64 = 0.5;
@@ -166,7 +166,8 @@ impl Waiting {
             (*looks >= most).then(|| {
                 let id = own.path.file_name().unwrap_or_default().to_string_lossy();
                 let trace = trace.join(" < ");
-                format!("{}:{id} has slept {looks} s, and no disk works: {trace}", own.name)
+                let seconds = (BEAT_EVERY * *looks).as_secs();
+                format!("{}:{id} has slept {seconds} s, and no disk works: {trace}", own.name)
             })
         });
         let told = told.collect::<Vec<_>>();

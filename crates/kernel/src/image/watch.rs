@@ -9,10 +9,11 @@ use super::console::{Complaint, Reader, Severity};
 
 /// What a guest writes to its port each [`BEAT_EVERY`] while it lives.
 pub(super) const BEAT: u8 = b'.';
-pub(super) const BEAT_EVERY: Duration = Duration::from_secs(1);
+pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
 
-/// A guest that lives has written to its port in so much of its time.
-const SILENT_AFTER: Duration = Duration::from_secs(4);
+/// A guest that lives has written to its port in so much of its time, even where its clock is slow
+/// as it was set on a busy host.
+const SILENT_AFTER: Duration = Duration::from_secs(3);
 
 /// How much slower the time of a guest may go whose CPUs take turns.
 const TURNS_FACTOR: u32 = 5;
