@@ -184,11 +184,9 @@ impl Reader {
             self.task = number.parse().ok();
             return;
         }
-        let severity = severity(line);
-        let goes_on = |open: &Complaint| open.severity != Severity::Warned;
-        if severity.is_some() && !self.open.as_ref().is_some_and(goes_on) {
+        let goes_on = self.open.as_ref().is_some_and(|open| open.severity != Severity::Warned);
+        if let Some(severity) = severity(line).filter(|_| !goes_on) {
             self.close();
-            let severity = severity.expect("it was looked at");
             self.open = Some(Complaint { severity, task: self.task, lines: Vec::new() });
         }
         let Some(open) = &mut self.open else { return };
