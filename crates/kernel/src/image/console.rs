@@ -301,8 +301,8 @@ mod tests {
         assert_eq!((warning.severity, warning.task), (Severity::Warned, Some(1)));
         assert_eq!(
             warning.in_one_line(),
-            "WARNING: CPU: 0 PID: 39 at mm/filemap.c:3293 planted+0x168/0x260 | RIP: planted+0x168 | \
-             Call Trace: filemap_fault+0x56 < __do_fault+0x2a < do_fault+0x394 < \
+            "WARNING: CPU: 0 PID: 39 at mm/filemap.c:3293 planted+0x168/0x260 | RIP: \
+             planted+0x168 | Call Trace: filemap_fault+0x56 < __do_fault+0x2a < do_fault+0x394 < \
              __handle_mm_fault+0x398 < handle_mm_fault+0x1b8"
         );
         assert_eq!(warning.to_json()["lines"][0], warning.lines[0]);
@@ -324,7 +324,7 @@ mod tests {
             "BUG: kernel NULL pointer dereference, address: 0000000000000008",
             "BUG: unable to handle page fault for address: ffffdeadbeef0000",
             "kernel BUG at mm/readahead.c:512!",
-            "Oops: general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP",
+            "Oops: general protection fault, probably for non-canonical address: 0000 [#1] SMP",
             "general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP",
             "divide error: 0000 [#1] PREEMPT SMP NOPTI",
             "BUG: KASAN: slab-out-of-bounds in page_cache_ra_order+0x1f2/0x3a0",
@@ -358,7 +358,8 @@ mod tests {
             let of_job = format!("{JOB_BEGINS}0\n{first}\n");
             assert_eq!(one(&of_job).severity, Severity::Warned, "{first}");
         }
-        let fine = "[    0.1] Spectre V2 : WARNING: x\n[ 1.0] traps: a[1] general protection fault\n\
+        let fine = "[    0.1] Spectre V2 : WARNING: x\n\
+                    [    1.0] traps: a[1] general protection fault\n\
                     [    2.0] EXT4-fs (vda): mounted [#1]\nfilemap: job 0\n";
         assert_eq!(complaints(fine, 5), []);
     }

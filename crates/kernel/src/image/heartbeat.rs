@@ -36,8 +36,12 @@ const TICKS_A_SECOND: f64 = 100.0;
 /// So many functions are told of a task.
 const FRAMES: usize = 8;
 
-/// The kernel says that a CPU loops which has scheduled nothing in twice this time, in seconds.
-const WATCHDOG: (&str, &str) = ("/proc/sys/kernel/watchdog_thresh", "2");
+/// Times of detectors of the kernel, in seconds: a CPU loops which has scheduled nothing in twice
+/// the first, or which in the second has not let RCU go on.
+const DETECTORS: [(&str, &str); 2] = [
+    ("/proc/sys/kernel/watchdog_thresh", "2"),
+    ("/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout", "5"),
+];
 
 /// Writes on the console that job number `task` begins.
 pub(super) fn mark(task: usize) {
@@ -49,9 +53,10 @@ pub(super) fn mark(task: usize) {
 /// # Errors
 /// When the port cannot be opened.
 pub(super) fn begin(port: File) {
-    // A kernel that lacks the detector has no such file.
-    let (path, seconds) = WATCHDOG;
-    let _ = fs::write(path, seconds);
+    for (path, seconds) in DETECTORS {
+        // A kernel that lacks the detector has no such file.
+        let _ = fs::write(path, seconds);
+    }
     let beat = move || beat(port);
     thread::Builder::new().spawn(beat).expect("a guest has room for a thread");
 }

@@ -100,7 +100,7 @@ impl Machine<'_> {
         let mut command = self.command(&output)?;
         let running = Running::spawn(&mut command);
         let running = running.map_err(|source| Error::start(PROGRAM, PACKAGE, source))?;
-        let watch = Watch::of(running.0.id(), self.takes_turns());
+        let watch = Watch::of(running.0.id(), self.image.cpus, self.takes_turns());
         Ok(Started { running, output, watch, status: None })
     }
 

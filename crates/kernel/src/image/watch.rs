@@ -15,17 +15,23 @@ pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// as it was set on a busy host.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
-/// How much slower the time of a guest may go whose CPUs take turns.
+/// How many times as long it may take where there are several CPUs: which of them loops, the
+/// kernel's own detectors say, and an interrupt does not. The time of a guest whose CPUs take turns
+/// goes slower.
+const SEVERAL_FACTOR: u32 = 2;
 const TURNS_FACTOR: u32 = 5;
 
 /// A complaint has come to its end that says nothing more for so long.
 const WHOLE_AFTER: Duration = Duration::from_millis(700);
 
-/// For so long a guest may answer to an interrupt that it cannot mask.
+/// In so much of its time a guest has begun to answer to an interrupt that it cannot mask.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(1500);
 
 /// A detector of the guest is believed where the guest had so much of the time that it speaks of.
 const BELIEVED: Duration = Duration::from_secs(2);
+
+/// The time that a detector speaks of which does not say.
+const UNSAID: Duration = Duration::from_secs(5);
 
 /// Of so much time it is known how much the guest had.
 const KNOWN: Duration = Duration::from_secs(120);
@@ -49,14 +55,19 @@ pub(super) struct Watch {
     /// How much time the guest had when it last showed that it lives; `None` before the first.
     lived: Option<Duration>,
     silent_after: Duration,
-    /// When it was asked by an interrupt what it does.
-    asked_at: Option<Instant>,
+    /// How much time it had when it was asked by an interrupt what it does.
+    asked_at: Option<Duration>,
     is_over: bool,
 }
 
 impl Watch {
-    /// Of the process `pid`, a machine whose CPUs may take turns.
-    pub(super) fn of(pid: u32, takes_turns: bool) -> Self {
+    /// Of the process `pid`, a machine with so many CPUs, which may take turns.
+    pub(super) fn of(pid: u32, cpus: u32, takes_turns: bool) -> Self {
+        let factor = match cpus {
+            _ if takes_turns => TURNS_FACTOR,
+            0 | 1 => 1,
+            _ => SEVERAL_FACTOR,
+        };
         Watch {
             reader: Reader::default(),
             read: 0,
@@ -64,7 +75,7 @@ impl Watch {
             time: OwnTime::of(pid),
             beats: 0,
             lived: None,
-            silent_after: SILENT_AFTER * if takes_turns { TURNS_FACTOR } else { 1 },
+            silent_after: SILENT_AFTER * factor,
             asked_at: None,
             is_over: false,
         }
@@ -91,7 +102,8 @@ impl Watch {
                 complaint.lines.insert(0, self.silence());
             }
             let is_late = complaint.severity == Severity::Late;
-            if !is_late || self.time.of_last(complaint.seconds()) >= BELIEVED {
+            let seconds = complaint.seconds().unwrap_or(UNSAID);
+            if !is_late || self.time.of_last(seconds) >= BELIEVED {
                 new.push(complaint);
             }
         }
@@ -123,9 +135,9 @@ impl Watch {
         }
         let asked_at = *self.asked_at.get_or_insert_with(|| {
             ask();
-            Instant::now()
+            self.time.had
         });
-        if asked_at.elapsed() < ANSWERS_WITHIN || self.reader.is_within() {
+        if self.time.had - asked_at < ANSWERS_WITHIN || self.reader.is_within() {
             return None;
         }
         self.is_over = true;
@@ -144,8 +156,8 @@ impl Watch {
     }
 }
 
-/// The time in which a process runs, or waits for nothing but itself. It leaves out when the machine
-/// has no processor for it, or no page of its memory, and when somebody has stopped it.
+/// The time in which a process runs, or waits for nothing but itself. It leaves out when the
+/// machine has no processor for it, or no page of its memory, and when somebody has stopped it.
 #[derive(Debug)]
 struct OwnTime {
     pid: u32,
@@ -193,10 +205,9 @@ impl OwnTime {
         }
     }
 
-    /// How much it had of the last `time`; of all that is known where nobody says of which.
-    fn of_last(&self, time: Option<Duration>) -> Duration {
-        let is_before =
-            |(at, _): &&(Instant, Duration)| time.is_some_and(|time| at.elapsed() > time);
+    /// How much it had of the last `time`, as far as that is known.
+    fn of_last(&self, time: Duration) -> Duration {
+        let is_before = |(at, _): &&(Instant, Duration)| at.elapsed() > time;
         let before = self.course.iter().take_while(is_before).last().or(self.course.front());
         self.had - before.map_or(Duration::ZERO, |(_, had)| *had)
     }
@@ -242,7 +253,7 @@ mod tests {
 
     impl Guest {
         fn new() -> Guest {
-            let mut watch = Watch::of(std::process::id(), false);
+            let mut watch = Watch::of(std::process::id(), 1, false);
             watch.silent_after = Duration::from_millis(100);
             let file = || tempfile::tempfile().unwrap();
             Guest { watch, console: file(), port: file(), asked: 0 }
