@@ -185,6 +185,7 @@ impl Bench {
                         elapsed_ns: 0,
                         evicted_by_others: 0,
                         repeated: 0,
+                        complaints: Vec::new(),
                     };
                     if !each(number, IO_BYTES, Ok(observed))? {
                         break;
