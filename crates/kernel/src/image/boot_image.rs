@@ -16,7 +16,7 @@ pub struct Image {
     /// The kernel: an x86-64 bzImage (a distribution's `vmlinuz`).
     pub kernel: PathBuf,
     /// Where its modules are: a root that holds `lib/modules/RELEASE`, or that directory itself.
-    /// `None` for a kernel with virtio-blk and the filesystem built in.
+    /// `None` for a kernel with virtio-blk or NVMe and the filesystem built in.
     pub modules: Option<PathBuf>,
     /// The program that becomes init and calls [`guest::main`](super::guest::main): normally
     /// [`std::env::current_exe`]. A dynamically linked one brings its libraries along.
@@ -106,11 +106,10 @@ impl Image {
     /// The release of the kernel, and the modules that it needs.
     pub(super) fn with_modules(&self) -> Result<(String, Vec<Module>), Error> {
         let release = bzimage::release(&self.kernel)?;
-        let required = self.filesystem.required_modules();
         let modules = match &self.modules {
-            Some(dir) => modules::collect(dir, &release, self.filesystem.modules(), &required)?,
+            Some(dir) => modules::collect(dir, &release, self.filesystem)?,
             None => {
-                built_in::check(&self.kernel, &release, &required)?;
+                built_in::check(&self.kernel, &release, self.filesystem)?;
                 Vec::new()
             }
         };

@@ -3,23 +3,24 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Error, release_dir};
+use super::{Error, Filesystem, release_dir};
 
 /// Options of a kernel's configuration, and the modules that they become where they are `m`.
-const OPTIONS: [(&str, &str); 4] = [
+const OPTIONS: [(&str, &str); 5] = [
     ("CONFIG_VIRTIO_PCI", "virtio_pci"),
     ("CONFIG_VIRTIO_BLK", "virtio_blk"),
+    ("CONFIG_BLK_DEV_NVME", "nvme"),
     ("CONFIG_EXT4_FS", "ext4"),
     ("CONFIG_XFS_FS", "xfs"),
 ];
 
-/// Refuses the kernel at `path`, which is to boot without modules, where it has not all of
-/// `required` built in. Where no file beside it, or of this machine's for the same release, says
-/// what it has, it is given a try.
+/// Refuses the kernel at `path`, which is to boot without modules, where it has not built in all
+/// that it needs for a disk with `filesystem`. Where no file beside it, or of this machine's for
+/// the same release, says what it has, it is given a try.
 ///
 /// # Errors
 /// Names what is missing, and where it is if that was found.
-pub(super) fn check(path: &Path, release: &str, required: &[&str]) -> Result<(), Error> {
+pub(super) fn check(path: &Path, release: &str, filesystem: Filesystem) -> Result<(), Error> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let roots = [beside.join(".."), PathBuf::from("/")];
     let with_list = roots.iter().find_map(|root| {
@@ -27,8 +28,8 @@ pub(super) fn check(path: &Path, release: &str, required: &[&str]) -> Result<(),
     });
     let known = with_list.or_else(|| Some((None, configured(beside, release)?)));
     let Some((root, built_in)) = known else { return Ok(()) };
-    let missing: Vec<&str> =
-        required.iter().copied().filter(|&name| !built_in.contains(name)).collect();
+    let mut missing = filesystem.required_modules(&built_in);
+    missing.retain(|&name| !built_in.contains(name));
     if missing.is_empty() {
         return Ok(());
     }
@@ -55,13 +56,12 @@ mod tests {
 
     use super::*;
 
-    const REQUIRED: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
-
     #[test]
     fn a_kernel_that_nothing_is_known_of_is_tried() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(check(&dir.path().join("boot/vmlinuz"), "0.0.1-none", &REQUIRED).is_ok());
-        assert!(check(Path::new("vmlinuz"), "0.0.1-none", &REQUIRED).is_ok());
+        for path in [&dir.path().join("boot/vmlinuz"), Path::new("vmlinuz")] {
+            assert!(check(path, "0.0.1-none", Filesystem::Ext4).is_ok());
+        }
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         fs::create_dir_all(&boot).unwrap();
         let config = boot.join("config-0.0.1-none");
         let refused = || {
-            let refused = check(&boot.join("vmlinuz"), "0.0.1-none", &REQUIRED);
+            let refused = check(&boot.join("vmlinuz"), "0.0.1-none", Filesystem::Ext4);
             refused.err().map_or(String::new(), |error| {
                 assert!(error.cannot_run_here());
                 error.to_string()
@@ -80,6 +80,11 @@ mod tests {
         fs::write(&config, "CONFIG_VIRTIO_PCI=y\nCONFIG_VIRTIO_BLK=m\nCONFIG_EXT4_FS=m\n").unwrap();
         let message = refused();
         assert!(message.contains("virtio_blk, ext4") && message.contains("--modules DIR"));
+        fs::write(&config, "CONFIG_BLK_DEV_NVME=y\nCONFIG_EXT4_FS=m\n").unwrap();
+        let message = refused();
+        assert!(message.contains(", ext4;") && !message.contains("virtio"), "{message}");
+        fs::write(&config, "CONFIG_BLK_DEV_NVME=y\nCONFIG_EXT4_FS=y\n").unwrap();
+        assert_eq!(refused(), "");
         // A list of the release says more than a configuration, and where its modules are.
         let modules = dir.path().join("lib/modules/0.0.1-none");
         fs::create_dir_all(&modules).unwrap();

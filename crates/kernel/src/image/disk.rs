@@ -1,5 +1,6 @@
 //! The scratch disk of a machine: a sparse, unlinked file with a fresh filesystem.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
@@ -39,8 +40,9 @@ impl Filesystem {
     }
 
     /// Modules that a guest needs for it on a virtio disk, and the serial ports' (no kernel has
-    /// all of them as modules). The kernel asks for a crc32c implementation only at the mount,
-    /// by a program that the guest does not have; hence it is named here.
+    /// all of them as modules). NVMe is used only where it is built in. The kernel asks for a
+    /// crc32c implementation only at the mount, by a program that the guest does not have; hence it
+    /// is named here.
     pub(super) fn modules(self) -> &'static [&'static str] {
         match self {
             Self::Ext4 => &["8250", "virtio_pci", "virtio_blk", "crc32c_generic", "ext4"],
@@ -48,9 +50,12 @@ impl Filesystem {
         }
     }
 
-    /// Those of [`Filesystem::modules`] that no guest does without, unless they are built in.
-    pub(super) fn required_modules(self) -> [&'static str; 3] {
-        ["virtio_pci", "virtio_blk", self.name()]
+    /// Those that no guest does without, unless they are built in. What the kernel has
+    /// `built_in` can make others unnecessary.
+    pub(super) fn required_modules(self, built_in: &BTreeSet<String>) -> Vec<&'static str> {
+        let of_disk: &[_] =
+            if built_in.contains("nvme") { &[] } else { &["virtio_pci", "virtio_blk"] };
+        of_disk.iter().copied().chain([self.name()]).collect()
     }
 
     /// Mount options: without them, ext4 goes on writing inode tables behind the job's back.

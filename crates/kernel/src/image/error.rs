@@ -146,6 +146,9 @@ pub enum Error {
         /// Why the job failed.
         source: Box<crate::Error>,
     },
+    /// The guest reported what its kernel lacks for any job.
+    #[error("in the guest: {0}")]
+    Lacks(String),
     /// The guest reported why it could not run the job.
     #[error("in the guest: {0}")]
     Guest(String),
@@ -161,6 +164,7 @@ impl Error {
                 | Self::Modules { .. }
                 | Self::NeedsModules { .. }
                 | Self::Missing { .. }
+                | Self::Lacks(_)
         )
     }
 

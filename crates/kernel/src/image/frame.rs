@@ -27,11 +27,13 @@ pub(super) enum Kind {
     Error,
     /// The same, of a program that panicked. The guest does nothing more.
     Panic,
+    /// What the machine lacks for any job.
+    Lack,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] =
-        [Kind::Task, Kind::Begun, Kind::Log, Kind::Answer, Kind::Error, Kind::Panic];
+    const ALL: [Kind; 7] =
+        [Kind::Task, Kind::Begun, Kind::Log, Kind::Answer, Kind::Error, Kind::Panic, Kind::Lack];
 
     fn name(self) -> &'static str {
         match self {
@@ -41,6 +43,7 @@ impl Kind {
             Kind::Answer => "answer",
             Kind::Error => "error",
             Kind::Panic => "panic",
+            Kind::Lack => "lack",
         }
     }
 }

@@ -12,12 +12,12 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, init_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use super::IO_BYTES;
 use super::channel::Channel;
 use super::frame::{self, Kind};
 use super::heartbeat;
 use super::qemu::{EXCHANGE_SERIAL, SCRATCH_SERIAL};
 use super::settings::{self, Settings};
+use super::{Filesystem, IO_BYTES};
 
 pub use super::channel::Log;
 
@@ -29,6 +29,9 @@ const PORT: &str = "/dev/ttyS1";
 
 /// The disks of the machine.
 const DISKS: &str = "/sys/block";
+
+/// Is there where the kernel has a driver for virtio's disks.
+const VIRTIO_DRIVER: &str = "/sys/bus/virtio/drivers/virtio_blk";
 
 /// A disk is found while the kernel boots or its module loads; later means never.
 const DISK_LIMIT: Duration = Duration::from_secs(10);
@@ -54,7 +57,7 @@ pub fn main(mut run: impl FnMut(&str, &mut Log) -> Result<String, String>) -> ! 
     let told = match catch_unwind(AssertUnwindSafe(prepare)) {
         Ok(Ok(Some(mut channel))) => run_all(&mut channel, &mut run).map(|()| None),
         Ok(Ok(None)) => Ok(Some((Kind::Answer, String::new()))),
-        Ok(Err(error)) => Ok(Some((Kind::Error, error))),
+        Ok(Err(told)) => Ok(Some(told)),
         Err(panic) => Ok(Some((Kind::Error, panic_message("the guest", panic.as_ref())))),
     };
     // The list is not answered to its end where the disk fails: only the port is left.
@@ -103,10 +106,24 @@ fn run_all(
 }
 
 /// Makes the machine ready; `None` where the host only wants to know that it runs.
-fn prepare() -> Result<Option<Channel>, String> {
-    let text = read(settings::PATH)?;
-    let settings = Settings::from_json(&text).ok_or("the host's settings make no sense")?;
+fn prepare() -> Result<Option<Channel>, (Kind, String)> {
+    let fail = |error| (Kind::Error, error);
+    let text = read(settings::PATH).map_err(fail)?;
+    let settings = Settings::from_json(&text);
+    let settings = settings.ok_or_else(|| fail("the host's settings make no sense".to_owned()))?;
     let Some(answers_at) = settings.answers_at else { return Ok(None) };
+    prepare_kernel(&settings).map_err(fail)?;
+    let lack = |error| (Kind::Lack, error);
+    let exchange = format!("/dev/{}", disk(EXCHANGE_SERIAL).map_err(lack)?);
+    mount_disk(settings.filesystem).map_err(lack)?;
+    set_queue("max_sectors_kb", IO_BYTES >> 10).map_err(fail)?;
+    settings.read_ahead_kb.map_or(Ok(()), set_read_ahead).map_err(fail)?;
+    let channel = Channel::open(Path::new(&exchange), answers_at);
+    channel.map(Some).map_err(|error| fail(format!("open {exchange}: {error}")))
+}
+
+/// Gives the kernel what it needs to find disks, and leaves to it what the rules know.
+fn prepare_kernel(settings: &Settings) -> Result<(), String> {
     for (name, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount(name, target, name, MountFlags::empty(), None)
             .map_err(|error| format!("mount {name} on {target}: {error}"))?;
@@ -116,11 +133,7 @@ fn prepare() -> Result<Option<Channel>, String> {
     }
     heartbeat::begin(port().map_err(|error| format!("open {PORT}: {error}"))?);
     use_classic_lru()?;
-    keep_khugepaged_asleep()?;
-    prepare_disk(&settings)?;
-    let device = format!("/dev/{}", disk(EXCHANGE_SERIAL)?);
-    let channel = Channel::open(Path::new(&device), answers_at);
-    channel.map(Some).map_err(|error| format!("open {device}: {error}"))
+    keep_khugepaged_asleep()
 }
 
 /// Leaves nothing in memory of files that were there, and gives the host back what they took: each
@@ -166,20 +179,19 @@ fn keep_khugepaged_asleep() -> Result<(), String> {
     if Path::new(sleep_ms).exists() { write(sleep_ms, &u32::MAX.to_string()) } else { Ok(()) }
 }
 
-fn prepare_disk(settings: &Settings) -> Result<(), String> {
+fn mount_disk(filesystem: Filesystem) -> Result<(), String> {
     let device = format!("/dev/{}", disk(SCRATCH_SERIAL)?);
-    let name = settings.filesystem.name();
-    mount(&device, DATA_DIR, name, MountFlags::NOATIME, settings.filesystem.mount_options())
-        .map_err(|error| format!("mount {device} as {name}: {error}; give --modules with it"))?;
-    set_queue("max_sectors_kb", IO_BYTES >> 10)?;
-    settings.read_ahead_kb.map_or(Ok(()), set_read_ahead)
+    let name = filesystem.name();
+    mount(&device, DATA_DIR, name, MountFlags::NOATIME, filesystem.mount_options())
+        .map_err(|error| format!("mount {device} as {name}: {error}; give --modules with it"))
 }
 
-/// The name of the disk with this serial number.
+/// The name of the disk with this serial number: of virtio where the kernel has its driver.
 fn disk(serial: &str) -> Result<String, String> {
     let started = Instant::now();
+    let file = if Path::new(VIRTIO_DRIVER).exists() { "serial" } else { "device/serial" };
     let has_it = |name: &String| {
-        let path = Path::new(DISKS).join(name).join("serial");
+        let path = Path::new(DISKS).join(name).join(file);
         std::fs::read_to_string(path).is_ok_and(|text| text.trim() == serial)
     };
     while started.elapsed() < DISK_LIMIT {
@@ -192,8 +204,8 @@ fn disk(serial: &str) -> Result<String, String> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    Err("the kernel found no disk: virtio_blk is neither built in nor among the modules; give \
-         --modules"
+    Err("the kernel found no disk: neither virtio_blk nor nvme is built in, and the modules have \
+         no virtio_blk; give the --modules of its release"
         .to_owned())
 }
 

@@ -274,7 +274,9 @@ impl Guest {
             return Err(damaged("it is of another job"));
         }
         match frame.kind {
-            Kind::Task => return Err(damaged("it is a job")),
+            Kind::Task | Kind::Lack => {
+                return Err(damaged("it is a job, or of no machine that runs"));
+            }
             Kind::Begun => (self.wait, self.has_begun) = (Wait::begin(), true),
             Kind::Log => self.keep(&frame.bytes)?,
             Kind::Answer => {

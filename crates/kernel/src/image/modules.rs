@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Error, elf, release_dir};
+use super::{Error, Filesystem, elf, release_dir};
 use crate::child;
 
 /// A module, ready to be given to init_module(2).
@@ -19,32 +19,35 @@ pub(super) struct Module {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The modules called `wanted` and all that they need, each after what it depends on.
+/// The modules that a guest wants for a disk with `filesystem` and all that they need, each after
+/// what it depends on.
 ///
-/// A name that has no file is left out: the kernel has it built in, or does without it. Those of
-/// `required` it cannot do without, so they are refused where the directory says that they are not
-/// built in; so is what they depend on.
+/// A name that has no file is left out: the kernel has it built in, or does without it. What it
+/// cannot do without is refused where the directory says that it is not built in; so is what that
+/// depends on.
 pub(super) fn collect(
     dir: &Path,
     release: &str,
-    wanted: &[&str],
-    required: &[&str],
+    filesystem: Filesystem,
 ) -> Result<Vec<Module>, Error> {
     let fail = |reason: String| Error::Modules { dir: dir.to_owned(), reason };
     let root = release_dir::find(dir, release)
         .ok_or_else(|| fail(format!("it has nothing for release {release}")))?;
     let mut files = BTreeMap::new();
     index(&root, &mut files).map_err(|source| fail(source.to_string()))?;
+    let built_in = release_dir::built_in(&root);
+    let required = built_in.as_ref().map(|names| filesystem.required_modules(names));
+    let required = required.unwrap_or_default();
     let mut search = Search {
         files,
         release,
-        built_in: release_dir::built_in(&root),
+        built_in,
         seen: BTreeSet::new(),
         missing: Vec::new(),
         found: Vec::new(),
         fail: &fail,
     };
-    for name in wanted {
+    for name in filesystem.modules() {
         search.add(name, required.contains(name))?;
     }
     if !search.missing.is_empty() {
@@ -202,11 +205,11 @@ mod tests {
     #[test]
     fn other_release_and_junk_are_refused_in_one_line() {
         let dir = tempfile::tempdir().unwrap();
-        let missing = collect(dir.path(), "6.2", &["ext4"], &[]).err().unwrap().to_string();
+        let missing = collect(dir.path(), "6.2", Filesystem::Ext4).err().unwrap().to_string();
         assert!(missing.contains("6.2") && !missing.contains('\n'), "{missing}");
         std::fs::create_dir_all(dir.path().join("6.2")).unwrap();
         std::fs::write(dir.path().join("6.2/ext4.ko"), "junk").unwrap();
-        let junk = collect(dir.path(), "6.2", &["ext4"], &[]).err().unwrap().to_string();
+        let junk = collect(dir.path(), "6.2", Filesystem::Ext4).err().unwrap().to_string();
         assert!(junk.contains("ext4.ko") && !junk.contains('\n'), "{junk}");
     }
 
@@ -215,16 +218,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("lib/modules/6.2");
         std::fs::create_dir_all(&root).unwrap();
-        let names = ["8250", "virtio_blk", "ext4"];
-        let collect = || collect(dir.path(), "6.2", &names, &names[1..]);
+        let collect = || collect(dir.path(), "6.2", Filesystem::Ext4);
         assert!(collect().is_ok(), "nobody says what is built in");
-        std::fs::write(root.join("modules.builtin"), "kernel/drivers/block/virtio_blk.ko\n")
-            .unwrap();
-        let missing = collect().err().unwrap().to_string();
-        assert!(missing.contains("built in: ext4;"), "{missing}");
-        std::fs::write(root.join("modules.builtin"), "").unwrap();
-        let missing = collect().err().unwrap();
-        assert!(missing.to_string().contains("built in: virtio_blk, ext4;"), "{missing}");
-        assert!(missing.cannot_run_here());
+        let lists = [
+            ("kernel/drivers/nvme/host/nvme.ko\n", "ext4"),
+            ("kernel/drivers/virtio/virtio_pci.ko\n", "virtio_blk, ext4"),
+            ("", "virtio_pci, virtio_blk, ext4"),
+        ];
+        for (list, names) in lists {
+            std::fs::write(root.join("modules.builtin"), list).unwrap();
+            let missing = collect().err().unwrap();
+            assert!(missing.to_string().contains(&format!("built in: {names};")), "{missing}");
+            assert!(missing.cannot_run_here());
+        }
     }
 }

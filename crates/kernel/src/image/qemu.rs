@@ -38,6 +38,14 @@ const IN_TURN: &str = "shift=2,sleep=off";
 pub(super) const SCRATCH_SERIAL: &str = "filemap-scratch";
 pub(super) const EXCHANGE_SERIAL: &str = "filemap-jobs";
 
+/// What a removed file had goes back to the host. Nothing is kept for after a crash.
+const NODE: &str = "discard=unmap,cache.no-flush=on,file.cache.no-flush=on";
+
+/// Each disk is there twice, and the guest uses the one for which its kernel has a driver. A full
+/// host disk is an I/O error there: the default of virtio would stop it for good. Requests to NVMe
+/// are as large as those to virtio.
+const DEVICES: [&str; 2] = ["virtio-blk-pci,werror=report,rerror=report", "nvme,mdts=9"];
+
 /// So many lines of a console are told.
 const LAST_LINES: usize = 3;
 
@@ -144,14 +152,14 @@ impl Machine<'_> {
         }
         if let Some(Disks { scratch, exchange }) = self.disks {
             for (disk, serial) in [(scratch, SCRATCH_SERIAL), (exchange, EXCHANGE_SERIAL)] {
-                // A full host disk is an I/O error in the guest: the default would stop it for
-                // good. What a removed file had goes back to the host.
                 let name = unnamed::name_for_child(disk);
-                let rest = "format=raw,if=none,cache=unsafe,discard=unmap,werror=report";
-                let drive = format!("file={name},id={serial},{rest},rerror=report");
-                command.arg("-drive").arg(drive);
-                let device = format!("virtio-blk-pci,drive={serial},serial={serial}");
-                command.arg("-device").arg(device);
+                command.arg("-blockdev").arg(format!(
+                    "raw,node-name={serial},{NODE},file.driver=file,file.filename={name}"
+                ));
+                let shared = format!("drive={serial},serial={serial},share-rw=on");
+                for device in DEVICES {
+                    command.arg("-device").arg(format!("{device},{shared}"));
+                }
             }
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(errors);
@@ -211,9 +219,10 @@ impl Started {
         let line = self.last_lines();
         match (self.said(), self.status.is_some_and(|status| !status.success())) {
             (Err(error), _) => error,
-            (Ok(Some(frame)), _) => match frame.text() {
-                Ok(text) => Error::Guest(text.replace('\n', " ")),
-                Err(reason) => Error::Damaged { reason: reason.to_owned() },
+            (Ok(Some(frame)), _) => match (frame.kind, frame.text()) {
+                (Kind::Lack, Ok(text)) => Error::Lacks(text.replace('\n', " ")),
+                (_, Ok(text)) => Error::Guest(text.replace('\n', " ")),
+                (_, Err(reason)) => Error::Damaged { reason: reason.to_owned() },
             },
             (Ok(None), false) => Error::NoResult { line },
             (Ok(None), true) => Error::Died { status: self.status.expect("it has ended"), line },

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use crate::Error;
 use crate::engine::limits::available_bytes;
-use crate::image::{Accelerator, Answer, Filesystem, Guest, Image, Task};
+use crate::image::{self, Accelerator, Answer, Filesystem, Guest, Image, Task};
 
 /// A job that is to run on a machine.
 #[derive(Debug)]
@@ -245,7 +245,15 @@ impl Machines {
         let Some(job) = running.left.pop_front() else { return };
         let jobs = &mut self.lists[running.list].jobs;
         let told = Told { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
-        let arrived = running.guest.next_answer().map(|answer| Arrived {
+        let arrived = running.guest.next_answer();
+        if let Err(image::Error::Lacks(what)) = &arrived {
+            // The other jobs of the list would not find it either.
+            for other in running.left.drain(..) {
+                jobs[other].task = None;
+                jobs[other].answer = Some(Err(image::Error::Lacks(what.clone()).into()));
+            }
+        }
+        let arrived = arrived.map(|answer| Arrived {
             answer,
             image: running.image.clone(),
             release: running.guest.release().to_owned(),
