@@ -1,6 +1,6 @@
 //! The comparison of two logs.
 
-use filemap_core::decision::Decision;
+use filemap_core::decision::{Decision, Found};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
@@ -110,10 +110,11 @@ pub fn compare(
     let mut in_flight = InFlight::seeing(seen);
     let (mut left, mut right) = (model, kernel);
     let mut same: Vec<Decision> = Vec::new();
+    let mut passed_over = PassedOver::default();
     loop {
         match (left, right) {
             ([], []) => break,
-            ([a, rest_left @ ..], [b, rest_right @ ..]) if a == b => {
+            ([a, rest_left @ ..], [b, rest_right @ ..]) if passed_over.are_equal(a, b) => {
                 in_flight.follow(a);
                 same.push(*a);
                 (left, right) = (rest_left, rest_right);
@@ -122,6 +123,7 @@ pub fn compare(
                 Some((side, fault)) => {
                     let log = if side == Side::Model { &mut left } else { &mut right };
                     *log = &log[fault.lines..];
+                    passed_over.count(side);
                     comparison.excluded += fault.lines as u64;
                     in_flight.skip(fault.from, fault.last);
                 }
@@ -175,6 +177,42 @@ fn readahead_calls(lines: &[Decision]) -> u64 {
 enum Side {
     Model,
     Kernel,
+}
+
+/// Faults that only one of the logs has, and that were passed over.
+#[derive(Default)]
+struct PassedOver {
+    model: u16,
+    kernel: u16,
+}
+
+impl PassedOver {
+    fn count(&mut self, side: Side) {
+        match side {
+            Side::Model => self.model = self.model.saturating_add(1),
+            Side::Kernel => self.kernel = self.kernel.saturating_add(1),
+        }
+    }
+
+    /// Whether two lines are equal, but that each fault of the other log alone may have lowered the
+    /// counter of misses there by the hit that it credits.
+    fn are_equal(&self, model: &Decision, kernel: &Decision) -> bool {
+        if model == kernel {
+            return true;
+        }
+        let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
+            (model, kernel)
+        else {
+            return false;
+        };
+        let is_within = if found.mmap_miss < theirs.mmap_miss {
+            theirs.mmap_miss - found.mmap_miss <= self.model
+        } else {
+            found.mmap_miss - theirs.mmap_miss <= self.kernel
+        };
+        let same = Found { mmap_miss: found.mmap_miss, ..*theirs };
+        cause == also && *found == same && is_within
+    }
 }
 
 /// A fault that nothing came of but a fault-around.
@@ -286,6 +324,25 @@ mod tests {
 
     fn with(more: &[Decision]) -> Vec<Decision> {
         [miss().as_slice(), more].concat()
+    }
+
+    #[test]
+    fn a_fault_that_was_passed_over_may_have_lowered_the_counter_by_one() {
+        let entered = |mmap_miss| Decision::Entered {
+            cause: Cause::AsyncFault,
+            found: Found { index: PageIndex(24), mmap_miss, ..Found::default() },
+        };
+        let log = |more: &[Decision], counter| [with(more), vec![entered(counter)]].concat();
+        let extra = [faulted(7), map(0, 15)];
+        let mismatches = |model: &[Decision], of_model, kernel: &[Decision], of_kernel| {
+            let found = compare(&log(model, of_model), &log(kernel, of_kernel));
+            (found.excluded, found.mismatches)
+        };
+        assert_eq!(mismatches(&extra, 4, &[], 5), (2, 0));
+        assert_eq!(mismatches(&[], 5, &extra, 4), (2, 0));
+        assert_eq!(mismatches(&extra, 5, &[], 4), (2, 1), "who has the fault has the hit");
+        assert_eq!(mismatches(&extra, 4, &[], 6), (2, 1), "a fault has one hit");
+        assert_eq!(mismatches(&[], 4, &[], 5), (0, 1), "without such a fault they are equal");
     }
 
     #[test]
