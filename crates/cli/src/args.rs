@@ -94,8 +94,12 @@ pub struct PublishedArgs {
     /// Series to show: mmap-miss, vma-bound, exec-order, vma-retry or mm-owner [default: all, but
     /// of vma-retry the published job alone, and of mm-owner a brief form].
     pub series: Vec<String>,
-    /// Also show what depends on this machine or takes minutes. For vma-bound these are the
-    /// programs of this machine in the model. For vma-retry these are the published 600 s, more
+    /// List the series without running anything: what each does, which figures of it there are, and
+    /// what became of it and of each of its versions.
+    #[arg(long, conflicts_with_all = ["series", "full", "seeds"])]
+    pub list: bool,
+    /// Also show what takes minutes. For vma-bound these are more programs of this machine, which
+    /// take no time. For vma-retry these are the published 600 s, more
     /// conditions, and the sensitivity to each assumed cost, which together take tens of minutes.
     /// For mm-owner this is the published 1 GiB of memory, which takes some ten minutes.
     #[arg(long)]

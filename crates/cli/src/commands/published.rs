@@ -1,10 +1,8 @@
 //! `filemap published`.
 
-use std::path::Path;
-
 use filemap_job::JobSpec;
 use filemap_study::input;
-use filemap_study::published::{OF_PROGRAMS, Options, Plan, RANDOM};
+use filemap_study::published::{OF_PROGRAMS, Options, Plan, RANDOM, list};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
@@ -12,20 +10,32 @@ use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::output::Inputs;
 
-/// Programs and libraries that many machines have, from small to large.
-const PROGRAMS: [&str; 8] = [
-    "/bin/sh",
-    "/bin/bash",
-    "/usr/bin/git",
-    "/usr/bin/perl",
-    "/usr/bin/python3",
-    "/usr/lib/x86_64-linux-gnu/libc.so.6",
-    "/usr/lib/aarch64-linux-gnu/libc.so.6",
-    "/usr/lib64/libc.so.6",
+/// Programs that many machines have, each with the places where it may lie.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    ("bash", &["/bin/bash", "/usr/bin/bash"]),
+    ("perl", &["/usr/bin/perl"]),
+    (
+        "libc",
+        &[
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/usr/lib/aarch64-linux-gnu/libc.so.6",
+            "/usr/lib64/libc.so.6",
+            "/usr/lib/libc.so.6",
+        ],
+    ),
 ];
+
+/// Those of a report in full, besides.
+const MORE_PROGRAMS: [(&str, &[&str]); 3] =
+    [("sh", &["/bin/sh"]), ("git", &["/usr/bin/git"]), ("python3", &["/usr/bin/python3"])];
 
 /// Prints the published tables beside the model's.
 pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
+    if args.list {
+        let output = args.output.open(&Inputs::default(), &[])?;
+        output.write(&list(command(args)))?;
+        return Ok(Outcome::Done);
+    }
     let is_random = |name: &String| RANDOM.contains(&name.as_str());
     if args.seeds.is_some() && !args.series.is_empty() && !args.series.iter().any(is_random) {
         return Err(Error::Usage(format!(
@@ -35,8 +45,8 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
         )));
     }
     let with_programs = args.series.is_empty() || args.series.iter().any(|of| of == OF_PROGRAMS);
-    let programs = if args.full && with_programs { programs() } else { Vec::new() };
-    let options = Options { seeds: args.seeds, full: args.full, programs };
+    let (programs, absent) = if with_programs { programs(args.full) } else { Default::default() };
+    let options = Options { seeds: args.seeds, full: args.full, programs, absent };
     let plan = Plan::of(&args.series, &options)?;
     plan.check()?;
     let output = args.output.open(&Inputs::default(), &[])?;
@@ -45,8 +55,8 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     Ok(if published.failed() == 0 { Outcome::Done } else { Outcome::CheckFailed })
 }
 
-/// Jobs that map a program, for each of [`PROGRAMS`] that is here and can be read.
-fn programs() -> Vec<JobSpec> {
+/// Jobs that map a program, for each that is here and can be read, and the names of the others.
+fn programs(is_full: bool) -> (Vec<JobSpec>, Vec<String>) {
     let spec = |path: &&str| {
         Some(JobSpec {
             workload: Some("elf".to_string()),
@@ -55,12 +65,23 @@ fn programs() -> Vec<JobSpec> {
             ..JobSpec::default()
         })
     };
-    PROGRAMS.iter().filter(|path| Path::new(path).exists()).filter_map(spec).collect()
+    let (mut here, mut absent) = (Vec::new(), Vec::new());
+    let more = if is_full { &MORE_PROGRAMS[..] } else { &[] };
+    for (name, places) in PROGRAMS.iter().chain(more) {
+        match places.iter().find_map(spec) {
+            Some(program) => here.push(program),
+            None => absent.push(name.to_string()),
+        }
+    }
+    (here, absent)
 }
 
 fn command(args: &PublishedArgs) -> String {
     let mut words = vec!["filemap published".to_string()];
     words.extend(args.series.iter().cloned());
+    if args.list {
+        words.push("--list".to_string());
+    }
     if args.full {
         words.push("--full".to_string());
     }

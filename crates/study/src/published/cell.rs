@@ -59,20 +59,35 @@ pub struct Cell {
     pub below_mib: Option<Option<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<String>,
-    /// Whether it holds; null where nothing is judged.
+    /// Whether it holds; null where nothing is judged. The command fails where one does not.
     pub ok: Option<bool>,
-    /// `ok`, `fail`, `misses` (a time that decides nothing), `fitted`, `model only`,
-    /// `needs more seeds` or `not compared`.
+    /// `ok`, `fail`, `near` or `off` (inside what is tolerated or not, where that decides nothing),
+    /// `fitted`, `model only`, `needs more seeds` or `not compared`.
     pub verdict: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobSpec>,
 }
 
+/// The verdict on a cell that holds.
+pub const HOLDS: &str = "ok";
+
 /// The verdict on a cell that fails: of these the command fails.
 pub const FAILS: &str = "fail";
 
+/// The verdict on a cell that is outside what is tolerated, where that decides nothing.
+pub const OFF: &str = "off";
+
+/// The verdict on a cell that is inside what is tolerated, where that decides nothing.
+pub const NEAR: &str = "near";
+
+/// The verdict on a figure that what is assumed was chosen by: it tests nothing.
+pub const FITTED: &str = "fitted";
+
 /// The verdict on what was not published.
 pub const MODEL_ONLY: &str = "model only";
+
+/// The verdict on what too few seeds were run for.
+pub const NEEDS_MORE_SEEDS: &str = "needs more seeds";
 
 /// The verdict on what is published and not judged.
 pub const NOT_COMPARED: &str = "not compared";
@@ -88,11 +103,21 @@ impl Cell {
     /// The same, judged; `otherwise` is the verdict where nothing is.
     pub fn judged(self, ok: Option<bool>, otherwise: &str) -> Cell {
         let verdict = match ok {
-            Some(true) => "ok",
+            Some(true) => HOLDS,
             Some(false) => FAILS,
             None => otherwise,
         };
         Cell { ok, verdict: verdict.to_string(), ..self }
+    }
+
+    /// The same, compared and not judged; `otherwise` is the verdict where it is not compared.
+    pub fn compared(self, is_near: Option<bool>, otherwise: &str) -> Cell {
+        let verdict = match is_near {
+            Some(true) => NEAR,
+            Some(false) => OFF,
+            None => otherwise,
+        };
+        Cell { verdict: verdict.to_string(), ..self }
     }
 
     /// What names it.

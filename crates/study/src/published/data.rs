@@ -22,6 +22,10 @@ pub struct Series {
     /// What it does, who posted it where, and what was measured on what.
     #[serde(flatten)]
     pub source: Source,
+    /// Why cells of it are fitted.
+    pub fitted_as: Option<String>,
+    /// Why cells of it are not judged.
+    pub unjudged_as: Option<String>,
     /// Names of notes and tables, in their order.
     pub report: Vec<String>,
     notes: BTreeMap<String, String>,

@@ -10,12 +10,11 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 
 use self::times::{Assumptions, Counts};
-use super::cell::Cell;
+use super::cell::{Cell, FITTED, MODEL_ONLY, NOT_COMPARED};
 use super::data::{Notes, Series, Values};
 use super::study::{Begin, Chosen, Found, Length, Options, Study};
-use super::tolerance::Tolerance;
 use crate::error::Error;
-use crate::stats::{Sample, percent};
+use crate::stats::percent;
 
 pub const NAME: &str = "exec-order";
 
@@ -24,7 +23,7 @@ static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 /// Before and after. The published baseline contains vma-bound.
 const VARIANTS: [(&str, &str); 2] = [("before", "vma-bound"), ("after", "vma-bound+exec-order-v5")];
 
-/// Advice and KiB of readahead, neither of which was published. The published ratios are judged on
+/// Advice and KiB of readahead, neither of which was published. The published ratios stand beside
 /// the first: the default readahead, and the advice without which the series changes nothing here.
 const CONDITIONS: [(&str, u64); 4] =
     [("hugepage", 128), ("normal", 128), ("hugepage", 2048), ("normal", 2048)];
@@ -41,11 +40,15 @@ const BANDWIDTH: f64 = 13.0;
 #[derive(Deserialize)]
 struct Published {
     rows: Vec<PhaseRow>,
-    /// By how many percent a ratio may be off the published one.
-    tolerance_percent: f64,
     /// The phase that the latency is fitted to: its ratio tests nothing.
     fitted: String,
+    /// How many misses in code read ahead without the series where no hit is credited.
+    misses: u64,
 }
+
+/// The calls that tell how many misses read ahead: their pages lie too far apart for a window to
+/// have two of them, so that each call misses and none is credited.
+const FAR_APART: (&str, u64) = ("stride:8", 1000);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,7 +66,17 @@ pub fn study(_: &Options, _: Length) -> Chosen {
     Ok(Box::new(ExecOrder))
 }
 
-fn job((advice, read_ahead_kb): (&str, u64), variant: &str, workload: &str) -> Job {
+/// How many figures were published: ratios, and how many misses read ahead.
+pub fn figures() -> usize {
+    PUBLISHED.rows.len() + 1
+}
+
+fn job(
+    (advice, read_ahead_kb): (&str, u64),
+    variant: &str,
+    workload: &str,
+    accesses: Option<u64>,
+) -> Job {
     let text = |text: &str| Some(text.to_string());
     let spec = JobSpec {
         kernel: text("mm-2026-05"),
@@ -74,7 +87,7 @@ fn job((advice, read_ahead_kb): (&str, u64), variant: &str, workload: &str) -> J
         advice: text(advice),
         exec: Some(true),
         workload: text(workload),
-        accesses: (workload == "exec").then_some(CALLS),
+        accesses,
         read_ahead_kb: Some(read_ahead_kb),
         ..JobSpec::default()
     };
@@ -89,12 +102,16 @@ fn conditions() -> impl Iterator<Item = ((&'static str, u64), &'static str, &'st
 
 impl Study for ExecOrder {
     /// For each condition and variant the cold phase alone, and both phases: what the random one
-    /// counts is the difference.
+    /// counts is the difference. Then calls that are far apart.
     fn jobs(&self) -> Vec<Job> {
+        let phases = [("exec:cold", None), ("exec", Some(CALLS))];
         let both = |(condition, _, variant)| {
-            ["exec:cold", "exec"].map(|workload| job(condition, variant, workload))
+            phases.map(|(workload, accesses)| job(condition, variant, workload, accesses))
         };
-        conditions().flat_map(both).collect()
+        let (workload, calls) = FAR_APART;
+        let far_apart = VARIANTS
+            .map(|(_, variant)| job(("normal", CONDITIONS[0].1), variant, workload, Some(calls)));
+        conditions().flat_map(both).chain(far_apart).collect()
     }
 
     fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
@@ -119,8 +136,35 @@ impl Study for ExecOrder {
         let ratio = |row| ratio(row, &conditions, &assumed);
         let mut cells: Vec<Cell> = PUBLISHED.rows.iter().map(ratio).collect();
         cells.extend(conditions);
+        let far_apart = &records[2 * CONDITIONS.len() * VARIANTS.len()..];
+        cells.extend(VARIANTS.into_iter().zip(far_apart).map(misses));
         Ok((cells, None))
     }
+}
+
+/// How many misses read ahead, of calls that all miss. What was published is of the first variant.
+fn misses(((name, variant), record): ((&str, &str), &Record)) -> Cell {
+    let counters = &record.runs[0].counters;
+    let read_ahead = counters.readahead_calls.unwrap_or(0);
+    let published = (name == VARIANTS[0].0).then_some(PUBLISHED.misses);
+    let figures = json!({
+        "median": read_ahead,
+        "misses": counters.major_faults,
+        "data_pages_read": counters.data_pages_read,
+    });
+    let cell = Cell {
+        experiment: Some("misses that read ahead".to_string()),
+        name: Some(name.to_string()),
+        variant: Some(variant.to_string()),
+        unit: Some("misses that read ahead".to_string()),
+        published: published.map(|count| count as f64),
+        error: published.map(|count| read_ahead as f64 - count as f64),
+        error_unit: Some("misses".to_string()),
+        tolerance: published.map(|_| "exact".to_string()),
+        job: Some(record.job.flags().into_owned()),
+        ..Cell::new(NAME, figures)
+    };
+    cell.judged(published.map(|count| read_ahead == count), MODEL_ONLY)
 }
 
 /// A published ratio beside that of the first two of `conditions`.
@@ -135,7 +179,11 @@ fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
     let mut all: Map<_, _> = assumed.0.iter().map(|(name, ns)| (name.clone(), json!(ns))).collect();
     let more = json!({ "advice": advice, "read_ahead_kb": kb, "calls": CALLS });
     all.extend(more.as_object().cloned().unwrap_or_default());
-    let tolerance = Tolerance::Percent(PUBLISHED.tolerance_percent);
+    let figures = json!({
+        "ratio": own,
+        "predicted_ms": both(ms),
+        "walk_ns_as_published": walk_ns(row, conditions, assumed),
+    });
     let cell = Cell {
         phase: Some(row.phase.clone()),
         unit: Some("time with the series as a share of that without".to_string()),
@@ -144,11 +192,23 @@ fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
         assumed: Some(all),
         error: percent(own, published),
         error_unit: Some("%".to_string()),
-        tolerance: Some(tolerance.to_string()),
-        ..Cell::new(NAME, json!({ "ratio": own, "predicted_ms": both(ms) }))
+        ..Cell::new(NAME, figures)
     };
-    let own = Sample::of(vec![own]).filter(|_| row.phase != PUBLISHED.fitted);
-    cell.judged(own.and_then(|own| tolerance.holds(&own, published)), "fitted")
+    cell.judged(None, if row.phase == PUBLISHED.fitted { FITTED } else { NOT_COMPARED })
+}
+
+/// What a walk would have to take for the published ratio of a phase whose time is the processor's
+/// alone.
+fn walk_ns(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Option<f64> {
+    let of = |name: &str| {
+        let place = format!("{}/{name}", row.phase);
+        [0, 1].map(|of: usize| conditions[of].number(&place).unwrap_or(f64::NAN))
+    };
+    let ([before_ms, after_ms], [before, after]) = (of("predicted_ms"), of("itlb_walks"));
+    let ratio = row.after_ms / row.before_ms;
+    let more = (ratio * before_ms - after_ms) * 1e6 / (after - ratio * before);
+    let is_alone = of("readahead_calls") == [0.0, 0.0];
+    is_alone.then(|| assumed.0.get("walk_ns").map(|walk_ns| walk_ns + more))?
 }
 
 pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
@@ -157,7 +217,10 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
         value.to_string().replace('"', "").trim_end_matches(".0").to_string()
     };
     let costs = assumed.map(|all| all.iter().map(|(name, of)| (name.as_str(), text(of))).collect());
+    let walks = cells.iter().find_map(|cell| cell.number("walk_ns_as_published"));
+    let walks = walks.map(|ns| vec![("walk_ns", format!("{ns:.0}"))]);
     vec![
+        ("walks", walks.into_iter().collect()),
         ("touched", touched(cells).into_iter().collect()),
         ("assumed", costs.into_iter().collect()),
     ]
@@ -166,7 +229,7 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
 /// How much the phases touch beside what they read after.
 fn touched(cells: &[Cell]) -> Option<Values<'_>> {
     let after = cells.iter().find(|cell| cell.variant() == VARIANTS[1].1)?;
-    let job = job(CONDITIONS[0], VARIANTS[0].1, "exec:cold");
+    let job = job(CONDITIONS[0], VARIANTS[0].1, "exec:cold", None);
     let pages = job.used_pages()?;
     let mib = |pages: u64| (pages.saturating_mul(job.page_size()) >> 20).to_string();
     let read = |phase: &str| mib(after.count(&format!("{phase}/data_pages_read")));

@@ -9,16 +9,43 @@ use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
 pub(super) struct Kind {
     pub name: &'static str,
     pub study: fn(&Options, Length) -> Chosen,
+    /// How many figures were published.
+    pub figures: fn() -> usize,
     /// The values of its notes.
     pub notes: for<'a> fn(&Series, &'a [Cell]) -> Notes<'a>,
 }
 
 pub(super) const KINDS: [Kind; 5] = [
-    Kind { name: mmap_miss::NAME, study: mmap_miss::study, notes: mmap_miss::notes },
-    Kind { name: vma_bound::NAME, study: vma_bound::study, notes: vma_bound::notes },
-    Kind { name: exec_order::NAME, study: exec_order::study, notes: exec_order::notes },
-    Kind { name: vma_retry::NAME, study: vma_retry::study, notes: vma_retry::notes },
-    Kind { name: mm_owner::NAME, study: mm_owner::study, notes: mm_owner::notes },
+    Kind {
+        name: mmap_miss::NAME,
+        study: mmap_miss::study,
+        figures: mmap_miss::figures,
+        notes: mmap_miss::notes,
+    },
+    Kind {
+        name: vma_bound::NAME,
+        study: vma_bound::study,
+        figures: vma_bound::figures,
+        notes: vma_bound::notes,
+    },
+    Kind {
+        name: exec_order::NAME,
+        study: exec_order::study,
+        figures: exec_order::figures,
+        notes: exec_order::notes,
+    },
+    Kind {
+        name: vma_retry::NAME,
+        study: vma_retry::study,
+        figures: vma_retry::figures,
+        notes: vma_retry::notes,
+    },
+    Kind {
+        name: mm_owner::NAME,
+        study: mm_owner::study,
+        figures: mm_owner::figures,
+        notes: mm_owner::notes,
+    },
 ];
 
 /// Every published series.

@@ -8,7 +8,7 @@ use filemap_job::{DEFAULT_SEED, Job, JobSpec, Record, SizeText, seeds};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::cell::{Cell, MODEL_ONLY};
+use super::cell::{Cell, MODEL_ONLY, NEEDS_MORE_SEEDS};
 use super::data::{Notes, Series, Values};
 use super::study::{Begin, Chosen, Found, Length, Options, Study};
 use super::tolerance::{BESIDE, Beside, Tolerance, is_inside};
@@ -74,6 +74,11 @@ struct MmapMiss {
 pub fn study(options: &Options, _: Length) -> Chosen {
     let count = options.seeds.unwrap_or(ENOUGH_SEEDS);
     Ok(Box::new(MmapMiss { seeds: seeds(DEFAULT_SEED, count).collect() }))
+}
+
+/// How many figures were published.
+pub fn figures() -> usize {
+    PUBLISHED.case.iter().map(|case| case.rows.len()).sum()
 }
 
 impl MmapMiss {
@@ -192,7 +197,7 @@ impl Of {
             ..Cell::new(NAME, figures)
         };
         let ok = published.and_then(|published| tolerance.holds(&gib, published));
-        cell.judged(ok, if row.is_some() { "needs more seeds" } else { MODEL_ONLY })
+        cell.judged(ok, if row.is_some() { NEEDS_MORE_SEEDS } else { MODEL_ONLY })
     }
 }
 

@@ -5,16 +5,18 @@
 //! what it runs, how its figures come from that, and the values in its notes. A report is made of
 //! the cells alone.
 //!
-//! A figure is judged by what is known of the published one. An unknown list of accesses is one
-//! sample, so such a cell is judged by the spread over seeds. Known accesses are judged on one
-//! side, by a measured bound: a counter of the whole machine counts more than the file. Counts that
-//! are exact decide whether the command fails. Times of this machine decide nothing. Published
-//! times are not fitted, as their device is not known; what is fitted is said, and is not judged.
+//! A figure is judged by what is known of the published one, and can fail on either side. An unknown
+//! list of accesses is one sample, so such a cell is judged by the spread over seeds. Known accesses
+//! are judged by a measured bound: a counter of the whole machine counts more than the file. Runs
+//! that were published twice are judged by their own range. Counts are judged exactly. What depends
+//! on an unknown machine, or on this one, is compared and decides nothing. What is fitted is said,
+//! and is not judged. The first lines say how many cells are which.
 
 mod cell;
 mod data;
 mod exec_order;
 mod kinds;
+mod list;
 mod mm_owner;
 mod mmap_miss;
 mod page;
@@ -23,11 +25,13 @@ mod record;
 mod shown;
 mod source;
 mod study;
+mod summary;
 mod tolerance;
 mod vma_bound;
 mod vma_retry;
 
 pub use self::kinds::{NAMES, OF_PROGRAMS, RANDOM};
+pub use self::list::list;
 pub use self::plan::Plan;
 pub use self::record::Published;
 pub use self::study::Options;

@@ -6,12 +6,13 @@ use filemap_report::{Part, Report, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::cell::{Cell, FAILS};
+use super::cell::{Cell, FAILS, OFF};
 use super::data::Series;
 use super::kinds::KINDS;
 use super::page;
 use super::source::Source;
 use super::study::Found;
+use super::summary::{self, Summary};
 use crate::footer::{Footer, Origin};
 use crate::json::to_json;
 
@@ -25,6 +26,9 @@ pub struct Published {
     #[serde(flatten)]
     footer: Footer,
     /// Of each series.
+    #[serde(default)]
+    summary: Vec<Summary>,
+    /// Of each series.
     sources: Vec<Source>,
     /// Those of a series together, in the order of `sources`.
     cells: Vec<Cell>,
@@ -36,10 +40,13 @@ impl Published {
         let own = found.iter().filter_map(|(_, origin)| origin.clone());
         let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
         let series = found.iter().filter_map(|(cells, _)| Series::find(&cells.first()?.series));
+        let sources = series.map(|series| series.source.clone()).collect();
+        let summary = found.iter().map(|(cells, _)| Summary::of(cells)).collect();
         Published {
             schema: SCHEMA,
             footer: Footer::of(&origins, command),
-            sources: series.map(|series| series.source.clone()).collect(),
+            summary,
+            sources,
             cells: found.into_iter().flat_map(|(cells, _)| cells).collect(),
         }
     }
@@ -58,14 +65,15 @@ impl Published {
         let (mut parts, mut rows) = (Vec::new(), Table::default());
         if all.len() != 1 {
             parts.push(Part::Heading(TITLE.to_string()));
+            parts.extend(summary::of_all(&all));
         }
         for (at, cells) in all.iter().enumerate() {
             let name = cells[0].series.as_str();
-            match self.sources.get(at).filter(|_| is_whole) {
-                Some(source) => parts.extend(source.parts()),
-                None => parts.push(Part::Heading(name.to_string())),
-            }
-            parts.push(Part::Paragraph(verdicts(cells)));
+            let source = self.sources.get(at).filter(|_| is_whole);
+            let title = source.map_or(name, |source| source.title.as_str());
+            parts.push(Part::Heading(title.to_string()));
+            parts.push(Part::Paragraph(Summary::of(cells).told()));
+            parts.extend(source.into_iter().flat_map(Source::parts));
             parts.extend(page::pictures(cells));
             let kind = KINDS.iter().find(|kind| kind.name == name);
             if let Some((kind, series)) = kind.zip(Series::find(name)) {
@@ -84,27 +92,7 @@ impl Published {
     }
 }
 
-/// How many of the judged cells hold, and what is said of the others.
-fn verdicts(cells: &[Cell]) -> String {
-    let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
-    let judged = count(&|cell| cell.ok.is_some());
-    let hold = count(&|cell| cell.ok == Some(true));
-    let mut others: Vec<&str> = Vec::new();
-    for cell in cells.iter().filter(|cell| cell.ok != Some(true)) {
-        if !others.contains(&cell.verdict.as_str()) {
-            others.push(&cell.verdict);
-        }
-    }
-    let other = |own: &&str| format!("{} {own}", count(&|cell| cell.verdict == *own));
-    let others = others.iter().map(other).collect::<Vec<_>>().join(", ");
-    let hold = match judged {
-        0 => "No cell is judged.".to_string(),
-        judged => format!("{hold} of {judged} judged cells hold."),
-    };
-    if others.is_empty() { hold } else { format!("{hold} Verdicts on the others: {others}.") }
-}
-
-/// What is tolerated of the cells that do not hold; `None` where all of them hold.
+/// What is tolerated of the cells that are outside it; `None` where there is none.
 fn misses(cells: &[Cell]) -> Option<Part> {
     let line = |cell: &Cell| {
         let tolerance = cell.tolerance.as_deref().unwrap_or("nothing");
@@ -119,8 +107,11 @@ fn misses(cells: &[Cell]) -> Option<Part> {
             cell.unit.as_deref().unwrap_or_default(),
         )
     };
-    let missed: Vec<String> =
-        cells.iter().filter(|cell| cell.ok == Some(false)).map(line).collect();
+    let missed: Vec<String> = cells
+        .iter()
+        .filter(|cell| [FAILS, OFF].contains(&cell.verdict.as_str()))
+        .map(line)
+        .collect();
     (!missed.is_empty()).then_some(Part::List(missed))
 }
 

@@ -1,68 +1,111 @@
-//! Where a series comes from.
+//! Where a series comes from, and what became of it.
 
 use serde::{Deserialize, Serialize};
 
 use filemap_report::Part;
 
-/// What a series does, who posted it where, and what was measured on what.
+/// What a series does, what became of it, and what was measured on what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Source {
     /// Title, version and date of the series.
     pub title: String,
     /// What the series changes, in one sentence without its full stop.
     pub does: String,
-    /// Mailing list, date and version.
-    pub posted: String,
-    /// Message-ID of that version, where it is known.
-    pub message_id: Option<String>,
-    /// Message-ID of an earlier version, where that is known.
-    pub earlier_message_id: Option<String>,
+    /// What became of it.
+    #[serde(default)]
+    pub status: String,
+    /// The version that the published figures are of.
+    #[serde(default)]
+    judged: String,
+    /// Every version of it that is known, from the oldest.
+    #[serde(default, alias = "version")]
+    pub versions: Vec<Version>,
     /// What was measured, on what.
     pub setup: String,
 }
 
+/// A version of a series.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Version {
+    pub name: String,
+    /// When it was posted or merged.
+    pub date: String,
+    /// A Message-ID, a commit, or where an archive has it.
+    pub id: String,
+    /// What became of it.
+    pub status: String,
+    /// The series of `--with` that has its rules, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with: Option<String>,
+}
+
 impl Source {
-    /// The beginning of the report on the series.
+    /// The beginning of the report on the series, behind its heading.
     pub fn parts(&self) -> Vec<Part> {
         vec![
-            Part::Heading(self.title.clone()),
             Part::Lead(format!("What it does: {}.", self.does)),
-            Part::Paragraph(format!("Posted: {}.", self.origin())),
+            Part::Paragraph(format!("Status: {}. Its versions:", self.status)),
+            self.told(),
             Part::Paragraph(format!("Measured on: {}.", self.setup)),
         ]
     }
 
-    /// List, date and version, and how to find the message.
-    fn origin(&self) -> String {
-        match (&self.message_id, &self.earlier_message_id) {
-            (Some(id), _) => format!("{}, Message-ID {id} ({})", self.posted, link(id)),
-            (None, Some(id)) => {
-                format!("{}; Message-ID of an earlier version: {id} ({})", self.posted, link(id))
-            }
-            (None, None) => format!("{}; its Message-ID is not recorded", self.posted),
-        }
+    /// Its versions, one an item.
+    pub fn told(&self) -> Part {
+        let told = |version: &Version| version.told(version.name == self.judged);
+        Part::List(self.versions.iter().map(told).collect())
     }
 }
 
-/// Where the public archive of the kernel's lists has a message.
-fn link(message_id: &str) -> String {
-    format!("https://lore.kernel.org/r/{message_id}")
+impl Version {
+    fn told(&self, is_judged: bool) -> String {
+        let Version { name, date, id, status, with } = self;
+        let is_message = id.contains('@') && !id.contains(' ');
+        let id = if is_message { format!("Message-ID {id}") } else { id.clone() };
+        let with = with.as_ref().map_or(String::new(), |with| format!("; --with {with}"));
+        let judged = if is_judged { "; the published figures are of it" } else { "" };
+        format!("{name}, {date}: {status}{judged}{with}; {id}")
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use filemap_core::series::Series as Switches;
+
     use super::super::data::Series;
+    use super::super::kinds::NAMES;
 
     #[test]
-    fn every_series_says_what_it_does_and_where_it_was_posted() {
-        let [miss, bound, exec] = ["mmap-miss", "vma-bound", "exec-order"]
-            .map(|name| &Series::find(name).unwrap().source);
-        for source in [miss, bound, exec] {
+    fn every_series_says_what_it_does_and_what_became_of_it() {
+        for source in NAMES.map(|name| &Series::find(name).unwrap().source) {
             assert!(!source.does.is_empty() && !source.does.ends_with('.'), "{}", source.does);
-            assert!(source.posted.starts_with("linux-mm, 2026"), "{}", source.posted);
+            assert!(!source.status.is_empty() && !source.status.ends_with('.'), "{source:?}");
+            let judged = source.versions.iter().filter(|version| version.name == source.judged);
+            assert_eq!(judged.count(), 1, "{source:?}");
         }
-        assert!(miss.origin().ends_with("[PATCH v3 0/2]; its Message-ID is not recorded"));
-        assert!(bound.origin().contains("https://lore.kernel.org/r/20260422005608.342028-1-"));
-        assert_eq!(exec.message_id, None);
+    }
+
+    #[test]
+    fn the_names_of_versions_are_series() {
+        let sources = NAMES.map(|name| &Series::find(name).unwrap().source);
+        let named = sources.iter().flat_map(|source| &source.versions);
+        for with in named.filter_map(|version| version.with.as_ref()) {
+            assert!(with.parse::<Switches>().is_ok(), "{with}");
+        }
+    }
+
+    #[test]
+    fn a_version_says_how_to_find_it() {
+        let [exec, bound] = ["exec-order", "vma-bound"].map(|name| Series::find(name).unwrap());
+        let told = |at: usize, series: &Series| {
+            let version = &series.source.versions[at];
+            version.told(version.name == series.source.judged)
+        };
+        let v5 = told(3, exec);
+        assert!(v5.starts_with("v5, 2026-05-22: superseded by v6"), "{v5}");
+        assert!(v5.contains("; the published figures are of it; --with exec-order"), "{v5}");
+        assert!(v5.ends_with("; Message-ID 20260522162422.3856502-1-usama.arif@linux.dev"), "{v5}");
+        assert!(told(3, bound).contains("commit 13a1e1a61885"), "{}", told(3, bound));
     }
 }

@@ -22,9 +22,10 @@ pub enum Tolerance {
     Below(Beside),
     /// It is off by at most so many percent.
     Percent(f64),
-    /// It lies between both, whatever was published.
-    Between(f64, f64),
-    /// The published figure lies between the smallest and the largest of the seeds.
+    /// The seeds and the published runs overlap: these lie between both.
+    Runs(f64, f64),
+    /// The published figure lies between the smallest and the largest of the seeds; where these
+    /// have several outcomes, of one outcome.
     Spread,
     /// One of both.
     SpreadOrPercent(f64),
@@ -45,7 +46,7 @@ impl Tolerance {
                 Some((-HALF_A_DIGIT..=beside.bound_gib(figure) + HALF_A_DIGIT).contains(&below))
             }
             Tolerance::Percent(most) => Some(near(most)),
-            Tolerance::Between(low, high) => Some((low..=high).contains(&figure)),
+            Tolerance::Runs(low, high) => Some(figures.min <= high && figures.max >= low),
             Tolerance::Spread => inside(),
             Tolerance::SpreadOrPercent(most) if near(most) => Some(true),
             Tolerance::SpreadOrPercent(_) => inside(),
@@ -53,11 +54,13 @@ impl Tolerance {
     }
 }
 
-/// Whether `published` lies between the smallest and the largest of `figures`, as far as three
-/// decimals tell.
+/// Whether `published` lies between the smallest and the largest of one outcome of `figures`, as
+/// far as three decimals tell.
 pub fn is_inside(figures: &Sample, published: f64) -> bool {
-    let bound = published.clamp(figures.min, figures.max);
-    (bound - published).abs() <= HALF_A_DIGIT
+    figures.modes.iter().any(|mode| {
+        let bound = published.clamp(mode.min, mode.max);
+        (bound - published).abs() <= HALF_A_DIGIT
+    })
 }
 
 impl fmt::Display for Tolerance {
@@ -67,8 +70,7 @@ impl fmt::Display for Tolerance {
                 write!(f, "0 to {fixed_kib:.0} KiB + {kib_for_a_gib:.0} KiB/GiB below")
             }
             Tolerance::Percent(most) => write!(f, "{most} %"),
-            Tolerance::Between(0.0, high) => write!(f, "below {high}"),
-            Tolerance::Between(low, high) => write!(f, "{low} to {high}"),
+            Tolerance::Runs(low, high) => write!(f, "{low:.2} to {high:.2}"),
             Tolerance::Spread => f.write_str("inside the seeds' spread"),
             Tolerance::SpreadOrPercent(most) => write!(f, "inside the seeds' spread, or {most} %"),
         }
@@ -175,6 +177,25 @@ mod tests {
         assert_eq!(holds(4.0, 4.003), Some(false));
         assert_eq!(holds(0.056, 0.0583), Some(true));
         assert_eq!(holds(0.056, 0.059), Some(false));
+    }
+
+    #[test]
+    fn published_runs_hold_a_figure_on_both_sides() {
+        let holds = |figures: &[f64]| {
+            let figures = Sample::of(figures.to_vec()).unwrap();
+            Tolerance::Runs(0.03, 1.69).holds(&figures, 1.69)
+        };
+        assert_eq!(holds(&[0.5, 0.7]), Some(true));
+        assert_eq!(holds(&[0.0, 0.02]), Some(false), "what is too low fails as well");
+        assert_eq!(holds(&[1.7, 9.0]), Some(false));
+        assert_eq!(holds(&[0.0, 9.0]), Some(true), "runs differ as the published ones do");
+    }
+
+    #[test]
+    fn between_two_outcomes_nothing_holds() {
+        let figures = Sample::of(vec![1.0, 1.1, 223.0, 223.4]).unwrap();
+        let inside = [1.05, 50.0, 223.2].map(|published| is_inside(&figures, published));
+        assert_eq!(inside, [true, false, true]);
     }
 
     /// What is allowed comes from the measured runs, and tells a model that is wrong by one page

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::cell::{Cell, FAILS, NOT_COMPARED};
-use super::data::{Notes, Series};
+use super::data::{Notes, Series, Values};
+use super::shown::signed;
 use super::study::{Begin, Chosen, Found, Length, Options, Study};
 use crate::error::Error;
 use crate::stats::{Sample, percent};
@@ -56,6 +57,8 @@ struct Shape {
 struct VmaBound {
     /// Programs of this machine with their jobs.
     programs: Vec<(String, Vec<Job>)>,
+    /// Those that are not here.
+    absent: Vec<String>,
 }
 
 /// The study with programs of this machine where there are some.
@@ -63,7 +66,12 @@ pub fn study(options: &Options, _: Length) -> Chosen {
     let jobs = |spec: &JobSpec| Some((spec.file.clone()?, program_jobs(spec)));
     let programs = options.programs.iter().filter_map(jobs);
     let programs = programs.filter(|(_, jobs)| !jobs.is_empty()).collect();
-    Ok(Box::new(VmaBound { programs }))
+    Ok(Box::new(VmaBound { programs, absent: options.absent.clone() }))
+}
+
+/// How many figures were published: rows of fio, and that nothing is cached outside.
+pub fn figures() -> usize {
+    PUBLISHED.rows.len() + 1
 }
 
 /// All shapes, with what they are tried for.
@@ -135,6 +143,7 @@ impl Study for VmaBound {
             outside_after += outside(after);
             cells.push(program_cell(path, touch, [before, after]));
         }
+        cells.extend(self.absent.iter().map(|file| absent_cell(file)));
         cells.extend(PUBLISHED.rows.iter().map(fio_cell));
         // The published claim that can be checked.
         let claim = Cell {
@@ -179,14 +188,22 @@ fn program_cell(path: &str, touch: &str, both: [&Record; 2]) -> Cell {
         let [before, after] = both.map(of);
         json!({ "before": before, "after": after })
     };
+    let elapsed_ns = both.map(|of| of.runs[0].elapsed_ns.unwrap_or(0) as f64);
     let figures = json!({
         "file": path.rsplit('/').next(),
         "touched": touch,
         "cached_outside": counts(outside),
         "data_pages_read": counts(|of| of.runs[0].counters.data_pages_read.unwrap_or(0)),
         "major_faults": counts(|of| of.runs[0].counters.major_faults.unwrap_or(0)),
+        "elapsed_ns": { "before": elapsed_ns[0], "after": elapsed_ns[1] },
+        "elapsed_change_percent": percent(elapsed_ns[1], elapsed_ns[0]),
     });
     Cell { name: Some(format!("{path} {touch}")), ..Cell::new(NAME, figures) }
+}
+
+/// A program that is not on this machine.
+fn absent_cell(file: &str) -> Cell {
+    Cell { name: Some(file.to_string()), ..Cell::new(NAME, json!({ "is_absent": true })) }
 }
 
 /// A published row; there is no figure of the model beside it.
@@ -208,12 +225,44 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let fails = cells.iter().find(|cell| cell.verdict == FAILS);
     let fails = fails.map(|cell| vec![("pages", cell.count("cached_outside").to_string())]);
     let once = |is_so: bool| if is_so { vec![Vec::new()] } else { Vec::new() };
-    let has_programs = cells.iter().any(|cell| cell.at("touched").is_some());
+    let absent = cells.iter().filter(|cell| cell.at("is_absent").is_some());
+    let absent: Vec<&str> = absent.filter_map(|cell| cell.name.as_deref()).collect();
+    let files = (!absent.is_empty()).then(|| vec![("files", absent.join(", "))]);
     vec![
+        ("revert", revert(cells).into_iter().collect()),
+        ("absent", files.into_iter().collect()),
         ("holds", once(fails.is_none())),
         ("fails", fails.into_iter().collect()),
-        ("more", once(!has_programs)),
     ]
+}
+
+/// What the series does to programs that are touched in order; `None` where there is none.
+fn revert(cells: &[Cell]) -> Option<Values<'_>> {
+    let is_in_order = |cell: &&Cell| cell.at("touched").is_some_and(|how| how == TOUCHES[0]);
+    let programs: Vec<&Cell> = cells.iter().filter(is_in_order).collect();
+    let majors =
+        |cell: &Cell| ["after", "before"].map(|of| cell.count(&format!("major_faults/{of}")));
+    let worse = programs.iter().filter(|cell| majors(cell)[0] > majors(cell)[1]).count();
+    let [most, least] = programs.iter().map(|cell| majors(cell)).max()?;
+    let range = |percents: Vec<f64>| {
+        let percents = Sample::of(percents)?;
+        let [from, to] = [percents.min, percents.max].map(|percent| signed(percent, 1));
+        Some(if from == to { format!("{from} %") } else { format!("{from} to {to} %") })
+    };
+    let change = |cell: &&Cell| cell.number("elapsed_change_percent");
+    let pages = |cell: &&Cell| {
+        let [after, before] =
+            ["after", "before"].map(|of| cell.number(&format!("data_pages_read/{of}")));
+        percent(after?, before?)
+    };
+    Some(vec![
+        ("programs", programs.len().to_string()),
+        ("worse", worse.to_string()),
+        ("most", most.to_string()),
+        ("least", least.to_string()),
+        ("change", range(programs.iter().filter_map(change).collect())?),
+        ("pages", range(programs.iter().filter_map(pages).collect())?),
+    ])
 }
 
 #[cfg(test)]

@@ -6,56 +6,56 @@ use serde_json::{Value, json};
 
 use super::data::{NAME, OwnerTolerance, PUBLISHED};
 use crate::folio_ops::{Compared, locked};
-use crate::published::cell::{Cell, FAILS, MODEL_ONLY, NOT_COMPARED};
+use crate::published::cell::{Cell, MODEL_ONLY, NOT_COMPARED};
 
 /// Units of the figures: the change of the time, the saving of a page, and pages that were copied.
 pub const PERCENT: &str = "percent";
 const SAVED: &str = "L a page";
-pub const COPIED: &str = "pages copied of 100";
+const COPIED: &str = "pages copied of 100";
 
 /// The experiment that says what was run.
 pub const BENCHMARK: &str = "benchmark";
 
-/// The verdict on a time that does not hold. It depends on this machine and on what else it does,
-/// so it decides nothing.
-const MISSES: &str = "misses";
-
 /// A published figure and the one here.
 type Both = (Option<f64>, Option<f64>);
 
-/// Whether a figure holds, and what is tolerated.
-type Judged = Option<(bool, String)>;
+/// Whether a figure is inside what is tolerated, and what that is.
+type Near = Option<(bool, String)>;
 
-/// Every figure of `all`; times are judged if `judges_times`. Memory is `pages` pages.
-pub fn beside(all: &[Compared], judges_times: bool, pages: u64) -> Vec<Cell> {
+/// Every figure of `all`; times are compared if `compares_times`. Memory is `pages` pages.
+pub fn beside(all: &[Compared], compares_times: bool, pages: u64) -> Vec<Cell> {
     let of = |of: &Compared| {
         let counters: Vec<&str> =
             of.configurations.iter().map(|own| own.counters.as_str()).collect();
         let others = || counters.iter().copied().filter(|counters| *counters != PAGE_MAPCOUNT);
-        let times = others().map(|own| time(of, own, judges_times));
-        let savings = others().filter_map(|own| saving(of, own, judges_times));
+        let times = others().map(|own| time(of, own, compares_times));
+        let savings = others().filter_map(|own| saving(of, own, compares_times));
         let copies = counters.iter().filter_map(|own| copied(of, own, pages));
         times.chain(savings).chain(copies).collect::<Vec<_>>()
     };
     all.iter().flat_map(of).collect()
 }
 
-/// A cell of a time.
-fn timed(of: &Compared, counters: &str, unit: &str, both: Both, judged: Judged) -> Cell {
+/// A cell of a time. It depends on this machine and on what else that does, so it decides nothing.
+fn timed(of: &Compared, counters: &str, unit: &str, both: Both, near: Near) -> Cell {
     let own = of.configuration(counters);
     let base = of.configuration(PAGE_MAPCOUNT);
+    let (is_near, tolerance) = near.unzip();
     let figures = json!({
         "median": both.1,
+        "near": is_near,
         "ns_per_page": own.map(|own| own.ns_per_page),
         "base_ns_per_page": base.map(|base| base.ns_per_page),
         "locked_ns": of.locked_ns,
         "change": own.and_then(|own| own.change.as_ref()),
     });
-    let mut cell = cell(of, counters, unit, both, judged, figures);
-    if cell.verdict == FAILS {
-        cell.verdict = MISSES.to_string();
-    }
-    cell
+    let cell = cell(of, counters, unit, both, tolerance, figures);
+    cell.compared(is_near, otherwise(both))
+}
+
+/// The verdict on what is neither judged nor compared.
+fn otherwise((published, _): Both) -> &'static str {
+    if published.is_some() { NOT_COMPARED } else { MODEL_ONLY }
 }
 
 fn cell(
@@ -63,12 +63,11 @@ fn cell(
     counters: &str,
     unit: &str,
     (published, own): Both,
-    judged: Judged,
+    tolerance: Option<String>,
     figures: Value,
 ) -> Cell {
-    let (ok, tolerance) = judged.unzip();
     let error_unit = if unit == PERCENT { "percentage points" } else { unit };
-    let cell = Cell {
+    Cell {
         workload: Some(of.operation.to_string()),
         folio_kib: Some(of.folio_bytes >> 10),
         variant: Some(counters.to_string()),
@@ -78,31 +77,30 @@ fn cell(
         error_unit: Some(error_unit.to_string()),
         tolerance: Some(tolerance.unwrap_or("none".to_string())),
         ..Cell::new(NAME, figures)
-    };
-    cell.judged(ok, if published.is_some() { NOT_COMPARED } else { MODEL_ONLY })
+    }
 }
 
 /// The change of the time.
-fn time(of: &Compared, counters: &str, is_judged: bool) -> Cell {
+fn time(of: &Compared, counters: &str, is_compared: bool) -> Cell {
     let (published, own) = (published_percent(of, counters), percent(of, counters));
-    let both = published.zip(own).filter(|_| is_judged);
-    let judged = both.and_then(|both| time_holds(of, counters, both));
-    timed(of, counters, PERCENT, (published, own), judged)
+    let both = published.zip(own).filter(|_| is_compared);
+    let near = both.and_then(|both| time_holds(of, counters, both));
+    timed(of, counters, PERCENT, (published, own), near)
 }
 
 /// What counting folios alone saves of a page that is unmapped or forked. The series takes one
 /// read-modify-write of a page away.
-fn saving(of: &Compared, counters: &str, is_judged: bool) -> Option<Cell> {
+fn saving(of: &Compared, counters: &str, is_compared: bool) -> Option<Cell> {
     if of.operation.writes() || of.folio_bytes == PAGE_BYTES {
         return None;
     }
     let own = of.change(counters)?.saved_locked.map(|saved| saved.median);
     let published = (counters == NO_PAGE_MAPCOUNT).then_some(1.0);
     let OwnerTolerance { saved_locked: (least, most), saved_kib, .. } = PUBLISHED.tolerance;
-    let is_judged = is_judged && published.is_some() && of.folio_bytes >= saved_kib << 10;
+    let is_compared = is_compared && published.is_some() && of.folio_bytes >= saved_kib << 10;
     let holds = |own: f64| ((least..=most).contains(&own), format!("{least} to {most} L"));
-    let judged = own.filter(|_| is_judged).map(holds);
-    Some(timed(of, counters, SAVED, (published, own), judged))
+    let near = own.filter(|_| is_compared).map(holds);
+    Some(timed(of, counters, SAVED, (published, own), near))
 }
 
 /// Of 100 pages, those that write faults copied: all where nobody knows that a page has one owner
@@ -120,9 +118,10 @@ fn copied(of: &Compared, counters: &str, pages: u64) -> Option<Cell> {
         copied as f64 * 100.0 / pages.max(1) as f64
     });
     let published = is_published.then_some(if all { 100.0 } else { 0.0 });
-    let judged = is_published.then(|| (counts == Some(expected), "exact".to_string()));
+    let ok = is_published.then(|| counts == Some(expected));
     let figures = json!({ "median": copied, "copied": own.copied, "reused": own.reused });
-    Some(cell(of, counters, COPIED, (published, copied), judged, figures))
+    let (both, tolerance) = ((published, copied), ok.map(|_| "exact".to_string()));
+    Some(cell(of, counters, COPIED, both, tolerance, figures).judged(ok, otherwise(both)))
 }
 
 /// The change of the time in percent.
@@ -142,7 +141,7 @@ fn published_percent(of: &Compared, counters: &str) -> Option<f64> {
 
 /// Whether a change holds beside the published one, and what is tolerated; `None` where it cannot
 /// be said.
-fn time_holds(of: &Compared, counters: &str, (published, own): (f64, f64)) -> Judged {
+fn time_holds(of: &Compared, counters: &str, (published, own): (f64, f64)) -> Near {
     let tolerated = &PUBLISHED.tolerance;
     let within = |percent: f64| (own.abs() <= percent, format!("within {percent} %"));
     if of.folio_bytes == PAGE_BYTES {
@@ -164,7 +163,7 @@ fn time_holds(of: &Compared, counters: &str, (published, own): (f64, f64)) -> Ju
         {
             let most = tolerated.owner_locked;
             let extra = of.change(counters)?.extra_locked_per_folio?.median;
-            Some((extra <= most, format!("at most {most} L more a folio")))
+            Some((extra.abs() <= most, format!("within {most} L a folio")))
         }
         (Operation::Munmap | Operation::Fork, MM_OWNER) => Some(within(tolerated.same_percent)),
         (Operation::Munmap | Operation::Fork, _) => {

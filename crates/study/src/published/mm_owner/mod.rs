@@ -8,10 +8,10 @@ use filemap_job::folio_ops::{Operation, PAGE_BYTES, PMD_BYTES};
 use filemap_job::{DEFAULT_SEED, EngineKind, FolioOps, FolioOpsRecord, Record};
 use filemap_report::units::bytes;
 
-use self::cells::{BENCHMARK, COPIED, PERCENT};
+use self::cells::{BENCHMARK, PERCENT};
 pub use self::data::NAME;
 use self::data::PUBLISHED;
-use super::cell::Cell;
+use super::cell::{Cell, FAILS, HOLDS, NEAR, OFF};
 use super::data::{Notes, Series, Values};
 use super::study::{Begin, Chosen, Found, Length, Options, Study};
 use crate::error::Error;
@@ -33,6 +33,11 @@ struct MmOwner(Length);
 
 pub fn study(_: &Options, length: Length) -> Chosen {
     Ok(Box::new(MmOwner(length)))
+}
+
+/// How many figures were published: of each operation and size, two changes.
+pub fn figures() -> usize {
+    PUBLISHED.changes.values().map(|sizes| 2 * sizes.len()).sum()
 }
 
 /// What is run: over the published memory, an eighth of it, or for a second or two.
@@ -65,13 +70,13 @@ impl Study for MmOwner {
     }
 }
 
-/// What `record` says beside what is published. Times of a brief form are not judged: they are too
-/// few and too short.
+/// What `record` says beside what is published. Times of a brief form are not compared: they are
+/// too few and too short.
 fn found(record: &FolioOpsRecord) -> Result<Found, Error> {
     let pages = folio_ops::pages(record);
     let bytes = pages * PAGE_BYTES;
-    let judges_times = length_of(bytes) != Length::Brief;
-    let mut cells = cells::beside(&folio_ops::compared(record), judges_times, pages);
+    let compares_times = length_of(bytes) != Length::Brief;
+    let mut cells = cells::beside(&folio_ops::compared(record), compares_times, pages);
     cells.extend(counting::cells()?);
     cells.extend(cells::alone(record, bytes));
     Ok((cells, Some(folio_ops::origin(record))))
@@ -85,8 +90,8 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let said = said.collect::<Vec<_>>().join("; ");
     vec![
         ("form", form.into_iter().collect()),
-        ("exact", judged(cells, |cell| is_in(cell, COPIED)).into_iter().collect()),
-        ("times", judged(cells, |cell| !is_in(cell, COPIED)).into_iter().collect()),
+        ("exact", of_all(cells, [HOLDS, FAILS]).into_iter().collect()),
+        ("times", of_all(cells, [NEAR, OFF]).into_iter().collect()),
         ("carries_over", vec![vec![("reuse", reuse(series, &fault_ns(cells)))]]),
         ("noise", noise(cells).into_iter().collect()),
         ("anon_cow", vec![vec![("said", said)]]),
@@ -113,11 +118,11 @@ fn form<'a>(series: &Series, benchmark: &Cell) -> Values<'a> {
     ]
 }
 
-/// How many of those judged cells hold that are such; `None` where none is judged.
-fn judged(cells: &[Cell], is_such: impl Fn(&&Cell) -> bool) -> Option<Values<'_>> {
-    let judged: Vec<bool> = cells.iter().filter(is_such).filter_map(|cell| cell.ok).collect();
-    let hold = judged.iter().filter(|ok| **ok).count().to_string();
-    (!judged.is_empty()).then(|| vec![("hold", hold), ("all", judged.len().to_string())])
+/// How many cells have the first of both verdicts, of those that have one; `None` where none has.
+fn of_all<'a>(cells: &[Cell], both: [&str; 2]) -> Option<Values<'a>> {
+    let [hold, others] = both.map(|own| cells.iter().filter(|cell| cell.verdict == own).count());
+    let all = hold + others;
+    (all > 0).then(|| vec![("hold", hold.to_string()), ("all", all.to_string())])
 }
 
 /// For both configurations of the series, with which cost of a fault in nanoseconds the published

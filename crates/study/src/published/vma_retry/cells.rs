@@ -4,11 +4,11 @@ use filemap_job::waits::{Cause, Wait};
 use serde_json::{Map, Value, json};
 
 use super::data::{
-    LEAST_SEEDS, NAME, PAGE_KIB, PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB, RetryRow,
+    Judging, LEAST_SEEDS, NAME, PAGE_KIB, PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB, RetryRow,
 };
 use super::plan::Tried;
 use super::trial::{Trial, TrialRun};
-use crate::published::cell::{Cell, NOT_COMPARED};
+use crate::published::cell::{Cell, FITTED, NEEDS_MORE_SEEDS};
 use crate::published::tolerance::Tolerance;
 use crate::stats::Sample;
 
@@ -38,6 +38,12 @@ impl<'a> Variant<'a> {
 
     fn misses(&self) -> Option<Sample> {
         self.sample(TrialRun::miss_percent)
+    }
+
+    /// Whether it completes fewer than half as many rounds as `base`.
+    fn stalls(&self, base: &Variant) -> bool {
+        let median = |variant: &Variant| variant.rounds_s().map(|rounds| rounds.median);
+        median(self) < median(base).map(|rounds| rounds / 2.0)
     }
 
     /// All of it.
@@ -83,61 +89,71 @@ impl<'a> Variant<'a> {
 pub fn beside(variants: &[Variant; 2], costs: &[(&'static str, u64)]) -> Vec<Cell> {
     let costs = costs.iter().copied().chain([("cpus", PUBLISHED_CPUS)]);
     let assumed: Map<String, Value> = costs.map(|(name, of)| (name.into(), of.into())).collect();
-    let median = |variant: &Variant| variant.rounds_s().map(|rounds| rounds.median);
     let of_row = |row: &'static RetryRow| {
         let variant = &variants[usize::from(row.with_series())];
-        // Its misses then say nothing.
-        let stalls = median(variant) < median(&variants[0]).map(|rounds| rounds / 2.0);
+        let stalls = variant.stalls(&variants[0]);
         let drops = variant.sample(TrialRun::drops_per_round);
-        let figures = [
-            ("misses", "misses of 100 drops", row.miss_drop_pct, variant.misses()),
-            ("drops", "drops a round", row.drops_per_round(), drops),
-            ("rounds", "rounds a second", row.rounds_s, variant.rounds_s()),
+        let figures: [(_, _, fn(&RetryRow) -> f64, _); 3] = [
+            ("misses", "misses of 100 drops", |row| row.miss_drop_pct, variant.misses()),
+            ("drops", "drops a round", RetryRow::drops_per_round, drops),
+            ("rounds", "rounds a second", |row| row.rounds_s, variant.rounds_s()),
         ];
         figures.map(|(what, unit, published, model)| {
-            let tolerance = tolerance(row, what, model.as_ref());
-            let holds = |tolerance: Tolerance| {
-                let holds = model.as_ref().and_then(|model| tolerance.holds(model, published));
-                !stalls && holds == Some(true)
-            };
+            let judging = PUBLISHED.figures[what].of(row.with_series());
+            let runs = of_runs(row.with_series(), published);
             let cell = Cell {
                 name: Some(row.case.clone()),
                 assumed: Some(assumed.clone()),
-                tolerance: Some(tolerance.map_or("none".to_string(), |own| own.to_string())),
-                ..against(published, model.as_ref(), unit, variant)
+                ..against(published(row), model.as_ref(), unit, variant)
             };
-            cell.judged(tolerance.map(holds), NOT_COMPARED)
+            judged(cell, judging, (runs.min, runs.max), model.as_ref(), stalls)
         })
     };
     PUBLISHED.rows.iter().flat_map(of_row).collect()
 }
 
-/// When the median of `model` holds; `None` where nothing is judged.
-fn tolerance(row: &RetryRow, what: &str, model: Option<&Sample>) -> Option<Tolerance> {
-    let bounds = &PUBLISHED.tolerance[what];
-    let bounds = if row.with_series() { bounds.with } else { bounds.without };
-    let is_enough = model.is_none_or(|model| model.samples.len() >= LEAST_SEEDS);
-    bounds.filter(|_| is_enough).map(|(low, high)| Tolerance::Between(low, high))
+/// What was published of all runs of one kind.
+fn of_runs(with_series: bool, of: impl Fn(&RetryRow) -> f64) -> Sample {
+    let runs = PUBLISHED.rows.iter().filter(|row| row.with_series() == with_series);
+    Sample::of(runs.map(of).collect()).expect("there are rows of both kinds")
 }
 
-/// The least and the most of the published ratios of throughput beside the model's.
-pub fn ratios([before, after]: &[Variant; 2]) -> [Cell; 2] {
+/// The cell with what is tolerated and its verdict. Nothing holds of what `stalls`: its misses say
+/// nothing then.
+fn judged(
+    cell: Cell,
+    judging: Judging,
+    (least, most): (f64, f64),
+    model: Option<&Sample>,
+    stalls: bool,
+) -> Cell {
+    if judging == Judging::Fitted {
+        return cell.judged(None, FITTED);
+    }
+    let tolerance = Tolerance::Runs(least, most);
+    let cell = Cell { tolerance: Some(tolerance.to_string()), ..cell };
+    let is_enough = model.is_none_or(|model| model.samples.len() >= LEAST_SEEDS);
+    let holds = || !stalls && model.and_then(|model| tolerance.holds(model, least)) == Some(true);
+    let holds = is_enough.then(holds);
+    match judging {
+        Judging::Compared => cell.compared(holds, NEEDS_MORE_SEEDS),
+        _ => cell.judged(holds, NEEDS_MORE_SEEDS),
+    }
+}
+
+/// How many rounds there are with the series for each without it. Published are the least and the
+/// most that two of the runs give, and what all of them give together.
+pub fn ratio_of_all([before, after]: &[Variant; 2]) -> Cell {
     let ratios = before.runs().zip(after.runs()).filter_map(|(before, after)| ratio(before, after));
     let ratios = Sample::of(ratios.collect());
-    let rounds = |with: bool| {
-        let rows = PUBLISHED.rows.iter().filter(move |row| row.with_series() == with);
-        Sample::of(rows.map(|row| row.rounds_s).collect()).expect("there are rows of both kinds")
+    let [without, with] = [false, true].map(|with| of_runs(with, |row| row.rounds_s));
+    let unit = "rounds with the series for each without it";
+    let cell = Cell {
+        name: Some("all runs".to_string()),
+        ..against(with.mean / without.mean, ratios.as_ref(), unit, after)
     };
-    let (without, with) = (rounds(false), rounds(true));
-    let published = [
-        ("least published ratio", with.min / without.max),
-        ("largest published ratio", with.max / without.min),
-    ];
-    published.map(|(name, published)| {
-        let unit = "rounds with the series for each without it";
-        let name = Some(name.to_string());
-        Cell { name, ..against(published, ratios.as_ref(), unit, after) }.judged(None, NOT_COMPARED)
-    })
+    let runs = (with.min / without.max, with.max / without.min);
+    judged(cell, Judging::Judged, runs, ratios.as_ref(), false)
 }
 
 /// Rounds with the series for each without it.

@@ -25,18 +25,36 @@ pub const PAGE_KIB: u64 = 4;
 
 #[derive(Deserialize)]
 pub struct Published {
-    /// Two runs without it, and two variants of it.
+    /// Two runs without it, and two runs with it.
     pub rows: Vec<RetryRow>,
-    /// By the figure.
-    pub tolerance: BTreeMap<String, Bounds>,
+    /// What becomes of each figure.
+    pub figures: BTreeMap<String, Both>,
 }
 
-/// Between which figures a median has to lie; nothing is judged where there are none.
+/// What becomes of a figure without the series and with it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bounds {
-    pub without: Option<(f64, f64)>,
-    pub with: Option<(f64, f64)>,
+pub struct Both {
+    without: Judging,
+    with: Judging,
+}
+
+impl Both {
+    pub fn of(&self, with_series: bool) -> Judging {
+        if with_series { self.with } else { self.without }
+    }
+}
+
+/// Whether a figure decides anything.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judging {
+    /// It is judged.
+    Judged,
+    /// It says whether it is near, and decides nothing.
+    Compared,
+    /// What is assumed was chosen by it.
+    Fitted,
 }
 
 /// One run of 600 s.

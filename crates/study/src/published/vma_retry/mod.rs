@@ -10,7 +10,7 @@ use filemap_report::units::time;
 
 use self::cells::Variant;
 pub use self::data::NAME;
-use self::data::{LEAST_SEEDS, PAGE_KIB, PUBLISHED_JOB};
+use self::data::{LEAST_SEEDS, PAGE_KIB, PUBLISHED, PUBLISHED_JOB};
 use self::plan::{Experiment, Form, Tried};
 use self::trial::{Run, Trial};
 use super::cell::Cell;
@@ -34,6 +34,11 @@ pub fn study(options: &Options, length: Length) -> Chosen {
     Ok(Box::new(VmaRetry::new(options.seeds, length)?))
 }
 
+/// How many figures were published: three of each run.
+pub fn figures() -> usize {
+    3 * PUBLISHED.rows.len()
+}
+
 impl VmaRetry {
     fn new(count: Option<u64>, length: Length) -> Result<Self, Error> {
         let seeds = seeds(DEFAULT_SEED, count.unwrap_or(LEAST_SEEDS as u64)).collect();
@@ -53,7 +58,7 @@ impl VmaRetry {
         let (job, experiments) = all.split_at(self.seeds.len());
         let variants = Variant::both(job);
         let mut cells = cells::beside(&variants, &self.costs);
-        cells.extend(cells::ratios(&variants));
+        cells.push(cells::ratio_of_all(&variants));
         cells.extend(variants.iter().map(Variant::cell));
         cells.extend(sweep.iter().chain(experiments).flat_map(cells::tried));
         Ok((cells, Some(trial::origin(&self.costs))))
@@ -118,6 +123,7 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
         ("not_inferred", not_inferred),
         ("evicting", vec![vec![("cost", cost)]]),
         ("judged", once(is_judged)),
+        ("convoy", once(is_judged)),
         ("not_judged", once(!is_judged)),
         ("stalls", once(stalls)),
         ("one_vma", once(of("one vma").next().is_some())),

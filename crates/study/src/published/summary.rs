@@ -1,0 +1,131 @@
+//! What a reader has to know of cells before they look at one: how many are judged and hold, and
+//! what is not judged and why.
+
+use filemap_report::Part;
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, FITTED, MODEL_ONLY, NEAR, OFF};
+use super::data::Series;
+
+/// How many cells of a series hold, and what the others are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Summary {
+    pub series: String,
+    /// Cells that decide whether the command fails, and those of them that hold.
+    pub judged: usize,
+    pub hold: usize,
+    /// Cells by which something that is assumed was chosen.
+    pub fitted: usize,
+    /// Published figures that are not judged for other reasons, and those of them that were
+    /// compared and are inside or outside what is tolerated.
+    pub unjudged: usize,
+    pub near: usize,
+    pub off: usize,
+    /// Figures of the model for which none was published.
+    pub model_only: usize,
+}
+
+impl Summary {
+    /// Of `cells`, which are of one series.
+    pub fn of(cells: &[Cell]) -> Summary {
+        let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
+        let with = |verdict: &str| count(&|cell| cell.verdict == verdict);
+        let judged = count(&|cell| cell.ok.is_some());
+        let [fitted, near, off, model_only] = [FITTED, NEAR, OFF, MODEL_ONLY].map(with);
+        Summary {
+            series: cells.first().map(|cell| cell.series.clone()).unwrap_or_default(),
+            judged,
+            hold: count(&|cell| cell.ok == Some(true)),
+            fitted,
+            unjudged: cells.len() - judged - fitted - model_only,
+            near,
+            off,
+            model_only,
+        }
+    }
+
+    /// It in a few sentences.
+    pub fn told(&self) -> String {
+        let series = Series::find(&self.series);
+        let why = |of: fn(&Series) -> &Option<String>| {
+            series.and_then(|series| of(series).as_ref()).map(|why| format!(": {why}"))
+        };
+        let fitted = why(|series| &series.fitted_as).unwrap_or_default();
+        let unjudged = why(|series| &series.unjudged_as).unwrap_or_default();
+        let mut told = vec![self.held()];
+        match self.fitted {
+            0 if fitted.is_empty() => {}
+            0 => told.push(format!("Fitted{fitted}.")),
+            count => told.push(format!("Fitted, so not judged: {count}{fitted}.")),
+        }
+        if self.unjudged > 0 {
+            let compared = match (self.near, self.off) {
+                (0, 0) => String::new(),
+                (near, off) => format!(" ({near} near, {off} off)"),
+            };
+            told.push(format!("Not judged: {}{compared}{unjudged}.", self.unjudged));
+        }
+        if self.model_only > 0 {
+            told.push(format!("{} are the model's alone.", self.model_only));
+        }
+        told.join(" ")
+    }
+
+    fn held(&self) -> String {
+        match self.judged {
+            0 => "No cell is judged.".to_string(),
+            judged => format!("{} of {judged} judged cells hold.", self.hold),
+        }
+    }
+}
+
+/// What is said of several series, each of whose cells are in `all`: of all together, then of each.
+pub fn of_all(all: &[&[Cell]]) -> Vec<Part> {
+    let summaries: Vec<Summary> = all.iter().map(|cells| Summary::of(cells)).collect();
+    let sum = |of: fn(&Summary) -> usize| summaries.iter().map(of).sum::<usize>();
+    let lead = format!(
+        "{} of {} judged cells hold. A cell that holds is neither above nor below what is \
+         tolerated. {} are fitted and {} not judged, and decide nothing; of these {} are near and \
+         {} off. {} are the model's alone.",
+        sum(|of| of.hold),
+        sum(|of| of.judged),
+        sum(|of| of.fitted),
+        sum(|of| of.unjudged),
+        sum(|of| of.near),
+        sum(|of| of.off),
+        sum(|of| of.model_only),
+    );
+    let each = summaries.iter().map(|of| format!("{}: {}", of.series, of.told())).collect();
+    vec![Part::Lead(lead), Part::List(each)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::published::cell::NOT_COMPARED;
+
+    #[test]
+    fn every_cell_is_counted_once() {
+        let cell = || Cell::new("vma-retry", json!({}));
+        let cells = [
+            cell().judged(Some(true), ""),
+            cell().judged(Some(false), ""),
+            cell().judged(None, FITTED),
+            cell().compared(Some(true), ""),
+            cell().compared(Some(false), ""),
+            cell().judged(None, NOT_COMPARED),
+            cell(),
+        ];
+        let of = Summary::of(&cells);
+        let counts = (of.judged, of.hold, of.fitted, of.unjudged, of.near, of.off, of.model_only);
+        assert_eq!(counts, (2, 1, 1, 3, 1, 1, 1));
+        let told = of.told();
+        for words in
+            ["1 of 2 judged cells hold. Fitted, so not judged: 1: the", "3 (1 near, 1 off): "]
+        {
+            assert!(told.contains(words), "{told}");
+        }
+    }
+}
