@@ -20,8 +20,12 @@ pub const NAME: &str = "exec-order";
 
 static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
-/// Before and after. The published baseline contains vma-bound.
-const VARIANTS: [(&str, &str); 2] = [("before", "vma-bound"), ("after", "vma-bound+exec-order-v5")];
+/// Before and after, and what was merged in its place. The published baseline contains vma-bound.
+const VARIANTS: [(&str, &str); 3] = [
+    ("before", "vma-bound"),
+    ("after", "vma-bound+exec-order-v5"),
+    ("merged", "vma-bound+exec-order"),
+];
 
 /// Advice and KiB of readahead, neither of which was published. The published ratios stand beside
 /// the first: the default readahead, and the advice without which the series changes nothing here.
@@ -94,7 +98,7 @@ fn job(
     spec.validate(None).expect("the conditions of this study are jobs")
 }
 
-/// Each condition, before and after.
+/// Each condition with each variant.
 fn conditions() -> impl Iterator<Item = ((&'static str, u64), &'static str, &'static str)> {
     let both = |condition| VARIANTS.map(|(name, variant)| (condition, name, variant));
     CONDITIONS.into_iter().flat_map(both)

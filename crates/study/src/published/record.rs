@@ -130,7 +130,7 @@ mod tests {
             tolerance: Some("within 1 %".to_string()),
             ..Cell::new("mmap-miss", json!({ figure: 4.25 })).judged(Some(false), "")
         };
-        let held = Cell { ok: Some(true), ..cell(1, "gib") };
+        let held = cell(1, "gib").judged(Some(true), "");
         let told = "fail. Published: 3.987, here: 4.250 GiB read. Tolerated: within 1 %.";
         let list = [20, 4].map(|gib| format!("{gib} GiB file, 8 GiB RAM, random: {told}"));
         let cells = [cell(20, "gib"), cell(4, "median"), held];

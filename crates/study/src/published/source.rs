@@ -104,7 +104,7 @@ mod tests {
         };
         let v5 = told(3, exec);
         assert!(v5.starts_with("v5, 2026-05-22: superseded by v6"), "{v5}");
-        assert!(v5.contains("; the published figures are of it; --with exec-order"), "{v5}");
+        assert!(v5.contains("; the published figures are of it; --with exec-order-v5"), "{v5}");
         assert!(v5.ends_with("; Message-ID 20260522162422.3856502-1-usama.arif@linux.dev"), "{v5}");
         assert!(told(3, bound).contains("commit 13a1e1a61885"), "{}", told(3, bound));
     }
