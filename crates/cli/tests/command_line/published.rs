@@ -68,7 +68,7 @@ fn the_table_is_a_page_wide_and_says_what_it_rests_on() {
         "What it does: Lets readahead",
         "Status: merged in 7.2.",
         "commits 0b9c0aeba938 (p1) and 9b0fcac3cfe7 (p2)",
-        "one parameter, the size of the page cache, is fitted to one of these cells",
+        "One parameter is fitted (the size of the page cache, by one of these cells",
         "GiB touched and read",
         "which counts what the whole machine reads",
         "7.62 of the 8 GiB",

@@ -48,20 +48,22 @@ impl Summary {
     pub fn told(&self) -> String {
         let series = Series::find(&self.series);
         let why = |of: fn(&Series) -> &Option<String>| {
-            series.and_then(|series| of(series).as_ref()).map(|why| format!(": {why}"))
+            series.and_then(|series| of(series).as_ref()).map(|why| format!(" ({why})"))
         };
-        let fitted = why(|series| &series.fitted_as).unwrap_or_default();
+        let fitted = why(|series| &series.fitted_as);
         let unjudged = why(|series| &series.unjudged_as).unwrap_or_default();
         let mut told = vec![self.held()];
-        match self.fitted {
-            0 if fitted.is_empty() => {}
-            0 => told.push(format!("Fitted{fitted}.")),
-            count => told.push(format!("Fitted, so not judged: {count}{fitted}.")),
+        match (self.fitted, fitted) {
+            (0, None) => {}
+            (0, Some(why)) => told.push(format!("One parameter is fitted{why}.")),
+            (count, why) => {
+                told.push(format!("Fitted, so not judged: {count}{}.", why.unwrap_or_default()));
+            }
         }
         if self.unjudged > 0 {
             let compared = match (self.near, self.off) {
                 (0, 0) => String::new(),
-                (near, off) => format!(" ({near} near, {off} off)"),
+                (near, off) => format!(", of which {near} are near and {off} off"),
             };
             told.push(format!("Not judged: {}{compared}{unjudged}.", self.unjudged));
         }
@@ -122,9 +124,10 @@ mod tests {
         let counts = (of.judged, of.hold, of.fitted, of.unjudged, of.near, of.off, of.model_only);
         assert_eq!(counts, (2, 1, 1, 3, 1, 1, 1));
         let told = of.told();
-        for words in
-            ["1 of 2 judged cells hold. Fitted, so not judged: 1: the", "3 (1 near, 1 off): "]
-        {
+        for words in [
+            "1 of 2 judged cells hold. Fitted, so not judged: 1 (the readahead",
+            "Not judged: 3, of which 1 are near and 1 off (drops",
+        ] {
             assert!(told.contains(words), "{told}");
         }
     }
