@@ -109,7 +109,7 @@ impl Storage {
                 device: plain(source),
                 filesystem: kind.to_owned(),
                 mount_point: plain(point).into(),
-                mount_options: format!("{options},{of_filesystem}"),
+                mount_options: each_once(options, of_filesystem),
                 read_ahead_kb: None,
             })
         });
@@ -135,6 +135,18 @@ fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
         .iter()
         .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
     })
+}
+
+/// The options of a mount, and those of its filesystem that are not among them.
+fn each_once(of_mount: &str, of_filesystem: &str) -> String {
+    let mut all: Vec<&str> = of_mount.split(',').collect();
+    let others = of_filesystem.split(',').filter(|option| !option.is_empty());
+    others.for_each(|option| {
+        if !all.contains(&option) {
+            all.push(option)
+        }
+    });
+    all.join(",")
 }
 
 /// A field of mountinfo, in which blanks and the like are octal escapes.
@@ -191,7 +203,7 @@ mod tests {
         let root = of((254, 0), "/no-such-file");
         assert_eq!((root.device.as_str(), root.filesystem.as_str()), ("/dev/vda", "ext4"));
         assert_eq!(root.mount_point, Path::new("/"));
-        assert_eq!(root.mount_options, "rw,relatime,rw,discard");
+        assert_eq!(root.mount_options, "rw,relatime,discard");
         assert_eq!(root.unsuited(), None);
         assert_eq!(of((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
         assert_eq!(of((0, 31), "/tmp/x").unsuited().unwrap(), "lives in memory on tmpfs");

@@ -102,11 +102,16 @@ impl ComparedTable {
                 texts: vec![figure.median(at), change, range.unwrap_or_default()],
             }
         };
-        let name = self.whole_name(figure);
-        let first = name.chars().next().map_or(0, char::len_utf8);
-        let title = name[..first].to_uppercase() + &name[first..];
+        let title = self.title(figure);
         let heads = ["variant", "median", "change", "range"];
         Bars::new(title, &heads, (0..self.variants.len()).map(bar).collect())
+    }
+
+    /// What stands above a figure that stands alone.
+    pub fn title(&self, figure: &Figure) -> String {
+        let name = self.whole_name(figure);
+        let first = name.chars().next().map_or(0, char::len_utf8);
+        name[..first].to_uppercase() + &name[first..]
     }
 
     /// The name of a figure where no other stands above it.
@@ -139,7 +144,7 @@ impl ComparedTable {
     /// The first variant and `others` as columns, each change beside its figure or below it.
     fn columns(&self, others: &[usize], is_beside: bool) -> Table {
         let headings: Vec<String> = (0..self.variants.len()).map(|at| self.heading(at)).collect();
-        let mut table = in_columns(&headings, others, is_beside);
+        let mut table = in_columns("figure", &headings, others, is_beside);
         for figure in &self.figures {
             table.add_figure(figure, figure.name.clone());
             table.add_changes(figure);
@@ -189,9 +194,14 @@ struct Columns<'a> {
     is_beside: bool,
 }
 
-/// One without rows, of the first variant and `others`.
-fn in_columns<'a>(headings: &[String], others: &'a [usize], is_beside: bool) -> Columns<'a> {
-    let mut columns = vec![Head::left("figure"), Head::right(&*headings[0])];
+/// One without rows, which are of what `rows` says, of the first variant and `others`.
+fn in_columns<'a>(
+    rows: &str,
+    headings: &[String],
+    others: &'a [usize],
+    is_beside: bool,
+) -> Columns<'a> {
+    let mut columns = vec![Head::left(rows), Head::right(&*headings[0])];
     for &other in others {
         columns.push(Head::right(&*headings[other]));
         columns.extend(is_beside.then(|| Head::right("change")));

@@ -6,6 +6,7 @@ use filemap_job::waits::Cause;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, parse_size};
 
 use crate::measure::Measure;
+use crate::verdict::median_of;
 use filemap_report::Better;
 use filemap_report::Unit::{self, Bytes, Count, Factor, Nanoseconds, Percent, Ratio};
 
@@ -27,6 +28,8 @@ pub(crate) struct Figure {
     pub(crate) better: Better,
     /// A report leaves it out where it is 0 in every run.
     is_rare: bool,
+    /// What of a kernel it is, where one ran.
+    pub(crate) counter: Option<&'static str>,
     of: fn(&FigureInput) -> Option<f64>,
 }
 
@@ -39,7 +42,8 @@ pub(crate) const FIGURES: &[Figure] = &[
     }),
     of("retry_mmap_drop", "faults that dropped their lock", Count, |seen| {
         seen.with_locks()?.count(|of| of.retry_mmap_drop)
-    }),
+    })
+    .counted("retry_mmap_drop of /proc/vmstat, where the kernel has it"),
     of("retry_arrival", "tries after the first of a fault", Count, |seen| {
         seen.count(|of| of.retry_arrival)
     }),
@@ -48,17 +52,21 @@ pub(crate) const FIGURES: &[Figure] = &[
     }),
     of("retry_io_miss", "retries whose page was gone", Count, |seen| {
         seen.with_locks()?.count(|of| of.retry_io_miss)
-    }),
+    })
+    .counted("retry_io_miss of /proc/vmstat, where the kernel has it"),
     of(MISSES_PER_DROP, "  misses a drop", Percent, |seen| {
         let share = seen.with_locks()?.share(|of| of.retry_io_miss, |of| of.retry_mmap_drop);
         share.map(|share| share * 100.0)
     }),
     of("vma_lock_refused", "VMA locks refused", Count, |seen| seen.count(|of| of.vma_lock_refused))
+        .counted("vma_lock_abort and vma_lock_miss of /proc/vmstat")
         .rare(),
     of("mmap_lock_shared", "mmap_lock taken to share it", Count, |seen| {
         seen.count(|of| of.mmap_lock_shared)
-    }),
-    of("mmap_lock_waits", "waits for mmap_lock", Count, |seen| seen.count(|of| of.mmap_lock_waits)),
+    })
+    .counted("tracepoint mmap_lock_start_locking"),
+    of("mmap_lock_waits", "waits for mmap_lock", Count, |seen| seen.count(|of| of.mmap_lock_waits))
+        .counted("tracepoints mmap_lock_start_locking and mmap_lock_acquire_returned"),
     of("mmap_read_wait_ns", "waiting for mmap_lock to read", Nanoseconds, |seen| {
         seen.waited(Cause::MmapRead)
     })
@@ -68,7 +76,9 @@ pub(crate) const FIGURES: &[Figure] = &[
     })
     .rare(),
     of("throttled", "sleeps above memory.high", Count, |seen| seen.count(|of| of.throttled)).rare(),
-    of("bytes_read", "read from device", Bytes, |seen| seen.count(|of| of.bytes_read)).less(),
+    of("bytes_read", "read from device", Bytes, |seen| seen.count(|of| of.bytes_read))
+        .counted("read_bytes of /proc/thread-self/io, summed over the threads of the job")
+        .less(),
     of("added_bytes", "added to the cache", Bytes, |seen| {
         let is_without_device = seen.run.counters.bytes_read.unwrap_or(0) == 0;
         seen.pages(seen.run.counters.data_pages_read).filter(|_| is_without_device)
@@ -77,15 +87,26 @@ pub(crate) const FIGURES: &[Figure] = &[
     of(READ_OF_USED, "  of what was used", Factor, |seen| {
         let used = seen.used_bytes.filter(|&used| used > 0.0)?;
         Some(seen.read_bytes()? / used)
-    }),
-    of("major_faults", "major faults", Count, |seen| seen.count(|of| of.major_faults)).less(),
-    of("minor_faults", "minor faults", Count, |seen| seen.count(|of| of.minor_faults)),
-    of(ELAPSED, "elapsed", Nanoseconds, |seen| seen.elapsed_ns()).less(),
+    })
+    .counted("the same, by the bytes of the distinct pages that the accesses touch"),
+    of("major_faults", "major faults", Count, |seen| seen.count(|of| of.major_faults))
+        .counted(
+            "ru_majflt of getrusage(RUSAGE_THREAD), or, of a job in a memory cgroup of its own, \
+             pgmajfault of memory.stat where that is more",
+        )
+        .less(),
+    of("minor_faults", "minor faults", Count, |seen| seen.count(|of| of.minor_faults))
+        .counted("ru_minflt of getrusage(RUSAGE_THREAD)"),
+    of(ELAPSED, "elapsed", Nanoseconds, |seen| seen.elapsed_ns())
+        .counted("CLOCK_MONOTONIC, of the thread that takes longest")
+        .less(),
     of("cached_bytes", "cached at the end", Bytes, |seen| {
         Some(seen.pages(seen.run.cached.inside)? + seen.outside()?)
-    }),
+    })
+    .counted("nr_cache of cachestat(2), or mincore(2) where the kernel lacks it"),
     of("cached_outside_bytes", "  not in the mapping", Bytes, |seen| seen.outside()).rare(),
-    of("evicted_bytes", "evicted", Bytes, |seen| seen.pages(seen.run.counters.evicted_pages)),
+    of("evicted_bytes", "evicted", Bytes, |seen| seen.pages(seen.run.counters.evicted_pages))
+        .counted("pages read less those that cachestat(2) still finds"),
     of("readahead_calls", "readahead calls", Count, |seen| seen.count(|of| of.readahead_calls)),
     of("read_around", "  read-around", Count, |seen| seen.count(|of| of.read_around)).rare(),
     of("async_readahead", "  asynchronous", Count, |seen| seen.count(|of| of.async_readahead))
@@ -131,7 +152,7 @@ const fn of(
     unit: Unit,
     of: fn(&FigureInput) -> Option<f64>,
 ) -> Figure {
-    Figure { key, name, unit, better: Better::Neither, is_rare: false, of }
+    Figure { key, name, unit, better: Better::Neither, is_rare: false, counter: None, of }
 }
 
 impl Figure {
@@ -141,6 +162,24 @@ impl Figure {
 
     const fn less(self) -> Figure {
         Figure { better: Better::Less, ..self }
+    }
+
+    const fn counted(self, counter: &'static str) -> Figure {
+        Figure { counter: Some(counter), ..self }
+    }
+
+    /// Its median over the runs of each seed, in their order.
+    pub(crate) fn of_seeds(&self, record: &Record) -> Vec<(u64, f64)> {
+        let seen = seen(record, None);
+        let mut seeds: Vec<(u64, Vec<f64>)> = Vec::new();
+        for seen in &seen {
+            let Some(value) = (self.of)(seen) else { continue };
+            match seeds.iter_mut().find(|(seed, _)| *seed == seen.run.seed) {
+                Some((_, values)) => values.push(value),
+                None => seeds.push((seen.run.seed, vec![value])),
+            }
+        }
+        seeds.into_iter().map(|(seed, values)| (seed, median_of(&values))).collect()
     }
 
     /// It in each of the runs that saw it.

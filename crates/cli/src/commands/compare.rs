@@ -1,7 +1,7 @@
 //! `filemap compare`.
 
 use filemap_job::{JobSpec, shell_word};
-use filemap_study::compare::{self, Asked, Plan};
+use filemap_study::compare::{self, Asked, JobFile, Plan};
 use filemap_study::seeds::with_seeds;
 
 use crate::Outcome;
@@ -40,20 +40,23 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
         let plan = Plan::of(given, &variants, &asked).map_err(|error| in_file(path, error))?;
         plans.push((path.filter(|_| !is_one).map(String::from), plan));
     }
-    let of_one = match plans.as_slice() {
-        [(None, plan)] => Some((plan.command.clone(), plan.job_file())),
-        _ => None,
+    let (again, job_files) = match plans.as_slice() {
+        [(None, plan)] => (plan.command.clone(), plan.job_file().into_iter().collect()),
+        _ => (command(&args), args.job_files.iter().map(|path| JobFile::at(path)).collect()),
     };
-    let again = of_one.as_ref().map_or_else(|| command(&args), |(command, _)| command.clone());
-    let comparison = compare::run(plans, &RealEngines, &asked, again)?;
+    let job_files: Vec<JobFile> = job_files;
+    let is_letter = args.output.is_letter();
+    if is_letter {
+        compare::check_one_table(&plans)?;
+    }
+    let comparison = compare::run(plans, &RealEngines, &asked, again.clone())?;
     let report = comparison.report(args.asked.verbose);
-    match of_one.filter(|_| args.output.is_letter()) {
-        Some((command, job_file)) => {
-            let apply = if asked.apply { " --apply" } else { "" };
-            let command = format!("{command}{apply} --format kernel");
-            output.write_letter(&report, &comparison.letter(command, job_file.as_ref()))?;
-        }
-        None => output.write(&report)?,
+    if is_letter {
+        let apply = if asked.apply { " --apply" } else { "" };
+        let command = format!("{again}{apply} --format kernel");
+        output.write_letter(&report, &comparison.letter(command, &job_files))?;
+    } else {
+        output.write(&report)?;
     }
     Ok(Outcome::Done)
 }
@@ -65,14 +68,11 @@ fn check_several(args: &CompareArgs) -> Result<(), Error> {
         let message = format!("{} is given twice; give each job file once", paths[at]);
         return Err(Error::Usage(message));
     }
-    let of_one =
-        [("--html", args.output.html().is_some()), ("--format kernel", args.output.is_letter())];
-    match of_one.into_iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => {
-            Err(Error::Usage(format!("{flag} shows one job; give one job file, or leave it out")))
-        }
-        None => Ok(()),
+    if args.output.html().is_some() {
+        let message = "--html shows one job; give one job file, or leave it out";
+        return Err(Error::Usage(message.to_string()));
     }
+    Ok(())
 }
 
 fn asked(args: &CompareArgs) -> Asked {

@@ -172,7 +172,6 @@ fn what_means_nothing_is_refused() {
         (&format!("{compare} --variants baseline,p1 --modules /lib"), &["--modules", "--image"]),
         ("compare a.toml a.toml --variants baseline,p1", &["a.toml is given twice"]),
         ("compare a.toml b.toml --variants p1,p2 --html c.html", &["--html shows one job"]),
-        ("compare a.toml b.toml --variants p1,p2 --format kernel", &["--format kernel shows"]),
         ("explain --image a --image b --workload first --file-size 1m", &["several", "compare"]),
         ("run --modules a --modules b --workload first --file-size 1m", &["--modules", "several"]),
     ] {

@@ -63,6 +63,7 @@ pub fn host() -> Map<String, Value> {
         "filemap": env!("CARGO_PKG_VERSION"),
         "kernel": release,
         "build": uname.version().to_string_lossy(),
+        "compiler": compiler(),
         "config": config(&release),
         "lru_gen": limits::lru_gen().name(),
         "cpu": cpu_model(),
@@ -117,7 +118,19 @@ fn packed_config() -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn cpu_model() -> Option<String> {
+/// What `/proc/version` says that the running kernel was built with.
+fn compiler() -> Option<String> {
+    built_with(&read("/proc/version")?)
+}
+
+/// The second pair of brackets: compiler and linker, with brackets of their own.
+fn built_with(version: &str) -> Option<String> {
+    let (_, rest) = version.split_once(") (")?;
+    Some(rest.split_once(") #")?.0.to_owned())
+}
+
+/// The CPU as this kernel names it.
+pub(super) fn cpu_model() -> Option<String> {
     field("/proc/cpuinfo", "model name").map(|text| text.trim_start_matches([':', ' ']).to_owned())
 }
 
@@ -136,4 +149,19 @@ pub fn command_line() -> String {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_tells_its_compiler() {
+        let of =
+            |tools: &str| built_with(&format!("Linux version 6.12.1 (me@here) ({tools}) #1 x"));
+        let tools = "gcc (Debian 12.2.0-14) 12.2.0, GNU ld (GNU Binutils) 2.40";
+        assert_eq!(of(tools).as_deref(), Some(tools));
+        assert_eq!(built_with("Linux version 6.12.1"), None);
+        assert!(host()["compiler"].is_string());
+    }
 }

@@ -22,6 +22,7 @@ mod exchange;
 mod frame;
 pub mod guest;
 mod heartbeat;
+mod identity;
 mod initramfs;
 mod list;
 mod modules;
@@ -38,8 +39,9 @@ pub(crate) use boot_image::QUIET_LIMIT;
 pub use console::{Complaint, Severity};
 pub use disk::Filesystem;
 pub use error::Error;
+pub use identity::{configuration, sha256};
 pub use list::{Answer, Guest, Task};
-pub use qemu::Accelerator;
+pub use qemu::{Accelerator, version};
 
 /// The most that a guest's disk takes in one request, in bytes: what Linux 6.12 gives a disk that
 /// says nothing of its own. It bounds a `read(2)` that is longer than the readahead.

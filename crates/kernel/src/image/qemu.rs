@@ -5,12 +5,13 @@ use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
-use crate::child::{Ended, Running, die_with_parent};
+use crate::child::{self, Ended, Running, die_with_parent};
 
 use super::boot_image::Image;
 use super::console::{Complaint, JOB_BEGINS};
@@ -54,6 +55,18 @@ const FATAL: [&str; 4] = ["Kernel panic", "BUG:", "Oops:", "watchdog:"];
 
 /// How much of a console is searched for its last lines.
 const CONSOLE_TAIL: u64 = 64 << 10;
+
+/// Which version of QEMU is installed.
+pub fn version() -> Option<&'static str> {
+    static VERSION: OnceLock<Option<String>> = OnceLock::new();
+    let told = || {
+        let output = child::output(Command::new(PROGRAM).arg("--version")).ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        let word = text.strip_prefix("QEMU emulator version ")?.split_whitespace().next()?;
+        Some(word.to_owned())
+    };
+    VERSION.get_or_init(told).as_deref()
+}
 
 /// How a machine's instructions are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

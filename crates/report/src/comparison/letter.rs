@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::{Line, folded, in_columns, shares};
 use crate::column::Unit;
 use crate::compared::{ComparedTable, Figure, Variant};
+use crate::letter::LONGEST_WORD;
 use crate::report::Part;
 use crate::table::Table;
 use crate::text::fits;
@@ -29,11 +30,22 @@ type Named = fn(&str) -> String;
 impl ComparedTable {
     /// What the variants are, and their figures.
     pub(crate) fn letter(&self) -> Vec<Part> {
-        let names: Vec<String> = (0..self.variants.len()).map(|at| self.column(at)).collect();
-        let mut parts = vec![Part::Paragraph("Variants:".to_string())];
-        parts.push(Part::List((0..names.len()).map(|at| self.legend(at)).collect()));
-        parts.extend(self.groups().into_iter().flat_map(|own| self.group(own, &names)));
-        parts
+        let tables = self.groups().into_iter().flat_map(|own| self.group(own, FIGURE));
+        self.legends().into_iter().chain(tables).collect()
+    }
+
+    /// What the variants are.
+    pub fn legends(&self) -> Vec<Part> {
+        let legends = (0..self.variants.len()).map(|at| self.legend(at)).collect();
+        vec![Part::Paragraph("Variants:".to_string()), Part::List(legends)]
+    }
+
+    /// Tables for a letter of one figure, which is called `title`. The rows are jobs.
+    pub fn of_jobs(&self, title: &str) -> Vec<Part> {
+        self.groups()
+            .into_iter()
+            .flat_map(|own| self.group(own, Rows { title, of: "job" }))
+            .collect()
     }
 
     /// What a variant is called above its column.
@@ -49,7 +61,11 @@ impl ComparedTable {
         let is_number = column != folded(&self.variants[at].name);
         let number = if is_number { format!("{column} = ") } else { String::new() };
         // A word is shortened where it is too long, and a list of settings has no blanks.
-        let name = self.name(at).replace('+', " + ").replace(',', ", ");
+        let mut name = self.name(at);
+        // A release may have such signs too.
+        if name.len() > LONGEST_WORD {
+            name = name.replace('+', " + ").replace(',', ", ");
+        }
         format!("{number}{name}: {}", self.variants[at].about)
     }
 
@@ -68,7 +84,8 @@ impl ComparedTable {
     }
 
     /// The variants at `places` among themselves, of which all are called so.
-    fn group(&self, places: Range<usize>, names: &[String]) -> Vec<Part> {
+    fn group(&self, places: Range<usize>, rows: Rows) -> Vec<Part> {
+        let names: Vec<String> = (0..self.variants.len()).map(|at| self.column(at)).collect();
         let variants = &self.variants[places.clone()];
         let own = ComparedTable { variants: variants.to_vec(), figures: Vec::new() };
         let headings = variants.iter().zip(&names[places.clone()]).enumerate();
@@ -82,18 +99,39 @@ impl ComparedTable {
             samples: figure.samples[places.clone()].to_vec(),
             ..figure.clone()
         };
-        let figures = self.figures.iter().map(of_group).filter(Figure::is_any).collect();
-        let has_title = self.has_groups() && !own.has_groups();
-        let title = has_title.then(|| format!("On the {}:", variants[0].group));
-        let title = title.unwrap_or_default();
-        let group = Group { title, headings: headings.map(heading).collect(), figures };
+        let is_shown = |figure: &Figure| figure.is_any() || !rows.title.is_empty();
+        let figures = self.figures.iter().map(of_group).filter(is_shown).collect();
+        let names_group = self.has_groups() && !own.has_groups();
+        let engine = names_group.then(|| format!("n the {}:", variants[0].group));
+        let title = match (rows.title, engine) {
+            ("", Some(engine)) => format!("O{engine}"),
+            ("", None) => String::new(),
+            (title, Some(engine)) => format!("{title}, o{engine}"),
+            (title, None) => format!("{title}:"),
+        };
+        let headings = headings.map(heading).collect();
+        let group = Group { title, of: rows.of, headings, figures };
         group.parts()
     }
 }
 
+/// What the rows of tables are.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    /// What stands above all of them, if anything does.
+    title: &'a str,
+    /// What each is.
+    of: &'static str,
+}
+
+/// A row for each figure.
+const FIGURE: Rows = Rows { title: "", of: "figure" };
+
 /// Variants that are compared with the first of them.
 struct Group {
     title: String,
+    /// What the rows are.
+    of: &'static str,
     headings: Vec<String>,
     figures: Vec<Figure>,
 }
@@ -107,7 +145,12 @@ impl Group {
             Some(table) => Part::Table(table),
             None => Part::List(self.list(others)),
         };
-        shares.iter().map(part).collect()
+        let mut parts: Vec<Part> = shares.iter().map(part).collect();
+        // A list has no place for it.
+        if !self.title.is_empty() && matches!(parts.first(), Some(Part::List(_))) {
+            parts.insert(0, Part::Paragraph(self.title.clone()));
+        }
+        parts
     }
 
     /// A table that has room: with each change beside its figure, or else below it.
@@ -119,7 +162,7 @@ impl Group {
     }
 
     fn columns(&self, others: &[usize], is_beside: bool, named: Named) -> Table {
-        let mut table = in_columns(&self.headings, others, is_beside);
+        let mut table = in_columns(self.of, &self.headings, others, is_beside);
         table.table.title.clone_from(&self.title);
         for figure in &self.figures {
             table.add_figure(figure, named(&figure.name));

@@ -9,7 +9,7 @@ use crate::report::Part;
 use crate::text::TEXT_COLUMNS;
 
 /// Longest word of a paragraph. Longer ones are paths and lists of settings.
-const LONGEST_WORD: usize = 48;
+pub(crate) const LONGEST_WORD: usize = 48;
 
 /// What a word begins with that is shortened.
 const SHORTENED: &str = "...";

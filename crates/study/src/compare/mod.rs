@@ -11,6 +11,7 @@ mod regression;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod unseen;
 
 use std::borrow::Cow;
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use asked::{Asked, variants};
 pub use letter::JobFile;
-pub use plan::{Plan, run};
+pub use plan::{Plan, check_one_table, run};
 pub use regression::Regression;
 
 use crate::error::Error;

@@ -37,7 +37,7 @@ pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Pa
     if verbose {
         parts.extend(of.counters().into_iter().map(Part::Table));
     }
-    parts.extend(conditions(of));
+    parts.extend(conditions(of).into_iter().map(Part::Paragraph));
     let of_variant = |(at, record)| outcomes(of.name(at), record);
     let outcomes: Vec<_> = of.records.iter().enumerate().map(of_variant).collect();
     parts.extend(filemap_report::spread(&outcomes, runs_are(first)).map(Part::Plot));
@@ -47,10 +47,7 @@ pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Pa
 /// What got worse, which times differ, and `warnings`.
 pub(super) fn findings(of: &Variants, warnings: &[String]) -> Vec<Part> {
     let mut parts = Vec::new();
-    let records: Vec<_> = of.records.iter().collect();
-    let worse = regression::all(&records);
-    let line = |(at, record)| regression::line(&of.name(at), record, &worse[at]);
-    let lines: Vec<String> = of.records.iter().enumerate().filter_map(line).collect();
+    let lines = regressions(of);
     if !lines.is_empty() {
         let plural = if lines.len() == 1 { "Regression" } else { "Regressions" };
         let against = format!("{plural} against {}:", of.cells[0].variant);
@@ -61,8 +58,16 @@ pub(super) fn findings(of: &Variants, warnings: &[String]) -> Vec<Part> {
     parts
 }
 
+/// What got worse, in a line for each variant.
+pub(super) fn regressions(of: &Variants) -> Vec<String> {
+    let records: Vec<_> = of.records.iter().collect();
+    let worse = regression::all(&records);
+    let line = |(at, record)| regression::line(&of.name(at), record, &worse[at]);
+    of.records.iter().enumerate().filter_map(line).collect()
+}
+
 /// Under which conditions the figures hold.
-pub(super) fn conditions(of: &Variants) -> Vec<Part> {
+pub(super) fn conditions(of: &Variants) -> Vec<String> {
     let mut notes: Vec<String> = of.records.iter().find_map(reclaim_note).into_iter().collect();
     notes.extend(of.records.iter().filter_map(foreign_note));
     notes.extend(of.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
@@ -71,7 +76,7 @@ pub(super) fn conditions(of: &Variants) -> Vec<Part> {
                     not compared.";
         notes.push(note.to_string());
     }
-    notes.into_iter().map(Part::Paragraph).collect()
+    notes
 }
 
 /// Bytes read over the runs of a variant.

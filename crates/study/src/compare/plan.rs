@@ -12,6 +12,7 @@ use filemap_model::Profile;
 use super::asked::{self, Asked};
 use super::booted::{self, Booted};
 use super::emulated::is_emulated;
+use super::trees::Trees;
 use super::unseen::{named, unseen};
 use super::{Comparison, JobFile, OfJob, RanVariant};
 use crate::engine::{self, Engines};
@@ -99,6 +100,7 @@ impl Plan {
         ran: Vec<JobRan>,
         asked: &Asked,
         took: Duration,
+        trees: &mut Trees,
     ) -> Result<(Vec<RanVariant>, Vec<String>), Error> {
         let Plan { names, jobs, profiles, given, mut warnings, .. } = self;
         let ran = names.into_iter().zip(jobs).zip(ran).map(|((variant, job), ran)| {
@@ -106,7 +108,8 @@ impl Plan {
             given.leave_lists(&mut record);
             RanVariant { variant, job, record }
         });
-        let ran: Vec<RanVariant> = ran.collect();
+        let mut ran: Vec<RanVariant> = ran.collect();
+        warnings.extend(trees.tell(&mut ran));
         if ran.iter().any(|ran| is_emulated(&ran.record)) {
             let text = "images were emulated, without KVM: their counters are those of the \
                         kernel, and their times, which would say nothing, are left out";
@@ -130,6 +133,27 @@ impl Plan {
             warnings.extend(seeds::warnings(&cells.collect::<Vec<_>>(), took)?);
         }
         Ok((ran, warnings))
+    }
+}
+
+/// Refuses jobs whose variants are not the columns of one table.
+///
+/// # Errors
+/// Names the first job file whose variants are others than those of the first.
+pub fn check_one_table(plans: &[(Option<String>, Plan)]) -> Result<(), Error> {
+    let columns = |plan: &Plan| {
+        let engines = plan.jobs.iter().map(|job| job.engine);
+        plan.names.iter().cloned().zip(engines).collect::<Vec<_>>()
+    };
+    let Some(((first, of_first), others)) = plans.split_first() else { return Ok(()) };
+    match others.iter().find(|(_, plan)| columns(plan) != columns(of_first)) {
+        Some((other, _)) => Err(Error::Usage(format!(
+            "--format kernel: {} has other variants than {}; give --variants and --on, which are \
+             for all",
+            other.as_deref().unwrap_or_default(),
+            first.as_deref().unwrap_or_default(),
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -161,8 +185,9 @@ pub fn run(
         _ => error,
     })?;
     let took = (seeds::spent() - begun) / plans.len() as u32;
+    let mut trees = Trees::default();
     let jobs = plans.into_iter().zip(ran).map(|((job_file, plan), ran)| {
-        let (ran, warnings) = plan.concluded(ran, asked, took)?;
+        let (ran, warnings) = plan.concluded(ran, asked, took, &mut trees)?;
         Ok(OfJob { job_file, ran, warnings })
     });
     Ok(Comparison::of(jobs.collect::<Result<_, Error>>()?, command))

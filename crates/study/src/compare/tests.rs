@@ -152,7 +152,7 @@ fn every_figure_is_in_every_form() {
     for figure in ["added_bytes", "major_faults", "elapsed_ns"] {
         assert!(report.rows.rows.iter().any(|row| row[2] == figure), "{figure}");
     }
-    let letter = comparison.letter(String::new(), None).text();
+    let letter = comparison.letter(String::new(), &[]).text();
     let text = report.render(filemap_report::Format::Table);
     for form in [letter, text, report.html(), report.render(filemap_report::Format::Markdown)] {
         assert!(form.contains("added to the cache") && form.contains("elapsed"), "{form}");

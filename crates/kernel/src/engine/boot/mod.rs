@@ -11,7 +11,7 @@ use filemap_job::program::Job;
 use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready, Run};
 use serde_json::{Map, Value};
 
-use super::environment::command_line;
+use super::environment::{command_line, cpu_model};
 use super::flush::LONGEST;
 use super::guest_protocol::{self, Message, Returned, opened};
 use super::limits::{MemoryLimits, available_bytes};
@@ -326,8 +326,10 @@ fn slow_time(job: &Job, needs: &Needs) -> Duration {
 fn describe(environment: &mut Map<String, Value>, arrived: &Arrived, files: usize) {
     environment.insert("command_line".into(), command_line().into());
     environment.insert("image".into(), arrived.image.kernel.display().to_string().into());
-    let emulator = format!("QEMU, {}", arrived.accelerator.name());
+    let version = image::version().map_or(String::new(), |version| format!(" {version}"));
+    let emulator = format!("QEMU{version}, {}", arrived.accelerator.name());
     environment.insert("emulator".into(), emulator.into());
+    environment.insert("host_cpu".into(), cpu_model().into());
     if arrived.told.jobs > 1 {
         let place = format!("{} of {}", arrived.told.number, arrived.told.jobs);
         environment.insert("job_of_boot".into(), place.into());

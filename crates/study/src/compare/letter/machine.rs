@@ -15,19 +15,20 @@ type Line = fn(&Record) -> Option<String>;
 const REVISION_DIGITS: usize = 12;
 
 /// The machine of `records`, and what ran there.
-pub(super) fn facts(records: &[Record]) -> Vec<(String, String)> {
+pub(super) fn facts(records: &[&Record]) -> Vec<(String, String)> {
     let lines: [(&str, Line); 4] =
         [("Machine", machine), ("System", system), ("Disk", disk), ("Tool", tool)];
     let fact = |(label, line): (&str, Line)| {
         let mut seen = BTreeSet::new();
-        let mut said: Vec<String> = records.iter().filter_map(line).collect();
+        let mut said: Vec<String> = records.iter().copied().filter_map(line).collect();
         said.retain(|line| seen.insert(line.clone()));
         (!said.is_empty()).then(|| (label.to_string(), said.join(" / ")))
     };
     lines.into_iter().filter_map(fact).collect()
 }
 
-fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
+/// What the environment of `record` has under `key`.
+pub(super) fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
     record.environment.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
@@ -53,7 +54,10 @@ fn machine(record: &Record) -> Option<String> {
     });
     let ram = number(record, "ram_kib").map(|kib| format!("{} RAM", bytes(kib as f64 * 1024.0)));
     let emulated = if is_emulated(record) { " (emulated)" } else { "" };
-    let guest = text(record, "emulator").map(|emulator| format!("guest of {emulator}{emulated}"));
+    let guest = text(record, "emulator").map(|emulator| {
+        let host = text(record, "host_cpu").map_or(String::new(), |cpu| format!(" on {cpu}"));
+        format!("guest of {emulator}{emulated}{host}")
+    });
     Some(joined([text(record, "cpu").map(String::from), cores, ram, guest]))
 }
 

@@ -1,9 +1,13 @@
-//! A comparison for a mail to a kernel list: before and after, how far the runs spread, the machine
-//! and the command.
+//! A comparison for a mail to a kernel list: before and after, how far the runs spread, the kernels,
+//! the machine and the command.
 
+mod by_seed;
+mod counters;
 mod machine;
+mod matrix;
 #[cfg(test)]
 mod tests;
+mod trees;
 
 use filemap_job::Record;
 use filemap_report::{Letter, Part, is_plain};
@@ -34,7 +38,7 @@ pub struct JobFile {
 
 impl JobFile {
     /// That at `path`.
-    pub(super) fn at(path: &str) -> JobFile {
+    pub fn at(path: &str) -> JobFile {
         let text = match std::fs::metadata(path) {
             // Anything else has been read already, and would be waited for.
             Ok(data) if data.is_file() => input::read("job file", path, input::MAX_JOB_BYTES),
@@ -45,29 +49,52 @@ impl JobFile {
 }
 
 impl Comparison {
-    /// The letter on one job, each variant against the first one of its engine. `command` repeats
-    /// it, with `job_file`, if it names one.
-    pub fn letter(&self, command: String, job_file: Option<&JobFile>) -> Letter {
-        let of = Variants::of(self, &self.cells);
-        let setup = match setup::of_records(&of.records) {
-            Part::Facts(facts) => facts,
-            _ => Vec::new(),
+    /// The letter, each variant against the first one of its engine: on one job with a table of its
+    /// figures, on several with a table for each figure. `command` repeats it, with `job_files`, as
+    /// far as it names them.
+    pub fn letter(&self, command: String, job_files: &[JobFile]) -> Letter {
+        let jobs: Vec<Variants> = self.jobs().map(|cells| Variants::of(self, cells)).collect();
+        let records: Vec<&Record> = jobs.iter().flat_map(|of| &of.records).collect();
+        let mut parts = match jobs.as_slice() {
+            [of] => self.on_one(of),
+            several => matrix::parts(self, several),
         };
-        let (job, settings): (Vec<_>, Vec<_>) =
-            setup.into_iter().partition(|(label, _)| JOB.contains(&label.as_str()));
+        parts.extend(trees::parts(&records));
+        let figures: Vec<_> = jobs.iter().flat_map(|of| of.figures().figures).collect();
+        parts.extend(counters::parts(&jobs, &figures));
+        let mut last = machine::facts(&records);
+        last.push(("Scope".to_string(), self.footer.limits().to_string()));
+        parts.push(Part::Facts(last));
+        parts.extend(job_files.iter().flat_map(shown));
+        Letter { parts, command }
+    }
+
+    /// What is said of a job that is alone.
+    fn on_one(&self, of: &Variants) -> Vec<Part> {
+        let (job, settings) = facts(of);
         let job = job.iter().map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
         let job = job.collect::<Vec<_>>().join("; ");
         let mut facts = vec![("Job".to_string(), job), ("Runs".to_string(), runs(&of.records[0]))];
-        facts.extend(settings.into_iter().filter(|(label, _)| label != KERNEL));
+        facts.extend(settings);
         let mut parts = vec![of.heading(), Part::Facts(facts), Part::Comparison(of.figures())];
-        parts.extend(findings(&of, &self.warnings));
-        parts.extend(conditions(&of));
-        let mut last = machine::facts(&of.records);
-        last.push(("Scope".to_string(), self.footer.limits().to_string()));
-        parts.push(Part::Facts(last));
-        parts.extend(job_file.into_iter().flat_map(shown));
-        Letter { parts, command }
+        parts.extend(by_seed::parts(&[(String::new(), of)]));
+        parts.extend(findings(of, &self.warnings));
+        parts.extend(conditions(of).into_iter().map(Part::Paragraph));
+        parts
     }
+}
+
+/// A label and what it says.
+type Fact = (String, String);
+
+/// What was run, and where, without the kernel.
+fn facts(of: &Variants) -> (Vec<Fact>, Vec<Fact>) {
+    let setup = match setup::of_records(&of.records) {
+        Part::Facts(facts) => facts,
+        _ => Vec::new(),
+    };
+    let setup = setup.into_iter().filter(|(label, _)| label != KERNEL);
+    setup.partition(|(label, _)| JOB.contains(&label.as_str()))
 }
 
 /// Of how many runs the figures are.

@@ -90,7 +90,7 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
             path: "job.toml".to_string(),
             text: Ok(draws.pick(&text.each_ref()).clone()),
         };
-        let letter = of_one(cells, warnings.to_vec()).letter(command, Some(&file)).text();
+        let letter = of_one(cells, warnings.to_vec()).letter(command, &[file]).text();
         for line in letter.lines() {
             assert!(line.len() <= TEXT_COLUMNS, "{} columns: {line}\n{letter}", line.len());
             assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}\n{letter}");
@@ -131,7 +131,7 @@ fn with(
 
 fn text(cells: &[RanVariant]) -> String {
     let comparison = of_one(cells.to_vec(), Vec::new());
-    comparison.letter("filemap compare".to_string(), None).text()
+    comparison.letter("filemap compare".to_string(), &[]).text()
 }
 
 #[test]
@@ -197,4 +197,81 @@ fn a_job_file_that_was_copied_is_shown() {
         panic!("{shown:?}")
     };
     assert_eq!(text, expected);
+}
+
+#[test]
+fn several_jobs_are_the_rows_of_one_table() {
+    let model = |variant, seeds| with(variant, EngineKind::Model, seeds, None);
+    let of = |path: &str, before, after| OfJob {
+        job_file: Some(path.to_string()),
+        ran: vec![model("baseline", before), model("p1", after)],
+        warnings: vec!["of all".to_string(), format!("of {path}")],
+    };
+    let jobs = vec![
+        of("jobs/one.toml", &[(1, 10), (2, 30), (3, 20)], &[(1, 5), (2, 15), (3, 20)]),
+        of("jobs/two.toml", &[(1, 4), (2, 4), (3, 4)], &[(1, 4), (2, 4), (3, 4)]),
+    ];
+    let letter = Comparison::of(jobs, String::new()).letter("filemap".to_string(), &[]).text();
+    let table = "Major faults:\n               before  after\n\
+                 job              baseline     p1   change\n\
+                 ---------------  --------  -----  -------\n\
+                 one                    20     15  -25.0 %\n    \
+                 least..most    10..30  5..20\n\
+                 two                     4      4        =\n";
+    let blanks = |text: &str| {
+        text.lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n")
+            .filter(|line| !line.starts_with("---") && line != "\n")
+            .collect::<String>()
+    };
+    assert!(blanks(&letter).contains(&blanks(table)), "{letter}");
+    let seeds = "one, p1, major faults: median -50.0 %, from -50.0 to +0.0 % over 3 seeds; -50.0, \
+                 -50.0, +0.0 %";
+    let said = blanks(&letter).replace('\n', " ");
+    assert!(said.contains(seeds) && said.contains("two, p1, major faults: none with"), "{letter}");
+    assert!(said.contains("2 jobs: changes against baseline"), "{letter}");
+    assert_eq!((said.matches("of all").count(), said.matches("Runs:").count()), (1, 1), "{letter}");
+    assert!(said.contains("one: of jobs/one.toml"), "{letter}");
+    // Nothing of a kernel where none ran.
+    assert!(!said.contains("Kernels:") && !said.contains("counts them"), "{letter}");
+}
+
+#[test]
+fn kernels_are_named_once_with_what_differs() {
+    let image = |variant: &str, path: &str, more: serde_json::Value| {
+        let mut ran = with(variant, EngineKind::Kernel, &[(1, 10)], Some("QEMU 7.2.22, kvm"));
+        let told = json!({
+            "kernel": "6.12.0-00042-g0123456789abcdef", "build": "#1 SMP x", "image": path,
+            "compiler": "gcc 12.2.0", "host_cpu": "A CPU", "mount": "rw,noatime",
+        });
+        for (key, value) in told.as_object().unwrap().iter().chain(more.as_object().unwrap()) {
+            ran.record.environment.insert(key.clone(), value.clone());
+        }
+        ran
+    };
+    let own = |digits: &str, differs| json!({ "image_sha256": digits.repeat(64), "image_config_differs": differs });
+    let options: Vec<String> = (0..20).map(|number| format!("CONFIG_{number}: n / y")).collect();
+    let cells = [
+        image("6.12.117+deb12-cloud-amd64", "old", own("a", json!([]))),
+        image("6.12.117+deb12-cloud-amd64+p1", "old", own("a", json!([]))),
+        image("new", "new", own("b", json!(options))),
+        image("third", "third", own("c", json!([]))),
+        image("last", "last", own("d", json!(null))),
+    ];
+    let letter = text(&cells);
+    let said = letter.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "old: Linux 6.12.0-00042-g0123456789abcdef; commit 0123456789ab; uname -v '#1 SMP x'; \
+         built with gcc 12.2.0; image sha256 aaaaaaaaaaaa new:",
+        ".config of old and new: 20 options differ: CONFIG_0: n / y,",
+        "CONFIG_11: n / y, and 8 more",
+        ".config of old and third: the same",
+        ".config of old and last: not told by the images",
+        "guest of QEMU 7.2.22, kvm on A CPU",
+        "= 6.12.117+deb12-cloud-amd64: Linux",
+        "major faults: ru_majflt of getrusage(RUSAGE_THREAD)",
+    ] {
+        assert!(said.contains(words), "{words}: {letter}");
+    }
+    assert_eq!(said.matches("old: Linux 6.12.0").count(), 1, "{letter}");
 }

@@ -1,0 +1,92 @@
+//! The change of each figure with the same seed before and after.
+
+use filemap_job::Record;
+use filemap_report::Part;
+use filemap_report::units::percent;
+
+use crate::compare::Variants;
+use crate::compare::emulated::is_emulated;
+use crate::figures::{ELAPSED, FIGURES, Figure};
+use crate::spread;
+use crate::stats::Sample;
+
+/// The figures of which the changes are said.
+const PAIRED: [&str; 3] = ["bytes_read", "major_faults", ELAPSED];
+
+/// Most seeds whose changes are said one by one.
+const MOST_SEEDS: usize = 30;
+
+/// The changes of the variants of `jobs`, each with the name of its job, where there are several.
+pub(super) fn parts(jobs: &[(String, &Variants)]) -> Vec<Part> {
+    let lines: Vec<String> = jobs.iter().flat_map(|(job, of)| lines(job, of)).collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let heading = "Change with the same seed before and after:".to_string();
+    vec![Part::Paragraph(heading), Part::List(lines)]
+}
+
+fn lines(job: &str, of: &Variants) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, own) in of.records.iter().enumerate() {
+        let first = of.records.iter().position(|first| first.engine == own.engine).unwrap_or(at);
+        if first == at || spread::seeds(own) < 2 {
+            continue;
+        }
+        for figure in FIGURES.iter().filter(|figure| PAIRED.contains(&figure.key)) {
+            let is_no_time = figure.key == ELAPSED && is_emulated(own);
+            let changes = changes(figure, &of.records[first], own);
+            if !is_no_time && let Some(said) = said(changes) {
+                let job = if job.is_empty() { String::new() } else { format!("{job}, ") };
+                lines.push(format!("{job}{}, {}: {said}", of.name(at), figure.name));
+            }
+        }
+    }
+    lines
+}
+
+/// The change of `figure` with each seed that both have, in percent.
+fn changes(figure: &Figure, first: &Record, own: &Record) -> Vec<f64> {
+    let before = figure.of_seeds(first);
+    let after = figure.of_seeds(own).into_iter();
+    let change = |(seed, after): (u64, f64)| {
+        let (_, before) = before.iter().find(|(known, _)| *known == seed)?;
+        if *before == 0.0 && after == 0.0 { Some(0.0) } else { percent(after, *before) }
+    };
+    after.filter_map(change).collect()
+}
+
+/// Changes one by one, with their median and range.
+fn said(changes: Vec<f64>) -> Option<String> {
+    let written = |change: f64| format!("{change:+.1}");
+    let Sample { median, min, max, samples, .. } = Sample::of(changes)?;
+    let [median, least, most] = [median, min, max].map(written);
+    let seeds = samples.len();
+    if least == most {
+        let change = if median == "+0.0" { "none".to_string() } else { format!("{median} %") };
+        return Some(format!("{change} with each of {seeds} seeds"));
+    }
+    let all = if seeds <= MOST_SEEDS {
+        let all: Vec<String> = samples.into_iter().map(written).collect();
+        format!("; {} %", all.join(", "))
+    } else {
+        String::new()
+    };
+    Some(format!("median {median} %, from {least} to {most} % over {seeds} seeds{all}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_a_median_and_a_range() {
+        assert_eq!(said(Vec::new()), None);
+        assert_eq!(said(vec![0.0, 0.0]).as_deref(), Some("none with each of 2 seeds"));
+        assert_eq!(said(vec![-50.0, -50.01]).as_deref(), Some("-50.0 % with each of 2 seeds"));
+        assert_eq!(
+            said(vec![-50.0, 0.0, 10.0]).as_deref(),
+            Some("median +0.0 %, from -50.0 to +10.0 % over 3 seeds; -50.0, +0.0, +10.0 %")
+        );
+    }
+}

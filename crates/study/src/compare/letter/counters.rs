@@ -1,0 +1,27 @@
+//! What of the kernel each row of a letter is.
+
+use filemap_report::{Figure, Part};
+
+use crate::compare::Variants;
+use crate::figures::FIGURES;
+use filemap_job::EngineKind;
+
+/// Where the figures of `shown` come from that a kernel counted; nothing where only the model ran.
+pub(super) fn parts<'a>(
+    jobs: &[Variants],
+    shown: impl IntoIterator<Item = &'a Figure>,
+) -> Vec<Part> {
+    let is_kernel =
+        |of: &Variants| of.cells.iter().any(|cell| cell.engine == EngineKind::Kernel.name());
+    if !jobs.iter().any(is_kernel) {
+        return Vec::new();
+    }
+    let mut items = Vec::new();
+    for figure in shown {
+        let of = FIGURES.iter().find(|of| of.name == figure.name);
+        if let Some(counter) = of.and_then(|of| of.counter) {
+            items.push(format!("{}: {counter}", figure.name.trim()));
+        }
+    }
+    vec![Part::Paragraph("Where a kernel counts them:".to_string()), Part::List(items)]
+}

@@ -1,0 +1,140 @@
+//! Several jobs as one table for each figure.
+
+use std::path::Path;
+
+use filemap_report::{ComparedTable, Figure, Part, Sample};
+
+use super::{Fact, by_seed, facts, runs};
+use crate::compare::parts::{conditions, regressions, times};
+use crate::compare::{Comparison, Variants};
+
+/// A figure that is shown in any case.
+const ALWAYS: &str = "read from device";
+
+/// All that is said of `jobs` together.
+pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
+    let names = names(jobs);
+    let against = &jobs[0].cells[0].variant;
+    let heading = format!("{} jobs: changes against {against}", jobs.len());
+    let mut parts = vec![Part::Heading(heading)];
+    parts.extend(what(jobs, &names));
+    parts.extend(tables(jobs, &names));
+    let named: Vec<(String, &Variants)> = names.iter().cloned().zip(jobs).collect();
+    parts.extend(by_seed::parts(&named));
+    let of_job = |(name, of): &(String, &Variants)| {
+        regressions(of).into_iter().map(|line| format!("{name}, {line}")).collect::<Vec<_>>()
+    };
+    let worse: Vec<String> = named.iter().flat_map(of_job).collect();
+    if !worse.is_empty() {
+        let against = format!("Regressions against {against}:");
+        parts.extend([Part::Paragraph(against), Part::List(worse)]);
+    }
+    let times = named
+        .iter()
+        .flat_map(|(name, of)| times(of).into_iter().map(move |said| format!("{name}: {said}")));
+    parts.extend(times.map(Part::Paragraph));
+    let warnings: Vec<_> = jobs.iter().map(|of| comparison.warnings_of(of.cells)).collect();
+    parts.extend(Part::warnings(&once(&names, warnings)));
+    let mut said: Vec<String> = Vec::new();
+    for note in jobs.iter().flat_map(conditions) {
+        if !said.contains(&note) {
+            said.push(note);
+        }
+    }
+    parts.extend(said.into_iter().map(Part::Paragraph));
+    parts
+}
+
+/// What the rows are called: by the names of the job files, without their extensions where these
+/// tell them apart.
+fn names(jobs: &[Variants]) -> Vec<String> {
+    let paths = jobs.iter().filter_map(|of| of.cells[0].job_file.clone());
+    let paths: Vec<String> = paths.collect();
+    let stem = |path: &String| Path::new(path).file_stem().map(|stem| stem.display().to_string());
+    let stems: Vec<String> = paths.iter().filter_map(stem).collect();
+    let repeats = (1..stems.len()).any(|at| stems[..at].contains(&stems[at]));
+    if repeats || stems.len() < paths.len() { paths } else { stems }
+}
+
+/// What each job is; what all have in common is said once.
+fn what(jobs: &[Variants], names: &[String]) -> Vec<Part> {
+    let all: Vec<Vec<Fact>> = jobs
+        .iter()
+        .map(|of| {
+            let (job, settings) = facts(of);
+            let runs = ("Runs".to_string(), runs(&of.records[0]));
+            job.into_iter().chain([runs]).chain(settings).collect()
+        })
+        .collect();
+    let is_common = |fact: &Fact| all.iter().all(|own| own.contains(fact));
+    let items = names.iter().zip(jobs).zip(&all).map(|((name, of), facts)| {
+        let own = facts.iter().filter(|fact| !is_common(fact));
+        let own = own.map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
+        let said = std::iter::once(crate::record::heading(&of.records[0])).chain(own);
+        format!("{name} - {}", said.collect::<Vec<_>>().join("; "))
+    });
+    let common: Vec<Fact> = all[0].iter().filter(|fact| is_common(fact)).cloned().collect();
+    vec![Part::Paragraph("Jobs:".to_string()), Part::List(items.collect()), Part::Facts(common)]
+}
+
+/// A table for each figure that matters most and differs anywhere, with a row for each job.
+fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
+    let all: Vec<ComparedTable> = jobs.iter().map(Variants::figures).collect();
+    let mut titles: Vec<(String, &Figure)> = Vec::new();
+    for (of, figure) in all.iter().flat_map(|of| of.figures.iter().map(move |own| (of, own))) {
+        let title = of.title(figure);
+        if !titles.iter().any(|(known, _)| *known == title) {
+            titles.push((title, figure));
+        }
+    }
+    let mut parts = all[0].legends();
+    let (mut same, mut others) = (Vec::new(), Vec::new());
+    for (title, figure) in titles {
+        let own = all.iter().zip(names).map(|(of, name)| {
+            let own = of.figures.iter().find(|own| of.title(own) == title);
+            let none = || vec![None; of.variants.len()];
+            let samples = own.map_or_else(none, |own| own.samples.clone());
+            Figure { name: name.clone(), samples, ..figure.clone() }
+        });
+        let table = ComparedTable { variants: all[0].variants.clone(), figures: own.collect() };
+        match (differs(&table), figure.rank) {
+            (true, Some(_)) => parts.extend(table.of_jobs(&title)),
+            _ if figure.name == ALWAYS => parts.extend(table.of_jobs(&title)),
+            (true, None) => others.push(title.to_lowercase()),
+            (false, _) => same.push(title.to_lowercase()),
+        }
+    }
+    let lists = [("The same in every row", same), ("Not shown, but different", others)];
+    let said = lists.into_iter().filter(|(_, names)| !names.is_empty());
+    parts.extend(
+        said.map(|(what, names)| Part::Paragraph(format!("{what}: {}.", names.join("; ")))),
+    );
+    parts
+}
+
+/// Whether any variant differs from the first of its group in any job, as far as that is judged.
+fn differs(table: &ComparedTable) -> bool {
+    let first = |at: usize| {
+        let group = &table.variants[at].group;
+        table.variants.iter().position(|own| own.group == *group).unwrap_or(at)
+    };
+    let is_judged = |own: &Sample| own.mark.is_empty();
+    let of_variant = |figure: &Figure, at: usize| {
+        let of = |at: usize| figure.samples[at].filter(is_judged);
+        of(first(at)).zip(of(at)).is_some_and(|(first, own)| {
+            (first.median, first.min, first.max) != (own.median, own.min, own.max)
+        })
+    };
+    table.figures.iter().any(|of| (0..of.samples.len()).any(|at| of_variant(of, at)))
+}
+
+/// Warnings of each job, those of all jobs once.
+fn once(names: &[String], warnings: Vec<Vec<String>>) -> Vec<String> {
+    let is_common = |said: &String| warnings.iter().all(|own| own.contains(said));
+    let mut all: Vec<String> = warnings[0].iter().filter(|said| is_common(said)).cloned().collect();
+    for (name, own) in names.iter().zip(&warnings) {
+        let own = own.iter().filter(|said| !is_common(said));
+        all.extend(own.map(|said| format!("{name}: {said}")));
+    }
+    all
+}

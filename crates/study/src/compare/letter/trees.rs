@@ -1,0 +1,86 @@
+//! Which kernels ran: how each was built, of which image, and in which options they differ.
+
+use filemap_job::{EngineKind, Record};
+use filemap_report::Part;
+use serde_json::Value;
+
+use super::machine::text;
+use crate::compare::trees::{DIFFERS, HASH};
+
+/// Digits of a hash, and of a commit.
+const DIGITS: usize = 12;
+
+/// Most options that are named.
+const MOST_OPTIONS: usize = 12;
+
+/// The kernels of `records`, each once; nothing where only the model ran.
+pub(super) fn parts(records: &[&Record]) -> Vec<Part> {
+    let mut kernels: Vec<&Record> = Vec::new();
+    for record in records.iter().filter(|record| record.engine == EngineKind::Kernel.name()) {
+        if kernels.iter().all(|known| name(known) != name(record)) {
+            kernels.push(record);
+        }
+    }
+    let Some((first, others)) = kernels.split_first() else { return Vec::new() };
+    let mut items: Vec<String> = kernels.iter().map(|record| built(record)).collect();
+    let has_images = text(first, "image").is_some();
+    items.extend(others.iter().filter(|_| has_images).map(|other| configured(first, other)));
+    vec![Part::Paragraph("Kernels:".to_string()), Part::List(items)]
+}
+
+fn name(record: &Record) -> &str {
+    text(record, "image").unwrap_or("the running kernel")
+}
+
+/// How a kernel was built.
+fn built(record: &Record) -> String {
+    let release = text(record, "kernel");
+    let begin = |digits: &str| digits.chars().take(DIGITS).collect::<String>();
+    let said = [
+        release.map(|release| format!("Linux {release}")),
+        release.and_then(commit).map(|commit| format!("commit {}", begin(commit))),
+        text(record, "build").map(|build| format!("uname -v '{build}'")),
+        text(record, "compiler").map(|compiler| format!("built with {compiler}")),
+        text(record, HASH).map(|digits| format!("image sha256 {}", begin(digits))),
+    ];
+    format!("{}: {}", name(record), said.into_iter().flatten().collect::<Vec<_>>().join("; "))
+}
+
+/// The commit that a release names, as `setlocalversion` writes it: `6.12.0-rc1-00042-g0123abcd`.
+fn commit(release: &str) -> Option<&str> {
+    let is_commit = |part: &&str| {
+        part.len() >= 7 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    release.split('-').filter_map(|part| part.strip_prefix('g')).find(is_commit)
+}
+
+/// In which options `other` differs from `first`.
+fn configured(first: &Record, other: &Record) -> String {
+    let both = format!(".config of {} and {}", name(first), name(other));
+    let Some(options) = other.environment.get(DIFFERS).and_then(Value::as_array) else {
+        return format!("{both}: not told by the images (CONFIG_IKCONFIG)");
+    };
+    if options.is_empty() {
+        return format!("{both}: the same");
+    }
+    let named = options.iter().filter_map(Value::as_str).take(MOST_OPTIONS);
+    let mut named: Vec<String> = named.map(String::from).collect();
+    let more = options.len() - named.len();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    let plural = if options.len() == 1 { "option differs" } else { "options differ" };
+    format!("{both}: {} {plural}: {}", options.len(), named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_may_name_its_commit() {
+        assert_eq!(commit("6.12.0-rc1-00042-g0123abcd"), Some("0123abcd"));
+        assert_eq!(commit("7.1.0-next-g0123abcd-dirty"), Some("0123abcd"));
+        assert_eq!(commit("6.12.117+deb12-generic-amd64"), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! The kernel images of a comparison: which of them are one and the same, and how they are
+//! configured.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use filemap_kernel::image;
+use serde_json::{Map, Value, json};
+
+use super::RanVariant;
+
+/// The hash of an image in the environment of a record.
+pub(super) const HASH: &str = "image_sha256";
+
+/// The options in which an image differs from the first one that it is compared with, in the
+/// environment of a record: each with its values there and here. `null` where one of both does not
+/// tell.
+pub(super) const DIFFERS: &str = "image_config_differs";
+
+/// What is said of an image.
+#[derive(Clone, Debug, Default)]
+struct Tree {
+    sha256: Option<String>,
+    configuration: Option<String>,
+}
+
+/// Images by their paths, each looked at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trees(BTreeMap<String, Tree>);
+
+impl Trees {
+    /// Adds to the environments of `ran` what is known of their images, all held against the first
+    /// one. Returns what is to be warned of.
+    pub(super) fn tell(&mut self, ran: &mut [RanVariant]) -> Vec<String> {
+        let mut told: Vec<(String, Tree)> = Vec::new();
+        let mut warnings = Vec::new();
+        for own in ran {
+            let Some(path) = own.job.image.as_ref().map(|image| image.path.clone()) else {
+                continue;
+            };
+            let tree = self.of(&path);
+            let is_new = told.iter().all(|(known, _)| *known != path);
+            if is_new {
+                let same = told.iter().find(|(_, before)| tree.is(before));
+                warnings.extend(same.map(|(before, _)| {
+                    format!("{path} is the same image as {before}: what differs is noise")
+                }));
+                told.push((path, tree.clone()));
+            }
+            tree.describe(&told[0].1, &mut own.record.environment);
+        }
+        warnings
+    }
+
+    fn of(&mut self, path: &str) -> Tree {
+        let look = || Tree {
+            sha256: image::sha256(Path::new(path)),
+            configuration: image::configuration(Path::new(path)),
+        };
+        self.0.entry(path.to_string()).or_insert_with(look).clone()
+    }
+}
+
+impl Tree {
+    /// Whether both are one and the same image.
+    fn is(&self, other: &Tree) -> bool {
+        self.sha256.is_some() && self.sha256 == other.sha256
+    }
+
+    fn describe(&self, first: &Tree, environment: &mut Map<String, Value>) {
+        let both = first.configuration.as_deref().zip(self.configuration.as_deref());
+        let differs = both.map(|(first, own)| differing(first, own));
+        environment.insert(HASH.to_string(), json!(self.sha256));
+        environment.insert(DIFFERS.to_string(), json!(differs));
+    }
+}
+
+/// The options that differ between two configurations, with the value in each. One that is not
+/// there is not set.
+fn differing(first: &str, own: &str) -> Vec<String> {
+    let [first, own] = [first, own].map(|text| {
+        let set = text.lines().filter(|line| line.starts_with("CONFIG_"));
+        set.filter_map(|line| line.split_once('=')).collect::<BTreeMap<_, _>>()
+    });
+    let mut options: Vec<&str> = first.keys().chain(own.keys()).copied().collect();
+    options.sort_unstable();
+    options.dedup();
+    let value =
+        |of: &BTreeMap<&str, &str>, option| of.get(option).copied().unwrap_or("n").to_string();
+    let pairs =
+        options.into_iter().map(|option| (option, value(&first, option), value(&own, option)));
+    let pairs = pairs.filter(|(_, first, own)| first != own);
+    pairs.map(|(option, first, own)| format!("{option}: {first} / {own}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_differ_are_named() {
+        let first = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=7\n# CONFIG_D is not set\n";
+        let own = "#\nCONFIG_A=y\nCONFIG_B=m\nCONFIG_C=\"x=1\"\n";
+        assert_eq!(differing(first, own), ["CONFIG_B: n / m", "CONFIG_C: 7 / \"x=1\""]);
+        assert_eq!(differing(own, first)[0], "CONFIG_B: m / n");
+        assert!(differing(first, first).is_empty());
+    }
+}
