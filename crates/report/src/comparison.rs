@@ -115,7 +115,7 @@ impl ComparedTable {
     }
 
     /// The name of a figure where no other stands above it.
-    fn whole_name(&self, figure: &Figure) -> String {
+    pub fn whole_name(&self, figure: &Figure) -> String {
         let above = self.figures.iter().rev().skip_while(|of| of.name != figure.name);
         match above.skip(1).find(|of| !of.name.starts_with(' ')) {
             Some(whole) if figure.name.starts_with(' ') => {

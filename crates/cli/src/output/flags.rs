@@ -65,8 +65,9 @@ impl FromStr for Form {
 pub struct OutputFlags {
     /// Format of the report: table, markdown, csv or json, and for compare also kernel. CSV has the
     /// table only. Scope, command and environment are in the other formats. kernel is for a mail to
-    /// a kernel list: ASCII in 75 columns, with medians and spread before and after, the machine,
-    /// and the command in lines that can be pasted.
+    /// a kernel list: ASCII in 75 columns, with medians and spread before and after, the kernels,
+    /// the machine, and the command in lines that can be pasted. Several jobs are rows of one table
+    /// there.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Form,
     /// Also write the report as JSON to this file. - means stdout, in place of the report.

@@ -156,6 +156,44 @@ fn jobs_of_several_files_share_the_boots_of_images() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
+/// A letter on several jobs names each kernel, and where it counts each row.
+#[test]
+fn a_letter_names_the_kernels_that_were_booted() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_letter");
+    let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
+    let other = scratch.file("twin", std::fs::read(&path).unwrap());
+    let modules = image.split_once(" --modules ").map_or("", |(_, modules)| modules);
+    let modules = if modules.is_empty() { String::new() } else { format!(" --modules {modules}") };
+    let jobs = [("one.toml", "random"), ("two.toml", "stride:7")].map(|(name, workload)| {
+        scratch.file(name, format!("workload = '{workload}'\nfile_size = '4m'\naccesses = 50\n"))
+    });
+    let compare = format!(
+        "compare {} --on kernel --image {path} --image {other}{modules} --seeds 2 --format kernel",
+        jobs.join(" ")
+    );
+    let output = output(&scratch, &compare);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let letter = String::from_utf8(output.stdout).unwrap();
+    let said = letter.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "2 jobs: changes against",
+        "Read from device:",
+        "Kernels:",
+        "uname -v '#",
+        "built with ",
+        "image sha256 ",
+        "major faults: ru_majflt of getrusage(RUSAGE_THREAD)",
+        "is the same image as",
+        "guest of QEMU ",
+        "one, twin, read from device: none with each of 2 seeds",
+    ] {
+        assert!(said.contains(words), "{words}: {letter}");
+    }
+    assert!(letter.lines().all(|line| line.len() <= 75), "{letter}");
+    std::fs::remove_file(other).unwrap();
+}
+
 /// A kernel whose first instruction is a jump to itself is told while it is waited for.
 #[test]
 fn a_kernel_that_hangs_is_told() {

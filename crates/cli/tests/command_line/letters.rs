@@ -120,6 +120,28 @@ fn a_job_file_is_part_of_the_letter() {
 }
 
 #[test]
+fn several_jobs_are_one_letter() {
+    let scratch = Scratch::new("letters-several");
+    for (name, workload) in [("one.toml", "random"), ("two.toml", "stride:2053")] {
+        scratch.file(name, format!("workload = '{workload}'\nfile_size = '16m'\n"));
+    }
+    let args = ["compare", "one.toml", "two.toml", "--variants", "baseline,read_ahead_kb=16,p1"];
+    let letter = check(&[&args[..], &["--seeds", "3", "--format", "kernel"]].concat(), &scratch.0);
+    for words in [
+        "2 jobs: changes against baseline",
+        "one - random of 16m",
+        "Read from device:",
+        "\none ",
+        "\ntwo ",
+        "one, p1, read from device: ",
+        "two.toml is:\n\nworkload = 'stride:2053'",
+    ] {
+        assert!(letter.contains(words), "{words}: {letter}");
+    }
+    assert_eq!(letter.matches("Variants:").count(), 1, "{letter}");
+}
+
+#[test]
 fn the_other_outputs_of_a_comparison_stay_what_they_are() {
     let scratch = Scratch::new("letters-record");
     let args = "compare --workload random --file-size 4m --accesses 9 --variants baseline,p1";

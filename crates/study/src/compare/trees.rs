@@ -12,10 +12,15 @@ use super::RanVariant;
 /// The hash of an image in the environment of a record.
 pub(super) const HASH: &str = "image_sha256";
 
-/// The options in which an image differs from the first one that it is compared with, in the
-/// environment of a record: each with its values there and here. `null` where one of both does not
-/// tell.
+/// In how many options an image differs from the first one that it is compared with, in the
+/// environment of a record. `null` where one of both does not tell its configuration.
 pub(super) const DIFFERS: &str = "image_config_differs";
+
+/// The first of these options there, each with its values in the first image and in this one.
+pub(super) const OPTIONS: &str = "image_config_options";
+
+/// Most options that are named.
+const MOST_OPTIONS: usize = 12;
 
 /// What is said of an image.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +76,9 @@ impl Tree {
         let both = first.configuration.as_deref().zip(self.configuration.as_deref());
         let differs = both.map(|(first, own)| differing(first, own));
         environment.insert(HASH.to_string(), json!(self.sha256));
-        environment.insert(DIFFERS.to_string(), json!(differs));
+        environment.insert(DIFFERS.to_string(), json!(differs.as_ref().map(Vec::len)));
+        let first = differs.map(|options| options.into_iter().take(MOST_OPTIONS));
+        environment.insert(OPTIONS.to_string(), first.into_iter().flatten().collect());
     }
 }
 

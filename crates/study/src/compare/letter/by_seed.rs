@@ -1,12 +1,11 @@
 //! The change of each figure with the same seed before and after.
 
-use filemap_job::Record;
 use filemap_report::Part;
 use filemap_report::units::percent;
 
 use crate::compare::Variants;
 use crate::compare::emulated::is_emulated;
-use crate::figures::{ELAPSED, FIGURES, Figure};
+use crate::figures::{ELAPSED, FIGURES};
 use crate::spread;
 use crate::stats::Sample;
 
@@ -35,8 +34,11 @@ fn lines(job: &str, of: &Variants) -> Vec<String> {
         }
         for figure in FIGURES.iter().filter(|figure| PAIRED.contains(&figure.key)) {
             let is_no_time = figure.key == ELAPSED && is_emulated(own);
-            let changes = changes(figure, &of.records[first], own);
-            if !is_no_time && let Some(said) = said(changes) {
+            let [before, after] = [&of.records[first], own].map(|of| figure.of_seeds(of));
+            // A job that draws nothing is the same with every seed.
+            let varies = |of: &[(u64, f64)]| of.iter().any(|(_, value)| *value != of[0].1);
+            let is_said = !is_no_time && (varies(&before) || varies(&after));
+            if let Some(said) = said(changes(&before, after)).filter(|_| is_said) {
                 let job = if job.is_empty() { String::new() } else { format!("{job}, ") };
                 lines.push(format!("{job}{}, {}: {said}", of.name(at), figure.name));
             }
@@ -45,15 +47,13 @@ fn lines(job: &str, of: &Variants) -> Vec<String> {
     lines
 }
 
-/// The change of `figure` with each seed that both have, in percent.
-fn changes(figure: &Figure, first: &Record, own: &Record) -> Vec<f64> {
-    let before = figure.of_seeds(first);
-    let after = figure.of_seeds(own).into_iter();
+/// The change with each seed that both have, in percent.
+fn changes(before: &[(u64, f64)], after: Vec<(u64, f64)>) -> Vec<f64> {
     let change = |(seed, after): (u64, f64)| {
         let (_, before) = before.iter().find(|(known, _)| *known == seed)?;
         if *before == 0.0 && after == 0.0 { Some(0.0) } else { percent(after, *before) }
     };
-    after.filter_map(change).collect()
+    after.into_iter().filter_map(change).collect()
 }
 
 /// Changes one by one, with their median and range.

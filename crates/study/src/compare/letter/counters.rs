@@ -16,12 +16,12 @@ pub(super) fn parts<'a>(
     if !jobs.iter().any(is_kernel) {
         return Vec::new();
     }
-    let mut items = Vec::new();
+    let mut items: Vec<String> = Vec::new();
     for figure in shown {
         let of = FIGURES.iter().find(|of| of.name == figure.name);
-        if let Some(counter) = of.and_then(|of| of.counter) {
-            items.push(format!("{}: {counter}", figure.name.trim()));
-        }
+        let counter = of.and_then(|of| of.counter);
+        let item = counter.map(|counter| format!("{}: {counter}", figure.name.trim()));
+        items.extend(item.filter(|item| !items.contains(item)));
     }
     vec![Part::Paragraph("Where a kernel counts them:".to_string()), Part::List(items)]
 }

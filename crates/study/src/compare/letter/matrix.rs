@@ -6,7 +6,7 @@ use filemap_report::{ComparedTable, Figure, Part, Sample};
 
 use super::{Fact, by_seed, facts, runs};
 use crate::compare::parts::{conditions, regressions, times};
-use crate::compare::{Comparison, Variants};
+use crate::compare::{Comparison, Variants, unseen};
 
 /// A figure that is shown in any case.
 const ALWAYS: &str = "read from device";
@@ -33,8 +33,9 @@ pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
         .iter()
         .flat_map(|(name, of)| times(of).into_iter().map(move |said| format!("{name}: {said}")));
     parts.extend(times.map(Part::Paragraph));
-    let warnings: Vec<_> = jobs.iter().map(|of| comparison.warnings_of(of.cells)).collect();
-    parts.extend(Part::warnings(&once(&names, warnings)));
+    let warnings = jobs.iter().map(|of| comparison.warnings_of(of.cells));
+    let warnings = names.iter().map(String::as_str).zip(warnings);
+    parts.extend(Part::warnings(&unseen::named(&warnings.collect::<Vec<_>>())));
     let mut said: Vec<String> = Vec::new();
     for note in jobs.iter().flat_map(conditions) {
         if !said.contains(&note) {
@@ -80,28 +81,28 @@ fn what(jobs: &[Variants], names: &[String]) -> Vec<Part> {
 /// A table for each figure that matters most and differs anywhere, with a row for each job.
 fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let all: Vec<ComparedTable> = jobs.iter().map(Variants::figures).collect();
-    let mut titles: Vec<(String, &Figure)> = Vec::new();
+    let mut figures: Vec<(String, String, &Figure)> = Vec::new();
     for (of, figure) in all.iter().flat_map(|of| of.figures.iter().map(move |own| (of, own))) {
-        let title = of.title(figure);
-        if !titles.iter().any(|(known, _)| *known == title) {
-            titles.push((title, figure));
+        let name = of.whole_name(figure);
+        if !figures.iter().any(|(known, ..)| *known == name) {
+            figures.push((name, of.title(figure).replace(": ", ", "), figure));
         }
     }
     let mut parts = all[0].legends();
     let (mut same, mut others) = (Vec::new(), Vec::new());
-    for (title, figure) in titles {
-        let own = all.iter().zip(names).map(|(of, name)| {
-            let own = of.figures.iter().find(|own| of.title(own) == title);
+    for (name, title, figure) in figures {
+        let own = all.iter().zip(names).map(|(of, job)| {
+            let own = of.figures.iter().find(|own| of.whole_name(own) == name);
             let none = || vec![None; of.variants.len()];
             let samples = own.map_or_else(none, |own| own.samples.clone());
-            Figure { name: name.clone(), samples, ..figure.clone() }
+            Figure { name: job.clone(), samples, ..figure.clone() }
         });
         let table = ComparedTable { variants: all[0].variants.clone(), figures: own.collect() };
         match (differs(&table), figure.rank) {
             (true, Some(_)) => parts.extend(table.of_jobs(&title)),
             _ if figure.name == ALWAYS => parts.extend(table.of_jobs(&title)),
-            (true, None) => others.push(title.to_lowercase()),
-            (false, _) => same.push(title.to_lowercase()),
+            (true, None) => others.push(name),
+            (false, _) => same.push(name),
         }
     }
     let lists = [("The same in every row", same), ("Not shown, but different", others)];
@@ -126,15 +127,4 @@ fn differs(table: &ComparedTable) -> bool {
         })
     };
     table.figures.iter().any(|of| (0..of.samples.len()).any(|at| of_variant(of, at)))
-}
-
-/// Warnings of each job, those of all jobs once.
-fn once(names: &[String], warnings: Vec<Vec<String>>) -> Vec<String> {
-    let is_common = |said: &String| warnings.iter().all(|own| own.contains(said));
-    let mut all: Vec<String> = warnings[0].iter().filter(|said| is_common(said)).cloned().collect();
-    for (name, own) in names.iter().zip(&warnings) {
-        let own = own.iter().filter(|said| !is_common(said));
-        all.extend(own.map(|said| format!("{name}: {said}")));
-    }
-    all
 }

@@ -228,10 +228,10 @@ fn several_jobs_are_the_rows_of_one_table() {
     let seeds = "one, p1, major faults: median -50.0 %, from -50.0 to +0.0 % over 3 seeds; -50.0, \
                  -50.0, +0.0 %";
     let said = blanks(&letter).replace('\n', " ");
-    assert!(said.contains(seeds) && said.contains("two, p1, major faults: none with"), "{letter}");
+    assert!(said.contains(seeds) && !said.contains("two, p1"), "{letter}");
     assert!(said.contains("2 jobs: changes against baseline"), "{letter}");
     assert_eq!((said.matches("of all").count(), said.matches("Runs:").count()), (1, 1), "{letter}");
-    assert!(said.contains("one: of jobs/one.toml"), "{letter}");
+    assert!(said.contains("in one: of jobs/one.toml"), "{letter}");
     // Nothing of a kernel where none ran.
     assert!(!said.contains("Kernels:") && !said.contains("counts them"), "{letter}");
 }
@@ -249,22 +249,25 @@ fn kernels_are_named_once_with_what_differs() {
         }
         ran
     };
-    let own = |digits: &str, differs| json!({ "image_sha256": digits.repeat(64), "image_config_differs": differs });
-    let options: Vec<String> = (0..20).map(|number| format!("CONFIG_{number}: n / y")).collect();
+    let own = |digits: &str, differs: Option<u64>| {
+        json!({
+            "image_sha256": digits.repeat(64), "image_config_differs": differs,
+            "image_config_options": ["CONFIG_A: n / y", "CONFIG_B: 1 / 2"],
+        })
+    };
     let cells = [
-        image("6.12.117+deb12-cloud-amd64", "old", own("a", json!([]))),
-        image("6.12.117+deb12-cloud-amd64+p1", "old", own("a", json!([]))),
-        image("new", "new", own("b", json!(options))),
-        image("third", "third", own("c", json!([]))),
-        image("last", "last", own("d", json!(null))),
+        image("6.12.117+deb12-cloud-amd64", "old", own("a", Some(0))),
+        image("6.12.117+deb12-cloud-amd64+p1", "old", own("a", Some(0))),
+        image("new", "new", own("b", Some(20))),
+        image("third", "third", own("c", Some(0))),
+        image("last", "last", own("d", None)),
     ];
     let letter = text(&cells);
     let said = letter.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "old: Linux 6.12.0-00042-g0123456789abcdef; commit 0123456789ab; uname -v '#1 SMP x'; \
          built with gcc 12.2.0; image sha256 aaaaaaaaaaaa new:",
-        ".config of old and new: 20 options differ: CONFIG_0: n / y,",
-        "CONFIG_11: n / y, and 8 more",
+        ".config of old and new: 20 options differ, the first: CONFIG_A: n / y, CONFIG_B: 1 / 2",
         ".config of old and third: the same",
         ".config of old and last: not told by the images",
         "guest of QEMU 7.2.22, kvm on A CPU",

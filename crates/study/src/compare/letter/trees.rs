@@ -5,13 +5,10 @@ use filemap_report::Part;
 use serde_json::Value;
 
 use super::machine::text;
-use crate::compare::trees::{DIFFERS, HASH};
+use crate::compare::trees::{DIFFERS, HASH, OPTIONS};
 
 /// Digits of a hash, and of a commit.
 const DIGITS: usize = 12;
-
-/// Most options that are named.
-const MOST_OPTIONS: usize = 12;
 
 /// The kernels of `records`, each once; nothing where only the model ran.
 pub(super) fn parts(records: &[&Record]) -> Vec<Part> {
@@ -57,20 +54,19 @@ fn commit(release: &str) -> Option<&str> {
 /// In which options `other` differs from `first`.
 fn configured(first: &Record, other: &Record) -> String {
     let both = format!(".config of {} and {}", name(first), name(other));
-    let Some(options) = other.environment.get(DIFFERS).and_then(Value::as_array) else {
+    let Some(options) = other.environment.get(DIFFERS).and_then(Value::as_u64) else {
         return format!("{both}: not told by the images (CONFIG_IKCONFIG)");
     };
-    if options.is_empty() {
-        return format!("{both}: the same");
-    }
-    let named = options.iter().filter_map(Value::as_str).take(MOST_OPTIONS);
-    let mut named: Vec<String> = named.map(String::from).collect();
-    let more = options.len() - named.len();
-    if more > 0 {
-        named.push(format!("and {more} more"));
-    }
-    let plural = if options.len() == 1 { "option differs" } else { "options differ" };
-    format!("{both}: {} {plural}: {}", options.len(), named.join(", "))
+    let differs = match options {
+        0 => return format!("{both}: the same"),
+        1 => "1 option differs".to_string(),
+        many => format!("{many} options differ"),
+    };
+    let named = other.environment.get(OPTIONS).and_then(Value::as_array);
+    let named = named.into_iter().flatten().filter_map(Value::as_str);
+    let named: Vec<&str> = named.collect();
+    let first = if options == named.len() as u64 { "" } else { ", the first" };
+    format!("{both}: {differs}{first}: {}", named.join(", "))
 }
 
 #[cfg(test)]
