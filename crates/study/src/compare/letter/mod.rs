@@ -1,5 +1,5 @@
-//! A comparison for a mail to a kernel list: before and after, how far the runs spread, the kernels,
-//! the machine and the command.
+//! A comparison for a mail to a kernel list: before and after, how far the runs spread, which
+//! kernels ran, the machine and the command.
 
 mod by_seed;
 mod counters;
