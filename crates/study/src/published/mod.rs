@@ -5,12 +5,12 @@
 //! what it runs, how its figures come from that, and the values in its notes. A report is made of
 //! the cells alone.
 //!
-//! A figure is judged by what is known of the published one, and can fail on either side. An unknown
-//! list of accesses is one sample, so such a cell is judged by the spread over seeds. Known accesses
-//! are judged by a measured bound: a counter of the whole machine counts more than the file. Runs
-//! that were published twice are judged by their own range. Counts are judged exactly. What depends
-//! on an unknown machine, or on this one, is compared and decides nothing. What is fitted is said,
-//! and is not judged. The first lines say how many cells are which.
+//! A figure is judged by what is known of the published one, and can fail on either side. An
+//! unknown list of accesses is one sample, so such a cell is judged by the spread over seeds. Known
+//! accesses are judged by a measured bound: a counter of the whole machine counts more than the
+//! file. Runs that were published twice are judged by their own range. Counts are judged exactly.
+//! What depends on an unknown machine, or on this one, is compared and decides nothing. What is
+//! fitted is said, and is not judged. The first lines say how many cells are which.
 
 mod cell;
 mod data;

@@ -66,8 +66,8 @@ pub struct Options {
     pub seeds: Option<u64>,
     /// In the published length, where that takes long.
     pub full: bool,
-    /// Programs and libraries of this machine: jobs of the workload `elf`, with the headers of their
-    /// file.
+    /// Programs and libraries of this machine: jobs of the workload `elf`, with the headers of
+    /// their file.
     pub programs: Vec<JobSpec>,
     /// Names of those that are not here or cannot be read.
     pub absent: Vec<String>,
