@@ -85,6 +85,9 @@ impl<'a> Variant<'a> {
     }
 }
 
+/// A figure of a published row.
+type Published = fn(&RetryRow) -> f64;
+
 /// Every published figure beside the model's, at these `costs`.
 pub fn beside(variants: &[Variant; 2], costs: &[(&'static str, u64)]) -> Vec<Cell> {
     let costs = costs.iter().copied().chain([("cpus", PUBLISHED_CPUS)]);
@@ -93,10 +96,12 @@ pub fn beside(variants: &[Variant; 2], costs: &[(&'static str, u64)]) -> Vec<Cel
         let variant = &variants[usize::from(row.with_series())];
         let stalls = variant.stalls(&variants[0]);
         let drops = variant.sample(TrialRun::drops_per_round);
-        let figures: [(_, _, fn(&RetryRow) -> f64, _); 3] = [
-            ("misses", "misses of 100 drops", |row| row.miss_drop_pct, variant.misses()),
-            ("drops", "drops a round", RetryRow::drops_per_round, drops),
-            ("rounds", "rounds a second", |row| row.rounds_s, variant.rounds_s()),
+        let misses: Published = |row| row.miss_drop_pct;
+        let rounds: Published = |row| row.rounds_s;
+        let figures = [
+            ("misses", "misses of 100 drops", misses, variant.misses()),
+            ("drops", "drops a round", RetryRow::drops_per_round as Published, drops),
+            ("rounds", "rounds a second", rounds, variant.rounds_s()),
         ];
         figures.map(|(what, unit, published, model)| {
             let judging = PUBLISHED.figures[what].of(row.with_series());
