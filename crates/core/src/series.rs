@@ -44,11 +44,15 @@ pub enum Switch {
     /// A fault keeps its lock for I/O, and is not tried again. Decided in
     /// [`crate::fault::lock::drops`].
     VmaHold,
+    /// Whether a miss reads a window is decided by what windows have been worth, in place of the
+    /// counter of misses. Decided in [`crate::readahead::rent`], asked by
+    /// [`crate::readahead::sync`].
+    RentOrBuy,
 }
 
 impl Switch {
     /// Every switch, in the order in which reports name them.
-    pub const ALL: [Switch; 11] = [
+    pub const ALL: [Switch; 12] = [
         Switch::MissFaultAddress,
         Switch::MissNoRetry,
         Switch::VmaBound,
@@ -60,6 +64,7 @@ impl Switch {
         Switch::VmaRetry,
         Switch::NoRetryUptodate,
         Switch::VmaHold,
+        Switch::RentOrBuy,
     ];
 
     /// Whether any rule here looks at it.
@@ -81,6 +86,7 @@ impl Switch {
             Switch::VmaRetry => "vma-retry",
             Switch::NoRetryUptodate => "no-retry-uptodate",
             Switch::VmaHold => "vma-hold",
+            Switch::RentOrBuy => "rent-or-buy",
         }
     }
 }

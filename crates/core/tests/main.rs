@@ -27,6 +27,7 @@ mod protection;
 mod read;
 mod readahead;
 mod reclaim;
+mod rent;
 mod reverse_map;
 mod rules;
 mod search;

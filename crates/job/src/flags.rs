@@ -102,8 +102,8 @@ spec! {
     modules: String = Flag { group: ENGINE, value_name: "DIR", repeats: true, ..FLAG },
     /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
     /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify, vma-retry,
-    /// no-retry-uptodate, vma-retry-v2 (both), vma-hold. exec-order-v5, exec-bypass-v5 and
-    /// thp-order-v5 are version 5 as posted.
+    /// no-retry-uptodate, vma-retry-v2 (both), vma-hold, rent-or-buy. exec-order-v5, exec-bypass-v5
+    /// and thp-order-v5 are version 5 as posted.
     with: String = Flag { group: ENGINE, value_name: "SERIES,...", ..FLAG },
     /// How many times the job is run.
     runs: u64 = Flag {

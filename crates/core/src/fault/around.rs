@@ -103,7 +103,7 @@ pub fn map_around<C: MappedFile, L: Log>(
         return Mapped { absent, ..Mapped::NOTHING };
     };
     let credit = credit(hits, reached, tried, vma, limits);
-    ra.mmap_miss = miss::credited(ra.mmap_miss, credit);
+    ra.credit(credit, limits.rules.series);
     log.record(Decision::MapPages { from: around.from, last: around.last, mapped, credit });
     Mapped { pages: mapped, reached: reached != Reached::No, young, absent }
 }
@@ -116,13 +116,14 @@ fn bit_of(index: PageIndex, word: u64) -> u64 {
 /// Hits to be taken from the counter.
 fn credit(hits: u32, reached: Reached, tried: bool, vma: &Vma, limits: &Limits) -> u32 {
     let rules = &limits.rules;
-    if tried && (!rules.retry_credits || rules.series.has(Switch::MissNoRetry)) {
+    let rents = rules.series.has(Switch::RentOrBuy);
+    if tried && (!rules.retry_credits || rents || rules.series.has(Switch::MissNoRetry)) {
         return 0;
     }
     if !miss::counts_hits(vma, rules) {
         return 0;
     }
-    if rules.credits_fault_address || rules.series.has(Switch::MissFaultAddress) {
+    if rules.credits_fault_address || rents || rules.series.has(Switch::MissFaultAddress) {
         return u32::from(reached == Reached::Yes);
     }
     hits

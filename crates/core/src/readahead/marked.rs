@@ -27,7 +27,7 @@ pub fn on_fault_hit(
     }
     let is_counted = !folio.locked || limits.rules.locked_hit_counts;
     if is_counted && miss::counts_hits(vma, &limits.rules) {
-        ra.mmap_miss = miss::credited(ra.mmap_miss, 1);
+        ra.credit(1, limits.rules.series);
     }
     if !folio.marked {
         return None;

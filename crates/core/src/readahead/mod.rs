@@ -6,6 +6,7 @@ pub mod layout;
 pub mod marked;
 pub mod miss;
 pub mod on_demand;
+pub mod rent;
 pub mod search;
 mod state;
 mod stream;

@@ -1,8 +1,10 @@
 //! The readahead state of an open file, and what asks for windows and gets them.
 
-use super::{Limits, bound};
+use super::rent::Rent;
+use super::{Limits, bound, miss};
 use crate::address::vma::Vma;
 use crate::decision::{Cause, Decision, Found};
+use crate::series::{Series, Switch};
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The readahead state of an open file (`struct file_ra_state`).
@@ -26,6 +28,8 @@ pub struct ReadaheadState {
     pub is_random: bool,
     /// The counter of misses.
     pub mmap_miss: u16,
+    /// What stands in its place with rent-or-buy.
+    pub rent: Rent,
 }
 
 impl ReadaheadState {
@@ -36,9 +40,19 @@ impl ReadaheadState {
         async_size: PageCount(0),
         order: Order(0),
         mmap_miss: 0,
+        rent: Rent::NEW,
         previous_end: None,
         is_random: false,
     };
+
+    /// Counts `hits` hits, each of which speaks for windows.
+    pub fn credit(&mut self, hits: u32, series: Series) {
+        if !series.has(Switch::RentOrBuy) {
+            self.mmap_miss = miss::credited(self.mmap_miss, hits);
+        } else if hits > 0 {
+            self.rent.hit();
+        }
+    }
 
     /// Whether a request at `index` goes on where the last `read(2)` ended, or in the page after.
     pub(super) fn follows_read(&self, index: PageIndex, limits: &Limits) -> bool {

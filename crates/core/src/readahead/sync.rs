@@ -74,8 +74,13 @@ fn reads_window(
     if !miss::counts_misses(vma, &limits.rules) {
         return true;
     }
-    ra.mmap_miss = miss::missed(ra.mmap_miss);
-    if miss::reads_window(ra.mmap_miss) {
+    let reads = if limits.rules.series.has(Switch::RentOrBuy) {
+        ra.rent.missed(index, limits.ra_pages)
+    } else {
+        ra.mmap_miss = miss::missed(ra.mmap_miss);
+        miss::reads_window(ra.mmap_miss)
+    };
+    if reads {
         return true;
     }
     log.record(Decision::NoReadahead { index, mmap_miss: ra.mmap_miss });
