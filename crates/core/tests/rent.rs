@@ -26,7 +26,9 @@ fn bought(rent: &mut Rent, window: PageCount) -> usize {
 /// A file whose windows of `window` pages have cost the most for a while.
 fn dear(window: PageCount) -> Rent {
     let mut rent = Rent::NEW;
-    (0..250).for_each(|_| drop(rented(&mut rent, window)));
+    for _ in 0..250 {
+        rented(&mut rent, window);
+    }
     rent
 }
 
@@ -92,6 +94,10 @@ fn hits_save_up_to_a_bound_and_take_nothing_away() {
     (0..100).for_each(|_| rent.hit());
     assert_eq!(rented(rent, WINDOW), 64 - u64::from(MAX_SAVED));
     assert_eq!(MAX_HITS, 31);
+    // Hits after a page that was read alone are not those of a window.
+    assert!(!rent.missed(PageIndex(50_000), WINDOW));
+    (0..100).for_each(|_| rent.hit());
+    assert_eq!(rented(rent, WINDOW), 31);
     let rich = &mut { Rent::NEW };
     rich.hit();
     assert_eq!(bought(rich, WINDOW), bought(&mut { Rent::NEW }, WINDOW));
@@ -99,7 +105,7 @@ fn hits_save_up_to_a_bound_and_take_nothing_away() {
 
 #[test]
 fn close_misses_earn_twice_as_much_and_halve_the_price() {
-    // 50,000 is the first page of a block of 8. Of blocks 12 bits are kept.
+    // 50,000 is the first page of a block of 8. Of blocks 11 bits are kept.
     for (second, is_close) in [
         (50_000, true),
         (50_007, true),
@@ -108,10 +114,10 @@ fn close_misses_earn_twice_as_much_and_halve_the_price() {
         (50_016, false),
         (49_992, true),
         (49_991, false),
-        (50_000 + (8 << 12), true),
-        (50_015 + (8 << 12), true),
-        (50_016 + (8 << 12), false),
+        (50_000 + (8 << 11), true),
+        (50_015 + (8 << 11), true),
         (50_016 + (8 << 11), false),
+        (50_016 + (8 << 10), false),
     ] {
         let rent = &mut dear(WINDOW);
         assert!(!rent.missed(PageIndex(50_000), WINDOW));

@@ -10,8 +10,10 @@ use crate::units::{PageCount, PageIndex};
 /// What an open file has learnt. The kernel has its 32 bits in place of `mmap_miss`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rent {
-    /// The block of the page that was last read alone: its low 12 bits.
+    /// The block of the page that was last read alone: its low 11 bits.
     last: u16,
+    /// The last miss bought a window.
+    bought: bool,
     /// What windows may cost, in misses that read their page alone.
     credit: u16,
     /// How often the price has doubled, up to [`MAX_LEVEL`].
@@ -46,7 +48,7 @@ pub const BLOCK_SHIFT: u32 = 3;
 
 impl Rent {
     /// A file that was just opened.
-    pub const NEW: Rent = Rent { last: 0, credit: FIRST_CREDIT, level: 0, hits: 0 };
+    pub const NEW: Rent = Rent { last: 0, bought: false, credit: FIRST_CREDIT, level: 0, hits: 0 };
 
     /// A miss on page `index`; returns whether it reads a window, which has up to `window` pages.
     ///
@@ -61,6 +63,7 @@ impl Rent {
         if self.credit < price {
             self.credit += 1;
             self.last = block(index);
+            self.bought = false;
             return false;
         }
         self.credit -= price;
@@ -70,16 +73,20 @@ impl Rent {
             self.level = (self.level + 1).min(MAX_LEVEL);
         }
         self.hits = 0;
+        self.bought = true;
         true
     }
 
-    /// Counts a hit.
+    /// Counts a hit, if it can be one of the last window: after a page that was read alone hits may
+    /// be those of any page that is cached.
     ///
     /// A rule of our own. Test: `tests/rent.rs`.
     pub fn hit(&mut self) {
-        self.hits = (self.hits + 1).min(MAX_HITS);
-        if self.credit < MAX_SAVED {
-            self.credit += 1;
+        if self.bought {
+            self.hits = (self.hits + 1).min(MAX_HITS);
+            if self.credit < MAX_SAVED {
+                self.credit += 1;
+            }
         }
     }
 
@@ -90,7 +97,7 @@ impl Rent {
 }
 
 /// The bits of a block that are kept.
-const BLOCK_MASK: u16 = 0xfff;
+const BLOCK_MASK: u16 = 0x7ff;
 
 fn block(index: PageIndex) -> u16 {
     (index.0 >> BLOCK_SHIFT) as u16 & BLOCK_MASK
