@@ -13,7 +13,7 @@ pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
 
 /// A guest that lives has written to its port in so much of its time, even where its clock is slow
 /// as it was set on a busy host.
-const SILENT_AFTER: Duration = Duration::from_secs(3);
+const SILENT_AFTER: Duration = Duration::from_secs(5);
 
 /// How many times as long it may take where there are several CPUs: which of them loops, the
 /// kernel's own detectors say, and an interrupt does not. The time of a guest whose CPUs take turns
@@ -163,8 +163,7 @@ struct OwnTime {
     pid: u32,
     had: Duration,
     looked_at: Instant,
-    /// How long each of its threads had waited for a processor.
-    waited_ns: Vec<(String, u64)>,
+    threads: Vec<Thread>,
     /// When it had how much, for as long as a complaint is about.
     course: VecDeque<(Instant, Duration)>,
 }
@@ -176,7 +175,7 @@ impl OwnTime {
             pid,
             had: Duration::ZERO,
             looked_at: now,
-            waited_ns: Vec::new(),
+            threads: Vec::new(),
             course: VecDeque::from([(now, Duration::ZERO)]),
         }
     }
@@ -184,20 +183,18 @@ impl OwnTime {
     fn look(&mut self) {
         let now = Instant::now();
         let passed = now - self.looked_at;
-        let threads = threads(self.pid);
+        let mut threads = threads(self.pid);
         let is_kept = threads.iter().any(|thread| thread.is_kept);
-        let waited_ns: Vec<(String, u64)> =
-            threads.into_iter().map(|thread| (thread.name, thread.waited_ns)).collect();
-        let of_thread = |(thread, waited): &(String, u64)| {
-            let before = self.waited_ns.iter().find(|(other, _)| other == thread);
-            waited.saturating_sub(before.map_or(*waited, |(_, before)| *before))
-        };
-        let waited = Duration::from_nanos(waited_ns.iter().map(of_thread).max().unwrap_or(0));
+        let waited = threads.iter_mut().map(|thread| {
+            let before = self.threads.iter().find(|before| before.name == thread.name);
+            before.map_or(Duration::ZERO, |before| thread.waited_since(before, passed))
+        });
+        let waited = waited.max().unwrap_or(Duration::ZERO);
         // Whoever looks so late had no processor either.
         if passed <= LONGEST_LOOK && !is_kept {
             self.had += passed.saturating_sub(waited);
         }
-        (self.looked_at, self.waited_ns) = (now, waited_ns);
+        (self.looked_at, self.threads) = (now, threads);
         self.course.push_back((now, self.had));
         let is_old = |(at, _): &(Instant, Duration)| now - *at > KNOWN;
         while self.course.get(1).is_some_and(is_old) {
@@ -214,12 +211,31 @@ impl OwnTime {
 }
 
 /// A thread of a process.
+#[derive(Debug)]
 struct Thread {
     name: String,
-    /// How long it has waited for a processor so far.
+    ran_ns: u64,
+    /// How long it has waited for a processor, in waits that are over.
     waited_ns: u64,
+    /// How much of the wait that it is in was counted.
+    counted: Duration,
+    /// Whether it would run if it had a processor.
+    is_ready: bool,
     /// Whether it can do nothing now: it is stopped, or waits for a page or a disk.
     is_kept: bool,
+}
+
+impl Thread {
+    /// How much of the time that `passed` since `before` it waited for a processor. The kernel
+    /// counts a wait when it is over, which for a thread of a busy machine is many looks later.
+    fn waited_since(&mut self, before: &Thread, passed: Duration) -> Duration {
+        let over = Duration::from_nanos(self.waited_ns - before.waited_ns);
+        if over.is_zero() && self.is_ready && self.ran_ns == before.ran_ns {
+            self.counted = before.counted + passed;
+            return passed;
+        }
+        over.saturating_sub(before.counted)
+    }
 }
 
 /// Those of the process `pid`. None where the kernel does not tell.
@@ -228,9 +244,14 @@ fn threads(pid: u32) -> Vec<Thread> {
     let thread = threads.filter_map(|thread| {
         let read = |name: &str| fs::read_to_string(thread.path().join(name)).ok();
         let state = read("stat")?.rsplit_once(") ")?.1.chars().next()?;
+        let times = read("schedstat")?;
+        let mut times = times.split(' ').map(str::parse);
         Some(Thread {
             name: thread.file_name().into_string().ok()?,
-            waited_ns: read("schedstat")?.split(' ').nth(1)?.parse().ok()?,
+            ran_ns: times.next()?.ok()?,
+            waited_ns: times.next()?.ok()?,
+            counted: Duration::ZERO,
+            is_ready: state == 'R',
             is_kept: ['D', 'T', 't'].contains(&state),
         })
     });
@@ -301,6 +322,30 @@ mod tests {
         let found = guest.look_long();
         assert_eq!(found[0].lines[1], "Kernel panic - not syncing: NMI");
         assert!(found[0].lines[0].starts_with("no sign of life"), "{found:?}");
+    }
+
+    #[test]
+    fn a_wait_for_a_processor_is_counted_once_and_while_it_lasts() {
+        let thread = |ran_ns, waited_ns| Thread {
+            name: "7".into(),
+            ran_ns,
+            waited_ns,
+            counted: Duration::ZERO,
+            is_ready: true,
+            is_kept: false,
+        };
+        let look = Duration::from_nanos(100);
+        let first = thread(50, 20);
+        let mut second = thread(50, 20);
+        assert_eq!(second.waited_since(&first, look), look, "it has not run");
+        let mut third = thread(50, 20);
+        assert_eq!(third.waited_since(&second, look), look);
+        let mut fourth = thread(70, 20 + 230);
+        assert_eq!(fourth.waited_since(&third, look), Duration::from_nanos(30));
+        let mut fifth = thread(170, 250);
+        assert_eq!(fifth.waited_since(&fourth, look), Duration::ZERO);
+        let mut asleep = Thread { is_ready: false, ..thread(170, 250) };
+        assert_eq!(asleep.waited_since(&fifth, look), Duration::ZERO);
     }
 
     #[test]
