@@ -5,7 +5,9 @@
 //! this is the only place that says what they do not: causes, locks, credits, changes of
 //! `mmap_miss`, and what is found where no readahead is entered.
 
-use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
+use filemap_core::fault::lock;
+use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::trace_kinds::{Seen, ShownKind};
@@ -22,6 +24,9 @@ pub struct ShownLog {
     seen: Seen,
     /// The lock with which a fault of an access begins.
     first: Lock,
+    /// What the last read ended with is not kept where a mark is hit: it depends on which folios
+    /// were ready.
+    drops_read_end: bool,
     lines: Vec<Decision>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
@@ -41,12 +46,14 @@ impl ShownLog {
     /// A log that keeps only what is `seen`: what a kernel without some of the tracepoints shows.
     pub fn seeing(seen: Seen) -> Self {
         let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
-        ShownLog { seen, first: Lock::Vma, lines, fault, accesses, access }
+        let (first, drops_read_end) = (Lock::Vma, false);
+        ShownLog { seen, first, drops_read_end, lines, fault, accesses, access }
     }
 
-    /// The same of a kernel whose faults begin with the lock `first`.
-    pub fn beginning_with(self, first: Lock) -> Self {
-        ShownLog { first, ..self }
+    /// The same of a kernel with these `rules`.
+    pub fn under(self, rules: &Rules) -> Self {
+        let first = lock::of_access(rules);
+        ShownLog { first, drops_read_end: rules.read_notes_each_folio, ..self }
     }
 
     /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
@@ -92,9 +99,16 @@ impl Log for ShownLog {
                 }
             }
             other => {
-                if let Some(line) = shown(other) {
-                    self.push(line);
-                }
+                let line = match shown(other) {
+                    Some(Decision::Entered { cause: Cause::AsyncRead, found })
+                        if self.drops_read_end =>
+                    {
+                        let found = Found { previous_end: None, ..found };
+                        Some(Decision::Entered { cause: Cause::AsyncRead, found })
+                    }
+                    line => line,
+                };
+                line.into_iter().for_each(|line| self.push(line));
             }
         }
     }
@@ -171,6 +185,8 @@ pub fn shown(decision: Decision) -> Option<Decision> {
 
 #[cfg(test)]
 mod tests {
+    use filemap_core::rules::Kernel;
+    use filemap_core::series::Series;
     use filemap_core::units::Order;
 
     use super::*;
@@ -246,7 +262,7 @@ mod tests {
     /// Before 6.6 VMAs have no lock: a fault begins with `mmap_lock`, and its retry takes it again.
     #[test]
     fn a_fault_may_begin_with_another_lock() {
-        let mut log = ShownLog::default().beginning_with(Lock::Mmap);
+        let mut log = ShownLog::default().under(&Rules::new(Kernel::V6_1, Series::BASELINE));
         for index in [7, 9].map(PageIndex) {
             for decision in [
                 Decision::Locked { lock: Lock::Mmap },
@@ -259,6 +275,24 @@ mod tests {
         }
         let faulted = [7, 9].map(|index| Decision::Faulted { index: PageIndex(index) });
         assert_eq!(log.into_lines(), faulted);
+    }
+
+    /// Linux 6.1 notes where a read is with each folio that it copies. How many it copied before it
+    /// met the mark depends on how many the device had delivered.
+    #[test]
+    fn a_read_that_notes_each_folio_shows_no_end_at_a_mark() {
+        let found = Found { previous_end: Some(4096), ..Found::default() };
+        let end = |kernel, cause| {
+            let mut log = ShownLog::default().under(&Rules::new(kernel, Series::BASELINE));
+            log.record(Decision::Entered { cause, found });
+            match log.into_lines()[..] {
+                [Decision::Entered { found, .. }] => found.previous_end,
+                ref lines => panic!("{lines:?}"),
+            }
+        };
+        assert_eq!(end(Kernel::V6_1, Cause::AsyncRead), None);
+        assert_eq!(end(Kernel::V6_1, Cause::ReadStream), Some(4096));
+        assert_eq!(end(Kernel::V6_12, Cause::AsyncRead), Some(4096));
     }
 
     #[test]

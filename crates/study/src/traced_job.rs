@@ -1,7 +1,6 @@
 //! What is decided in a program: by the model, and by a kernel under a trace.
 
 use filemap_core::decision::Log;
-use filemap_core::fault::lock;
 use filemap_job::program::{Job, ProgramStep};
 use filemap_job::{Seen, ShownByFile, ShownLog, trace_view};
 use filemap_kernel::engine::{Asked, Boot};
@@ -15,7 +14,7 @@ use crate::error::Error;
 
 /// A log of one file of `program` that keeps what is `seen`.
 pub fn shown_of_file(program: &Job, seen: Seen) -> ShownLog {
-    ShownLog::seeing(seen).beginning_with(lock::of_access(&program.rules))
+    ShownLog::seeing(seen).under(&program.rules)
 }
 
 /// Logs of the files of `program` that keep what is `seen`.

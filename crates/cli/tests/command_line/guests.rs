@@ -303,6 +303,15 @@ fn a_guest_decides_as_the_model_says() {
     assert!(patterns.iter().all(|pattern| pattern["ok"] == true), "{patterns:?}");
     let decisions = patterns.iter().map(|pattern| pattern["decisions"].as_u64().unwrap());
     assert!(decisions.sum::<u64>() > 100);
+    // By tracepoints or by kprobes.
+    let unseen = report["not_shown"].as_array().unwrap().iter();
+    let unseen = unseen.filter(|event| event.as_str().unwrap().starts_with("readahead/"));
+    assert_eq!(
+        unseen.count(),
+        0,
+        "{}: give a kernel with CONFIG_KPROBE_EVENTS",
+        report["not_shown"]
+    );
     // No kernel without a switch has this series, which begins no window before the mapping.
     let job = "--workload random --file-size 4m --map-offset 1m --map-len 64k --accesses 4";
     let args = format!("conform {image} {job} --with vma-bound --json -");

@@ -32,10 +32,19 @@ impl Inode {
 
     /// Whether an event names this file. A filesystem without a device of its own (Btrfs) shows
     /// another number to programs than to tracepoints, so there the inode has to do.
-    pub(super) fn is_named(&self, named: Inode) -> bool {
-        self.number == named.number
-            && (self.major == 0 || (self.major, self.minor) == (named.major, named.minor))
+    /// A probe names no device.
+    pub(super) fn is_named(&self, named: Named) -> bool {
+        let is_there = |device| self.major == 0 || (self.major, self.minor) == device;
+        self.number == named.number && named.device.is_none_or(is_there)
     }
+}
+
+/// What an event says of the file that it is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    /// Major and minor number.
+    device: Option<(u32, u32)>,
+    number: u64,
 }
 
 /// One event of the trace.
@@ -221,7 +230,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    fn number(&self, name: &str) -> Option<u64> {
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
 
@@ -229,10 +238,13 @@ impl<'a> Fields<'a> {
         Some(Order(self.text("order")?.parse().ok()?))
     }
 
-    pub(super) fn file(&self) -> Option<Inode> {
+    pub(super) fn file(&self) -> Option<Named> {
+        if let Some(number) = self.number("i_ino") {
+            return Some(Named { device: None, number });
+        }
         let (major, minor) = self.text("dev")?.split_once(':')?;
         let number = u64::from_str_radix(self.text("ino")?, 16).ok()?;
-        Some(Inode { major: major.parse().ok()?, minor: minor.parse().ok()?, number })
+        Some(Named { device: Some((major.parse().ok()?, minor.parse().ok()?)), number })
     }
 
     pub(super) fn page(&self) -> Option<PageIndex> {
@@ -249,7 +261,8 @@ impl<'a> Fields<'a> {
         Some(Found {
             index: PageIndex(self.number("index")?),
             req: PageCount(self.number("req_count")?),
-            order: self.order()?,
+            // Kernels that have no tracepoint keep no order of a stream.
+            order: self.order().unwrap_or_default(),
             size: PageCount(self.number("size")?),
             async_size: PageCount(self.number("async_size")?),
             mmap_miss: u16::try_from(self.number("mmap_miss")?).ok()?,
@@ -342,6 +355,23 @@ mod tests {
                 async_size: PageCount(0)
             })
         );
+    }
+
+    #[test]
+    fn a_probe_is_read_as_the_tracepoint() {
+        let text = "page_cache_async_ra: (page_cache_async_ra+0x0/0x2b0) i_ino=787841 req_count=32 \
+                    size=32 async_size=16 ra_pages=32 mmap_miss=40 prev_pos=-1 index=16";
+        let found = Found {
+            index: PageIndex(16),
+            req: PageCount(32),
+            order: Order(0),
+            size: PageCount(32),
+            async_size: PageCount(16),
+            mmap_miss: 40,
+            previous_end: None,
+        };
+        assert_eq!(seen(text), Some(Tracepoint::AsyncReadahead(found)));
+        assert_eq!(seen(&text.replace("787841", "787842")), None);
     }
 
     #[test]

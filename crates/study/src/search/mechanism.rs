@@ -1,7 +1,6 @@
 //! The mechanism by which two runs of a job part: which decision differs first.
 
 use filemap_core::decision::Decision;
-use filemap_core::fault::lock;
 use filemap_job::{Job, ShownKind, ShownLog};
 use filemap_model::{Profile, trace};
 
@@ -12,7 +11,7 @@ use crate::error::Error;
 /// # Errors
 /// Those of the model.
 pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
-    let mut logs = jobs.map(|job| ShownLog::default().beginning_with(lock::of_access(&job.rules)));
+    let mut logs = jobs.map(|job| ShownLog::default().under(&job.rules));
     for (job, log) in jobs.iter().zip(&mut logs) {
         trace(job, profile, log)?;
     }

@@ -1,0 +1,107 @@
+//! Events of readahead in a guest whose kernel has none: kprobes that stand in for its tracepoints.
+//!
+//! Linux shows calls of readahead, with the state that they find, since 6.18. In an older kernel a
+//! kprobe at the entry of the same function reads the same values out of its arguments. A probe has
+//! the name and the fields of the tracepoint, so that whoever reads a trace finds it there.
+//! Only a guest gets them: probes are the whole machine's, and nothing would take them away here.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::event::Fields;
+use super::lines::each_line;
+use crate::Error;
+
+/// The fields of the state that readahead finds.
+macro_rules! state {
+    () => {
+        "size=+8(+16(%di)):u32 async_size=+12(+16(%di)):u32 ra_pages=+16(+16(%di)):u32 \
+         mmap_miss=+20(+16(%di)):u32 prev_pos=+24(+16(%di)):s64"
+    };
+}
+
+/// The group of the tracepoints, which a kernel that needs the probes does not have.
+const GROUP: &str = "readahead";
+
+/// Each function of readahead with the fields of its event. They are read from the arguments of an
+/// x86-64 function, the first of which is a `readahead_control`: its mapping is at 8, its
+/// `file_ra_state` at 16 and the page that was accessed at 24. The state has kept its form from 6.1
+/// to 6.15: where the window starts, its size, the size of its part after the mark, the most of a
+/// window, the misses, and the byte at which the last read ended.
+const PROBES: [(&str, &str); 4] = [
+    ("page_cache_sync_ra", concat!("req_count=%si:u64 ", state!())),
+    ("page_cache_async_ra", concat!("req_count=%dx:u64 ", state!())),
+    (
+        "page_cache_ra_order",
+        "order=%dx:u32 size=+8(%si):u32 async_size=+12(%si):u32 ra_pages=+16(%si):u32",
+    ),
+    ("page_cache_ra_unbounded", "nr_to_read=%si:u64 lookahead_size=%dx:u64"),
+];
+
+/// Where the number of an inode may be: kernels differ in what they keep of each file before it,
+/// for access control lists and for security modules.
+const NUMBER_AT: [u64; 4] = [64, 56, 48, 40];
+
+/// What is called when a file is opened: its second argument is the file's mapping.
+const OPENED: &str = "file_ra_state_init";
+
+/// A file that is always there: the program itself.
+const OWN_FILE: &str = "/proc/self/exe";
+
+/// Places the probes in a kernel that lacks the tracepoints, where it can have them. `tracefs` is
+/// where that is mounted.
+///
+/// # Errors
+/// The kernel refuses what it should do.
+pub(crate) fn stand_in(tracefs: &Path) -> Result<(), Error> {
+    if tracefs.join("events").join(GROUP).exists() || !tracefs.join("kprobe_events").exists() {
+        return Ok(());
+    }
+    let Some(number_at) = number_at(tracefs)? else { return Ok(()) };
+    for (function, fields) in PROBES {
+        let probe = format!("{GROUP}/{function} {function} {} {fields}", file(number_at));
+        place(tracefs, &format!("p:{probe} index=+24(%di):u64"))?;
+    }
+    Ok(())
+}
+
+/// The field that tells which file the first argument is about.
+fn file(number_at: u64) -> String {
+    format!("i_ino=+{number_at}(+0(+8(%di))):u64")
+}
+
+/// Where this kernel keeps the number of an inode: where a probe finds that of our own file.
+fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
+    const PROBE: &str = "filemap_number";
+    let tried = NUMBER_AT.map(|at| format!("at{at}=+{at}(+0(%si)):u64")).join(" ");
+    place(tracefs, &format!("p:{GROUP}/{PROBE} {OPENED} {tried}"))?;
+    let enable = tracefs.join("events").join(GROUP).join(PROBE).join("enable");
+    write(&enable, "1")?;
+    let own = File::open(OWN_FILE).and_then(|own| own.metadata());
+    write(&enable, "0")?;
+    let number = own.map_err(|error| Error::os("open", Path::new(OWN_FILE), error))?.ino();
+    let mut found = None;
+    each_line(&tracefs.join("trace"), |line| {
+        if let Some((_, fields)) = line.split_once(&format!(" {PROBE}: ")) {
+            let has = |at: &u64| Fields(fields).number(&format!("at{at}")) == Some(number);
+            found = found.or(NUMBER_AT.into_iter().find(has));
+        }
+        Ok(())
+    })?;
+    write(&tracefs.join("trace"), "")?;
+    place(tracefs, &format!("-:{GROUP}/{PROBE}"))?;
+    Ok(found)
+}
+
+fn place(tracefs: &Path, probe: &str) -> Result<(), Error> {
+    let path = tracefs.join("kprobe_events");
+    let os = |error| Error::os("write", &path, error);
+    let mut file = File::options().append(true).open(&path).map_err(os)?;
+    file.write_all(probe.as_bytes()).map_err(os)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|error| Error::os("write", path, error))
+}
