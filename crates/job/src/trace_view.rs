@@ -5,10 +5,11 @@
 //! this is the only place that says what they do not: causes, locks, credits, changes of
 //! `mmap_miss`, and what is found where no readahead is entered.
 
-use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
+use filemap_core::decision::{Cause, Decision, Lock, Log};
 use filemap_core::fault::lock;
-use filemap_core::rules::Rules;
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::rules::{OrderGrowth, Rules};
+use filemap_core::series::Switch;
+use filemap_core::units::{Order, PageCount, PageIndex};
 
 use crate::trace_kinds::{Seen, ShownKind};
 
@@ -27,6 +28,10 @@ pub struct ShownLog {
     /// What the last read ended with is not kept where a mark is hit: it depends on which folios
     /// were ready.
     drops_read_end: bool,
+    /// The word of the counter has something else in it.
+    drops_counter: bool,
+    /// A stream has no folio order of its own.
+    drops_order: bool,
     lines: Vec<Decision>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
@@ -46,14 +51,28 @@ impl ShownLog {
     /// A log that keeps only what is `seen`: what a kernel without some of the tracepoints shows.
     pub fn seeing(seen: Seen) -> Self {
         let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
-        let (first, drops_read_end) = (Lock::Vma, false);
-        ShownLog { seen, first, drops_read_end, lines, fault, accesses, access }
+        ShownLog {
+            seen,
+            first: Lock::Vma,
+            drops_read_end: false,
+            drops_counter: false,
+            drops_order: false,
+            lines,
+            fault,
+            accesses,
+            access,
+        }
     }
 
     /// The same of a kernel with these `rules`.
     pub fn under(self, rules: &Rules) -> Self {
-        let first = lock::of_access(rules);
-        ShownLog { first, drops_read_end: rules.read_notes_each_folio, ..self }
+        ShownLog {
+            first: lock::of_access(rules),
+            drops_read_end: rules.read_notes_each_folio,
+            drops_order: rules.order_growth == OrderGrowth::EveryWindow,
+            drops_counter: rules.series.has(Switch::RentOrBuy),
+            ..self
+        }
     }
 
     /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
@@ -72,6 +91,21 @@ impl ShownLog {
         }
         self.lines.push(line);
         self.accesses.push(self.access);
+    }
+
+    /// The line without what kernels with these rules do not show of it.
+    fn of_rules(&self, line: Decision) -> Decision {
+        let Decision::Entered { cause, mut found } = line else { return line };
+        if self.drops_read_end && cause == Cause::AsyncRead {
+            found.previous_end = None;
+        }
+        if self.drops_counter {
+            found.mmap_miss = 0;
+        }
+        if self.drops_order {
+            found.order = Order(0);
+        }
+        Decision::Entered { cause, found }
     }
 
     /// Of each line, the number of the access, from 0, that it belongs to.
@@ -99,16 +133,9 @@ impl Log for ShownLog {
                 }
             }
             other => {
-                let line = match shown(other) {
-                    Some(Decision::Entered { cause: Cause::AsyncRead, found })
-                        if self.drops_read_end =>
-                    {
-                        let found = Found { previous_end: None, ..found };
-                        Some(Decision::Entered { cause: Cause::AsyncRead, found })
-                    }
-                    line => line,
-                };
-                line.into_iter().for_each(|line| self.push(line));
+                if let Some(line) = shown(other) {
+                    self.push(self.of_rules(line));
+                }
             }
         }
     }
@@ -185,6 +212,7 @@ pub fn shown(decision: Decision) -> Option<Decision> {
 
 #[cfg(test)]
 mod tests {
+    use filemap_core::decision::Found;
     use filemap_core::rules::Kernel;
     use filemap_core::series::Series;
     use filemap_core::units::Order;

@@ -150,6 +150,10 @@ pub fn parse(line: &str, files: &[Inode]) -> Result<Option<Event>, Error> {
         };
         file = known;
     }
+    // A probe shows the call where there is no readahead, and the tracepoint does not.
+    if name == ASYNC && fields.number("ra_pages") == Some(0) {
+        return Ok(None);
+    }
     let Some(kind) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
     let tracepoint = kind.1(&fields).ok_or_else(format)?;
     let (at_ns, cpu, pid) = origin(head).ok_or_else(format)?;
@@ -157,13 +161,14 @@ pub fn parse(line: &str, files: &[Inode]) -> Result<Option<Event>, Error> {
 }
 
 const USER_FAULT: &str = "page_fault_user";
+const ASYNC: &str = "page_cache_async_ra";
 
 type Reader = fn(&Fields) -> Option<Tracepoint>;
 
 /// Every event that is read, and how.
 const KINDS: [(&str, Reader); 10] = [
     ("page_cache_sync_ra", |f| Some(Tracepoint::SyncReadahead(f.found()?))),
-    ("page_cache_async_ra", |f| Some(Tracepoint::AsyncReadahead(f.found()?))),
+    (ASYNC, |f| Some(Tracepoint::AsyncReadahead(f.found()?))),
     ("page_cache_ra_order", |f| {
         Some(Tracepoint::Window {
             start: PageIndex(f.number("index")?),
@@ -265,7 +270,8 @@ impl<'a> Fields<'a> {
             order: self.order().unwrap_or_default(),
             size: PageCount(self.number("size")?),
             async_size: PageCount(self.number("async_size")?),
-            mmap_miss: u16::try_from(self.number("mmap_miss")?).ok()?,
+            // A patched kernel may keep something else there.
+            mmap_miss: u16::try_from(self.number("mmap_miss")?).unwrap_or(u16::MAX),
             // Negative before the first read.
             previous_end: u64::try_from(self.text("prev_pos")?.parse::<i64>().ok()?).ok(),
         })
@@ -372,6 +378,7 @@ mod tests {
         };
         assert_eq!(seen(text), Some(Tracepoint::AsyncReadahead(found)));
         assert_eq!(seen(&text.replace("787841", "787842")), None);
+        assert_eq!(seen(&text.replace("ra_pages=32", "ra_pages=0")), None);
     }
 
     #[test]
