@@ -1,8 +1,10 @@
 //! Programs of several threads: what the running kernel counts in several runs, beside the model.
 //!
-//! The kernel does not count the same twice where threads meet, so one more run of its own need
-//! not lie within the others either. How often it does is counted with each run in turn, and shown
-//! beside how often the model does.
+//! The kernel does not count the same twice where threads meet, so the model has to lie between the
+//! least and the most of several runs, or not far outside. How far is judged, of all programs
+//! together. How often is only shown, beside how often a run of the kernel lies outside its other
+//! runs: on a machine that has nothing else to do these hardly differ, and the model's times are
+//! those of another machine.
 
 use std::fmt::Write;
 
@@ -29,22 +31,32 @@ const FIGURES: [(&str, Figure); 3] = [
     ("cached", |run| run.files.iter().map(|file| file.cached).sum()),
 ];
 
-/// In how many programs a figure lies within runs of the kernel.
+/// How far outside the kernel's runs the model may lie, of all programs together, in parts of what
+/// the kernel counts. In 100 programs it was 0.001 of the pages and 0.01 of the major faults on
+/// 2026-11-27.
+const OUTSIDE: f64 = 0.1;
+
+/// Where a figure of all programs lies.
 #[derive(Clone, Copy, Default)]
-struct Inside {
-    model: u64,
-    /// Runs of the kernel that lie within its other runs, of all programs.
+struct Place {
+    /// Programs in which the model lies within runs of the kernel.
+    inside: u64,
+    /// Runs of the kernel that lie within its other runs.
     own_runs: u64,
+    /// How far outside the model lies.
+    outside: u64,
+    /// What the kernel counts, in the middle of its runs.
+    counted: f64,
 }
 
 /// Compares so many programs, the first of which has the seed `first`. Prints both sides, of each
 /// program where `shows_all`, else of those that lie outside.
 ///
 /// # Panics
-/// Where the model is outside more often than the kernel's own runs are, by more than chance.
+/// Where the model lies too far outside.
 pub fn compare(kernel: &Kernel, first: u64, programs: u64, shows_all: bool) {
     let profile = profile();
-    let mut inside = [Inside::default(); FIGURES.len()];
+    let mut places = [Place::default(); FIGURES.len()];
     for seed in first..first + programs {
         let spec = threads_that_fit(seed, cpus::allowed());
         let program = spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -58,12 +70,14 @@ pub fn compare(kernel: &Kernel, first: u64, programs: u64, shows_all: bool) {
         let model = trace(&program, &profile, &mut ()).expect("memory is enough");
         let mut text = format!("seed {seed}, {} threads:", program.threads.len());
         let mut is_outside = false;
-        for ((name, figure), inside) in FIGURES.iter().zip(&mut inside) {
+        for ((name, figure), place) in FIGURES.iter().zip(&mut places) {
             let (own, live) = (figure(&model).expect("the model sees it"), figures(&runs, *figure));
             let (least, most) = spread(live.iter().copied());
             let mark = if (least..=most).contains(&own) { "" } else { "*" };
-            inside.model += u64::from(mark.is_empty());
-            inside.own_runs += runs_inside(&live);
+            place.inside += u64::from(mark.is_empty());
+            place.own_runs += runs_inside(&live);
+            place.outside += least.saturating_sub(own).max(own.saturating_sub(most));
+            place.counted += (least + most) as f64 / 2.0;
             is_outside |= !mark.is_empty();
             write!(text, " {name} {own}{mark} of {least} to {most};").expect("it is memory");
         }
@@ -74,32 +88,24 @@ pub fn compare(kernel: &Kernel, first: u64, programs: u64, shows_all: bool) {
             print!("{}", by_step(&spec, &program, &model, &runs));
         }
     }
-    judge(programs, &inside);
+    judge(programs, &places);
 }
 
-fn judge(programs: u64, inside: &[Inside]) {
-    let mut too_few = Vec::new();
-    for ((name, _), inside) in FIGURES.iter().zip(inside) {
-        let own = inside.own_runs as f64 / RUNS as f64;
+fn judge(programs: u64, places: &[Place]) {
+    let mut too_far = Vec::new();
+    for ((name, _), place) in FIGURES.iter().zip(places) {
+        let own = place.own_runs as f64 / RUNS as f64;
         let text = format!(
             "{name}: the model lies within {RUNS} runs of the kernel in {} of {programs} programs, a \
-             run of the kernel within its others in {own:.1}",
-            inside.model
+             run of the kernel within its others in {own:.1}; in all it lies {} of {:.0} outside",
+            place.inside, place.outside, place.counted
         );
         println!("{text}");
-        if (inside.model as f64) < least_inside(programs as f64, own) {
-            too_few.push(text);
+        if place.outside as f64 > OUTSIDE * place.counted {
+            too_far.push(text);
         }
     }
-    assert!(too_few.is_empty(), "the model is outside too often:\n{}", too_few.join("\n"));
-}
-
-/// How many programs have to be inside if the model is another machine of the kind whose runs are
-/// within each other in `own` programs: so many less two and a half standard deviations, which
-/// chance exceeds once in 160 tries.
-fn least_inside(programs: f64, own: f64) -> f64 {
-    let own = own.min(programs - 1.0);
-    own - 2.5 * (own * (programs - own) / programs).sqrt()
+    assert!(too_far.is_empty(), "the model lies too far outside:\n{}", too_far.join("\n"));
 }
 
 /// What each step counts that lies outside: threads of one program are told apart by it.
