@@ -28,7 +28,7 @@ const GROUP: &str = "readahead";
 /// Each function of readahead with the fields of its event. They are read from the arguments of an
 /// x86-64 function, the first of which is a `readahead_control`: its mapping is at 8, its
 /// `file_ra_state` at 16 and the page that was accessed at 24. The state has kept its form from 6.1
-/// to 6.15: where the window starts, its size, the size of its part after the mark, the most of a
+/// to 6.12: where the window starts, its size, the size of its part after the mark, the most of a
 /// window, the misses, and the byte at which the last read ended.
 const PROBES: [(&str, &str); 4] = [
     ("page_cache_sync_ra", concat!("req_count=%si:u64 ", state!())),
@@ -50,8 +50,8 @@ const OPENED: &str = "file_ra_state_init";
 /// A file that is always there: the program itself.
 const OWN_FILE: &str = "/proc/self/exe";
 
-/// Places the probes in a kernel that lacks the tracepoints, where it can have them. `tracefs` is
-/// where that is mounted.
+/// Places the probes in a kernel that lacks the tracepoints, where it can have them: one whose
+/// compiler left nothing of a function has no probe of it. `tracefs` is where that is mounted.
 ///
 /// # Errors
 /// The kernel refuses what it should do.
@@ -62,7 +62,7 @@ pub(crate) fn stand_in(tracefs: &Path) -> Result<(), Error> {
     let Some(number_at) = number_at(tracefs)? else { return Ok(()) };
     for (function, fields) in PROBES {
         let probe = format!("{GROUP}/{function} {function} {} {fields}", file(number_at));
-        place(tracefs, &format!("p:{probe} index=+24(%di):u64"))?;
+        place(tracefs, &format!("p:{probe} index=+24(%di):u64"));
     }
     Ok(())
 }
@@ -76,7 +76,9 @@ fn file(number_at: u64) -> String {
 fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
     const PROBE: &str = "filemap_number";
     let tried = NUMBER_AT.map(|at| format!("at{at}=+{at}(+0(%si)):u64")).join(" ");
-    place(tracefs, &format!("p:{GROUP}/{PROBE} {OPENED} {tried}"))?;
+    if !place(tracefs, &format!("p:{GROUP}/{PROBE} {OPENED} {tried}")) {
+        return Ok(None);
+    }
     let enable = tracefs.join("events").join(GROUP).join(PROBE).join("enable");
     write(&enable, "1")?;
     let own = File::open(OWN_FILE).and_then(|own| own.metadata());
@@ -91,15 +93,14 @@ fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
         Ok(())
     })?;
     write(&tracefs.join("trace"), "")?;
-    place(tracefs, &format!("-:{GROUP}/{PROBE}"))?;
+    place(tracefs, &format!("-:{GROUP}/{PROBE}"));
     Ok(found)
 }
 
-fn place(tracefs: &Path, probe: &str) -> Result<(), Error> {
-    let path = tracefs.join("kprobe_events");
-    let os = |error| Error::os("write", &path, error);
-    let mut file = File::options().append(true).open(&path).map_err(os)?;
-    file.write_all(probe.as_bytes()).map_err(os)
+/// Whether the kernel takes this definition of a probe.
+fn place(tracefs: &Path, probe: &str) -> bool {
+    let file = File::options().append(true).open(tracefs.join("kprobe_events"));
+    file.and_then(|mut file| file.write_all(probe.as_bytes())).is_ok()
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
