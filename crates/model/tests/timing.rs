@@ -2,7 +2,8 @@
 
 use filemap_core::decision::Decision;
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
-use filemap_model::{Profile, trace, trace_settled};
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Profile, Timing, trace, trace_on, trace_settled};
 
 fn job(advice: &str, private: bool) -> Job {
     let phase = |workload: &str, accesses| PhaseSpec {
@@ -64,6 +65,25 @@ fn holes_are_read_from_no_device() {
     (slow.device.segment_ns, slow.device.ring_entries) = (100_000, Some(8));
     assert_eq!(elapsed_ns(true, &slow), elapsed_ns(true, &Profile::DEFAULT));
     assert_ne!(elapsed_ns(false, &slow), elapsed_ns(false, &Profile::DEFAULT));
+}
+
+#[test]
+fn a_prompt_device_brings_all_requests_of_a_window_within_the_fault() {
+    // A stride whose windows meet what is cached: each is read in several requests.
+    let spec = JobSpec {
+        file_size: Some(SizeText("4004k".to_string())),
+        read_ahead_kb: Some(60),
+        workload: Some("stride:19".to_string()),
+        accesses: Some(1001),
+        ..JobSpec::default()
+    };
+    let job = spec.validate(None).unwrap();
+    let faults = |timing| {
+        let mut log: Vec<Decision> = Vec::new();
+        trace_on(&job, &profile(1_000_000), timing, ExtentCache::new(None), &mut log).unwrap();
+        log.iter().filter(|line| matches!(line, Decision::MapPages { .. })).count()
+    };
+    assert!(faults(Timing::Prompt) < faults(Timing::Settled));
 }
 
 /// The pages that a scan of `kernel` waits for, with windows of 2048 pages: worked out by hand from

@@ -33,16 +33,30 @@ pub fn decided(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>
     Ok(log.into_logs())
 }
 
+/// The same where everything arrives as soon as it is asked for.
+///
+/// # Errors
+/// Those of the model.
+pub fn decided_promptly(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
+    let mut log = shown(program, seen);
+    timed(program, io_bytes, Timing::Prompt, &mut log)?;
+    Ok(log.into_logs())
+}
+
 /// Sends to `log` what the model decides in `program`, where the largest request of the device is
 /// `io_bytes` and everything arrives before the next access.
 ///
 /// # Errors
 /// Those of the model.
 pub fn settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result<(), Error> {
+    timed(program, io_bytes, Timing::Settled, log)
+}
+
+fn timed(program: &Job, io_bytes: u64, timing: Timing, log: &mut impl Log) -> Result<(), Error> {
     let mut profile = Profile::DEFAULT;
     profile.device.io_bytes = io_bytes;
     let cache = ExtentCache::new(program.machine.cache_limit);
-    trace_on(program, &profile, Timing::Settled, cache, log)?;
+    trace_on(program, &profile, timing, cache, log)?;
     Ok(())
 }
 

@@ -123,7 +123,7 @@ fn begin<'p, 'a, C: PageCache, L: Log>(
     if job.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
-    if timing == Timing::Settled && job.threads.len() > 1 {
+    if timing != Timing::Device && job.threads.len() > 1 {
         return Err(Error::SettledThreads { threads: job.threads.len() });
     }
     let mut running = Running::new(job, profile, (timing, flushes), cache, log);

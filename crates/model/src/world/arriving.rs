@@ -43,12 +43,13 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     /// Unlocks what has arrived while nothing was waited for. Returns whether anything has.
     #[inline]
     pub fn arrivals(&mut self) -> bool {
-        let has_arrived = self.next_done_ns.is_some_and(|done_ns| done_ns <= self.now_ns)
-            && self.timing == Timing::Device;
-        if has_arrived {
-            self.unlock_arrived();
+        let Some(done_ns) = self.next_done_ns else { return false };
+        match self.timing {
+            Timing::Device if done_ns <= self.now_ns => self.unlock_arrived(),
+            Timing::Device | Timing::Settled => return false,
+            Timing::Prompt => while self.wait_for_device() {},
         }
-        has_arrived
+        true
     }
 
     /// Lets everything arrive, where that is the timing.

@@ -15,7 +15,7 @@ use super::comparison::{Comparison, First, compare};
 use super::reason;
 use super::record::{Compared, Finding};
 use crate::error::Error;
-use crate::traced_job::{decided, expected_events, shown};
+use crate::traced_job::{decided, decided_promptly, expected_events, shown};
 #[cfg(test)]
 use {super::switched::with, crate::traced_job::settled, filemap_core::series::Series};
 
@@ -239,10 +239,18 @@ fn judge(
     let model = decided(program, io_bytes, seen)?.into_iter();
     let of_file = |(model, kernel): (ShownLog, Vec<Decision>)| {
         let accesses = model.accesses().to_vec();
-        let found = compare(&model.into_lines(), &kernel, seen, &accesses);
-        Comparison { io_bytes, ..found }
+        let model = model.into_lines();
+        let found = compare(&model, &kernel, seen, &accesses);
+        (model, Comparison { io_bytes, unexplained: found.excluded, ..found })
     };
-    let mut found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
+    let (logs, mut found): (Vec<_>, Vec<Comparison>) = model.zip(kernel).map(of_file).unzip();
+    if found.iter().any(|found| found.excluded > 0) {
+        let promptly = decided_promptly(program, io_bytes, seen)?.into_iter();
+        for ((found, model), prompt) in found.iter_mut().zip(&logs).zip(promptly) {
+            let timing = compare(model, &prompt.into_lines(), seen, &[]);
+            found.unexplained = found.beyond(&timing);
+        }
+    }
     // What the rules decide is decided alike again. What memory there is, is not.
     let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
     let lacks_folio = found.iter().any(|own| own.lacks_folio);

@@ -23,6 +23,10 @@ pub struct Comparison {
     /// Lines of faults that only one log has because a page was still on its way when a
     /// fault-around passed it.
     pub excluded: u64,
+    /// Of these, lines of the model's log.
+    pub excluded_of_model: u64,
+    /// Of the excluded lines those that no timing explains ([`Comparison::beyond`]).
+    pub unexplained: u64,
     /// Lines that differ, from the first difference on.
     pub mismatches: u64,
     /// The first difference.
@@ -125,6 +129,9 @@ pub fn compare(
                     *log = &log[fault.lines..];
                     passed_over.count(side);
                     comparison.excluded += fault.lines as u64;
+                    if side == Side::Model {
+                        comparison.excluded_of_model += fault.lines as u64;
+                    }
                     in_flight.skip(fault.from, fault.last);
                 }
                 None => break,
@@ -154,6 +161,19 @@ pub fn compare(
         comparison.kernel = Some(kernel.to_vec());
     }
     comparison
+}
+
+impl Comparison {
+    /// How many lines more were excluded here than by `timing`, in each of the logs: that compares
+    /// the same log of the model with the one of a device that brings all at once.
+    ///
+    /// The model's device brings nothing within an access but what that waits for. A kernel's may
+    /// bring more, at most as much as one that brings all.
+    pub(super) fn beyond(&self, timing: &Comparison) -> u64 {
+        let of_other = |own: &Comparison| own.excluded - own.excluded_of_model;
+        let of_model = self.excluded_of_model.saturating_sub(timing.excluded_of_model);
+        of_model + of_other(self).saturating_sub(of_other(timing))
+    }
 }
 
 /// Lines that differ, position by position.
@@ -324,6 +344,22 @@ mod tests {
 
     fn with(more: &[Decision]) -> Vec<Decision> {
         [miss().as_slice(), more].concat()
+    }
+
+    #[test]
+    fn what_a_device_can_bring_within_a_fault_explains_faults_of_the_model_alone() {
+        let around = |index| [faulted(index), map(0, 15)];
+        let of_model = with(&[around(5), around(7)].concat());
+        let on_kernel = compare(&of_model, &miss());
+        assert_eq!((on_kernel.excluded, on_kernel.excluded_of_model), (4, 4));
+        // One that brings all at once leaves no fault, and one of pages of its own leaves these.
+        assert_eq!(on_kernel.beyond(&compare(&of_model, &miss())), 0);
+        assert_eq!(on_kernel.beyond(&compare(&of_model, &with(&around(7)))), 2);
+        assert_eq!(on_kernel.beyond(&compare(&of_model, &of_model)), 4);
+        // A fault that only the kernel has is no matter of a faster device.
+        let of_kernel = compare(&miss(), &with(&around(5)));
+        assert_eq!((of_kernel.excluded, of_kernel.excluded_of_model), (2, 0));
+        assert_eq!(of_kernel.beyond(&on_kernel), 2);
     }
 
     #[test]

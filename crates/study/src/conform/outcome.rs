@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn patterns_that_exclude_too_much_together_fail() {
-        let own = Comparison { decisions: 100, excluded: 3, ..Comparison::default() };
+        let own = Comparison { decisions: 100, unexplained: 3, ..Comparison::default() };
         let excluding = Finding::Compared(own);
         let all = vec![excluding.clone(); 3];
         assert!(matches!(found(&all).agrees(), Ok(false)));

@@ -55,6 +55,9 @@ pub struct Pattern {
     pub readahead_calls: Option<u64>,
     #[serde(default)]
     pub excluded: u64,
+    /// Of the excluded lines those that no timing of the device explains.
+    #[serde(default)]
+    pub unexplained: u64,
     pub mismatches: u64,
     pub first_mismatch: Option<First>,
     pub not_compared: Option<String>,
@@ -110,11 +113,12 @@ impl Compared {
             Finding::LeftOut { reason } => return Pattern { left_out: Some(reason), ..none },
             Finding::Compared(found) => found,
         };
-        let is_doubtful = doubt(found.decisions, found.excluded, self.is_booted).is_some();
+        let is_doubtful = doubt(found.decisions, found.unexplained).is_some();
         Pattern {
             decisions: found.decisions,
             readahead_calls: calls(found.readahead_calls),
             excluded: found.excluded,
+            unexplained: found.unexplained,
             mismatches: found.mismatches,
             first_mismatch: found.first.map(|first| *first),
             ok: Some(found.mismatches == 0 && !is_doubtful),
@@ -130,8 +134,8 @@ impl Pattern {
     }
 
     /// Why it does not show that kernel and model agree, although no line may differ.
-    pub(super) fn doubt(&self, is_booted: bool) -> Option<String> {
-        self.ok.and_then(|_| doubt(self.decisions, self.excluded, is_booted))
+    pub(super) fn doubt(&self) -> Option<String> {
+        self.ok.and_then(|_| doubt(self.decisions, self.unexplained))
     }
 }
 
@@ -146,6 +150,7 @@ impl Conformance {
             decisions: sum(|own| own.decisions),
             readahead_calls: calls.reduce(u64::saturating_add),
             excluded: sum(|own| own.excluded),
+            unexplained: sum(|own| own.unexplained),
             mismatches: sum(|own| own.mismatches),
             ok: Some(true),
             ..Pattern::default()
@@ -178,6 +183,6 @@ impl Conformance {
     /// Why the patterns together do not show that kernel and model agree, although each alone may.
     pub fn doubt(&self) -> Option<String> {
         let is_compared = self.patterns.iter().any(|pattern| pattern.ok.is_some());
-        is_compared.then(|| self.total().doubt(self.booted)).flatten()
+        is_compared.then(|| self.total().doubt()).flatten()
     }
 }

@@ -61,7 +61,7 @@ impl Conformance {
             pattern.not_compared.iter().map(why).for_each(&mut say);
         }
         for pattern in &self.patterns {
-            let doubt = pattern.doubt(self.booted);
+            let doubt = pattern.doubt();
             doubt.map(|doubt| format!("{}: {doubt}.", pattern.name)).into_iter().for_each(&mut say);
         }
         self.doubt().map(|doubt| format!("All patterns: {doubt}.")).into_iter().for_each(&mut say);
@@ -290,12 +290,16 @@ mod tests {
     #[test]
     fn too_much_excluded_is_named_for_a_pattern_and_for_all() {
         let excluding = |name: &str, excluded| {
-            let compared = Comparison { decisions: 100, excluded, ..Comparison::default() };
+            let unexplained = excluded;
+            let compared =
+                Comparison { decisions: 100, excluded, unexplained, ..Comparison::default() };
             found(name, Finding::Compared(compared))
         };
         let report = report(&[excluding("odd", 9), excluding("even", 0)]);
         let text = report.render(Format::Table);
-        for words in ["odd: 9 lines were excluded, more than 8 of 100", "All patterns: 9 lines"] {
+        for words in
+            ["odd: 9 lines were excluded that", "\n8 of 100 decisions", "All patterns: 9 lines"]
+        {
             assert!(text.contains(words), "{text}");
         }
         let json: Value = serde_json::from_str(&report.record_json).unwrap();
