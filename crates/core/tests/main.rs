@@ -3,6 +3,7 @@
 mod advice;
 mod advised;
 mod aging;
+mod blocks;
 mod bound;
 mod cache;
 mod charge;

@@ -51,6 +51,9 @@ pub const MAX_PHASE_RUNS: u64 = 1_000_000;
 /// 14 TiB of a file that is cached here and there, or of more where it is cached in long runs.
 pub const MAX_MODEL_BYTES: u64 = 4 << 30;
 
+/// Largest block of a filesystem, in bytes: 64 KiB.
+pub const MAX_BLOCK_BYTES: u64 = 64 << 10;
+
 /// Largest readahead size, in KiB: 4 GiB.
 pub const MAX_READ_AHEAD_KB: u64 = 1 << 22;
 

@@ -209,6 +209,19 @@ pub enum Error {
         /// The value as given.
         value: String,
     },
+    /// Blocks larger than a page where there are none.
+    #[error(
+        "--block-size: blocks of {size} are larger than a page, which are {whose}; give {remedy}, or \
+         leave it out"
+    )]
+    LargeBlocks {
+        /// The size as given.
+        size: String,
+        /// Where there are some, as the end of a sentence.
+        whose: &'static str,
+        /// What to give.
+        remedy: &'static str,
+    },
     /// A mapping does not lie inside its file.
     #[error(
         "the mapping of {len} at {offset} ends beyond the file of {size}; lower --map-offset or \

@@ -280,6 +280,15 @@ spec! {
         is_setting: true,
         ..FLAG
     },
+    /// Size of the blocks of --fs xfs: that of a page, or since Linux 6.12 a larger one of up to
+    /// 64k.
+    block_size: SizeText = Flag {
+        group: MACHINE,
+        value_name: "SIZE",
+        default: Some("the page size"),
+        is_setting: true,
+        ..FLAG
+    },
     /// CPUs that the threads of --workload thrash or of a program run on.
     cpus: u64 = Flag {
         group: MACHINE,

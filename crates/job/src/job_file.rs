@@ -195,9 +195,6 @@ fn not_modelled(key: &str) -> Option<&'static str> {
         "io_latency" | "io_cost" | "io_max" => {
             "limits of the block cgroup are not modelled, nor the readahead that congestion stops"
         }
-        "block_size" | "min_folio_order" => {
-            "blocks larger than a page (mapping_min_folio_order) are not modelled"
-        }
         _ => return None,
     })
 }

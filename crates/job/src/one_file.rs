@@ -113,6 +113,7 @@ impl OneFile {
     fn of_machine(&self) -> JobSpec {
         let OneFile { rules, machine, .. } = self;
         let page_size = self.page_size();
+        let has_blocks = machine.block_bytes > page_size;
         JobSpec {
             on: Some(self.engine.to_string()),
             kernel: Some(rules.kernel.name().to_string()),
@@ -132,6 +133,7 @@ impl OneFile {
             arch: Some(machine.arch.family.name().to_string()),
             page_size: Some(SizeText::of(page_size)),
             fs: Some(machine.fs.to_string()),
+            block_size: has_blocks.then(|| SizeText::of(machine.block_bytes)),
             ..JobSpec::default()
         }
     }

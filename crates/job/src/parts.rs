@@ -238,6 +238,8 @@ pub struct Machine {
     pub arch: Arch,
     /// The filesystem, as far as folios go.
     pub fs: Filesystem,
+    /// Size of its blocks, where they are larger than a page; else that of a page.
+    pub block_bytes: u64,
     /// Path of a machine profile, which the caller reads.
     pub profile: Option<String>,
     /// The governor's policy reads ahead in those mappings that it is for.

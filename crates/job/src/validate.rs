@@ -10,7 +10,9 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
 use crate::advice;
-use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::bounds::{
+    DEFAULT_STUBS_BYTES, MAX_BLOCK_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS,
+};
 use crate::elf::Elf;
 use crate::flags::{JobSpec, Of};
 use crate::job::Job;
@@ -56,7 +58,7 @@ impl JobSpec {
         let image = self.valid_image(engine)?;
         let rules = self.valid_rules(host_release)?;
         let runs = within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?;
-        let machine = self.valid_machine(arch)?;
+        let machine = self.valid_machine(arch, &rules)?;
         let phases = self.take_phases(seed, extent)?;
         let most_runs = MAX_PHASE_RUNS / phases.len() as u64;
         let valid = OneFile {
@@ -267,11 +269,12 @@ impl JobSpec {
         Ok(Some(Split { pages, prot }))
     }
 
-    pub(crate) fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
+    pub(crate) fn valid_machine(&self, arch: Arch, rules: &Rules) -> Result<Machine, Error> {
         let page_size = arch.page_size;
         let bytes = |flag, text: &Option<SizeText>, from| {
             pages(flag, text, from, page_size).map(|count| count.map(|count| count * page_size))
         };
+        let fs = name("fs", &self.fs, Filesystem::Ext4)?;
         let cache_limit = pages("cache-limit", &self.cache_limit, 1, page_size)?.map(PageCount);
         let mut machine = Machine {
             cache_limit,
@@ -282,7 +285,8 @@ impl JobSpec {
             read_ahead: self.valid_read_ahead(page_size)?,
             fault_around: self.valid_fault_around(&arch)?,
             arch,
-            fs: name("fs", &self.fs, Filesystem::Ext4)?,
+            fs,
+            block_bytes: self.valid_blocks(page_size, fs, rules)?,
             profile: self.machine.clone(),
             governor: self.governor.unwrap_or(false),
         };
@@ -295,6 +299,32 @@ impl JobSpec {
         machine.cache_limit =
             [machine.implied_cache_limit(), cache_limit].into_iter().flatten().min();
         Ok(machine)
+    }
+
+    /// The size of blocks in bytes. Others than those of a page need XFS, and a kernel for them.
+    fn valid_blocks(&self, page_size: u64, fs: Filesystem, rules: &Rules) -> Result<u64, Error> {
+        let given = size("block-size", &self.block_size, page_size, MAX_BLOCK_BYTES)?;
+        let bytes = given.unwrap_or(page_size);
+        let size = || format_size(bytes);
+        if !bytes.is_power_of_two() {
+            return Err(Error::NotPowerOfTwo { value: size() }.of("block-size"));
+        }
+        if bytes == page_size {
+            return Ok(bytes);
+        }
+        if fs != Filesystem::Xfs {
+            let (size, whose) = (size(), "of xfs only");
+            return Err(Error::LargeBlocks { size, whose, remedy: "--fs xfs" });
+        }
+        if !rules.xfs_large_blocks {
+            let (size, whose) = (size(), "of Linux 6.12 and later only");
+            return Err(Error::LargeBlocks {
+                size,
+                whose,
+                remedy: "--kernel 6.12, or a later one",
+            });
+        }
+        Ok(bytes)
     }
 
     fn valid_read_ahead(&self, page_size: u64) -> Result<PageCount, Error> {

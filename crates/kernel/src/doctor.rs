@@ -7,7 +7,6 @@ use std::path::Path;
 use filemap_core::rules::Kernel;
 use filemap_job::format_size;
 
-use crate::Error;
 use crate::cgroup::{Version, memory_hierarchy};
 use crate::engine::{FAULT_AROUND_FILE, LruGen, lru_gen, temporary_directory};
 use crate::error::require_root;
@@ -19,6 +18,7 @@ use crate::scratch::Filesystem;
 use crate::storage::Storage;
 use crate::temporary::available_bytes;
 use crate::trace::TraceFs;
+use crate::{Error, page_size};
 
 /// One thing that commands use, and whether it is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
         memory_cgroup(),
         loop_devices(),
         mkfs("mkfs.ext4", Filesystem::Ext4),
-        mkfs("mkfs.xfs", Filesystem::Xfs),
+        mkfs("mkfs.xfs", Filesystem::Xfs { block_bytes: page_size() }),
         tracepoints(journal),
         debugfs(),
         folio_sizes(&Sizes::here()),
@@ -344,7 +344,11 @@ mod tests {
         assert_eq!(missing.state, Err("no thing".to_owned()));
         assert_eq!(missing.note.as_deref(), Some("buy one"));
         let used = |check: &Check| check.used_by.split(", ").all(|name| COMMANDS.contains(&name));
-        for check in [loop_devices(), mkfs("mkfs.xfs", Filesystem::Xfs), debugfs()] {
+        for check in [
+            loop_devices(),
+            mkfs("mkfs.xfs", Filesystem::Xfs { block_bytes: page_size() }),
+            debugfs(),
+        ] {
             assert!(used(&check), "{check:?}");
         }
         for check in

@@ -18,7 +18,10 @@ pub enum Filesystem {
     /// ext4, without a journal.
     Ext4,
     /// XFS; not below 300 MiB.
-    Xfs,
+    Xfs {
+        /// Bytes of a block.
+        block_bytes: u64,
+    },
 }
 
 /// What a scratch filesystem has to hold.
@@ -46,7 +49,7 @@ impl Filesystem {
     pub const fn name(self) -> &'static str {
         match self {
             Filesystem::Ext4 => "ext4",
-            Filesystem::Xfs => "xfs",
+            Filesystem::Xfs { .. } => "xfs",
         }
     }
 
@@ -54,7 +57,7 @@ impl Filesystem {
     pub const fn tool(self) -> &'static str {
         match self {
             Filesystem::Ext4 => "mkfs.ext4",
-            Filesystem::Xfs => "mkfs.xfs",
+            Filesystem::Xfs { .. } => "mkfs.xfs",
         }
     }
 
@@ -62,7 +65,7 @@ impl Filesystem {
     pub const fn package(self) -> &'static str {
         match self {
             Filesystem::Ext4 => "e2fsprogs",
-            Filesystem::Xfs => "xfsprogs",
+            Filesystem::Xfs { .. } => "xfsprogs",
         }
     }
 
@@ -77,7 +80,9 @@ impl Filesystem {
                     ["-q", "-F", "-m", "0", "-b", "4096", "-N", &inodes, "-O", "^has_journal"];
                 command.args(options).args(["-E", "lazy_itable_init=0,nodiscard"])
             }
-            Filesystem::Xfs => command.args(["-q", "-f", "-K"]),
+            Filesystem::Xfs { block_bytes } => {
+                command.args(["-q", "-f", "-K", "-b", &format!("size={block_bytes}")])
+            }
         };
         command
     }
@@ -177,7 +182,7 @@ fn image_bytes(filesystem: Filesystem, room: Room) -> u64 {
     let image = bytes.saturating_add(bytes / 32).saturating_add(of_files + (16 << 20));
     match filesystem {
         Filesystem::Ext4 => image,
-        Filesystem::Xfs => image.saturating_add(128 << 20).max(XFS_MIN_BYTES),
+        Filesystem::Xfs { .. } => image.saturating_add(128 << 20).max(XFS_MIN_BYTES),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use filemap_job::Filesystem;
 use rustix::fs::{major, minor};
 
-use crate::Error;
+use crate::{Error, page_size};
 
 /// `RAMFS_MAGIC`, which libc does not have.
 const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
@@ -24,6 +24,8 @@ pub struct Storage {
     pub mount_point: PathBuf,
     /// Options of the mount and of the filesystem.
     pub mount_options: String,
+    /// Size of its blocks, or of a page where they are smaller.
+    pub block_bytes: u64,
     /// Readahead size of files there in KiB; `None` where there is no device that has one.
     pub read_ahead_kb: Option<u64>,
 }
@@ -44,6 +46,7 @@ impl Storage {
             None => Storage::out_of_sight(path)?,
         };
         storage.read_ahead_kb = read_ahead_kb(device, &storage.device);
+        storage.block_bytes = metadata.blksize().max(page_size());
         Ok(storage)
     }
 
@@ -88,6 +91,7 @@ impl Storage {
             filesystem: filesystem.to_owned(),
             mount_point: PathBuf::from("/"),
             mount_options: String::new(),
+            block_bytes: page_size(),
             read_ahead_kb: None,
         })
     }
@@ -110,6 +114,7 @@ impl Storage {
                 filesystem: kind.to_owned(),
                 mount_point: plain(point).into(),
                 mount_options: each_once(options, of_filesystem),
+                block_bytes: page_size(),
                 read_ahead_kb: None,
             })
         });

@@ -4,7 +4,7 @@ use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::readahead::Limits;
 use filemap_core::rules::Rules;
-use filemap_core::units::{PageCount, Vpn};
+use filemap_core::units::{Order, PageCount, Vpn};
 use filemap_job::program::NamedMapping;
 use filemap_job::{Filesystem, Machine, Segment};
 
@@ -25,6 +25,7 @@ pub fn limits(rules: Rules, machine: &Machine, file_pages: PageCount, profile: &
         io_pages: PageCount(profile.device.io_bytes / arch.page_size),
         fault_around: machine.fault_around,
         max_folio,
+        min_folio: Order::fitting(PageCount(machine.block_bytes / arch.page_size)),
         file_pages,
     }
 }

@@ -83,6 +83,7 @@ fn batches(pages: u64) -> Vec<u64> {
         io_pages: PageCount(256),
         fault_around: PageCount(16),
         max_folio: None,
+        min_folio: Order(0),
         file_pages: PageCount(pages),
     };
     let mut cache = PlainCache::new(None);

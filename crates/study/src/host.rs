@@ -5,7 +5,7 @@ use std::path::Path;
 
 use filemap_core::rules::{Family, Kernel};
 use filemap_job::program::{ExistingFile, FoundFile};
-use filemap_job::{EngineKind, JobSpec, ProgramSpec, SizeText};
+use filemap_job::{EngineKind, Filesystem, JobSpec, ProgramSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
 use filemap_kernel::image::IO_BYTES;
@@ -154,11 +154,15 @@ fn resolve_place(spec: &mut JobSpec, place: &(Storage, Option<u64>), found: &mut
         spec.page_size.get_or_insert(SizeText::of(page_size()));
     }
     let (read_ahead_kb, fs) = (place.read_ahead_kb, place.folios().to_string());
+    let is_xfs = place.folios() == Filesystem::Xfs;
+    let block_bytes = if is_xfs { place.block_bytes } else { page_size() };
+    let given = spec.block_size.as_ref().and_then(|size| size.bytes().ok());
     let is_given = spec.file.is_some() && !spec.maps_elf();
     let other = |given: bool, is_same: bool| given && !is_same;
     // A file that the kernel engine makes lies elsewhere where the directory is not as wanted.
     let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
-        || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs));
+        || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs))
+        || other(given.is_some(), given == Some(block_bytes));
     found.io_bytes = if is_given || !elsewhere {
         *io_bytes
     } else {
@@ -167,6 +171,9 @@ fn resolve_place(spec: &mut JobSpec, place: &(Storage, Option<u64>), found: &mut
     };
     spec.read_ahead_kb = spec.read_ahead_kb.or_else(|| whole_pages(read_ahead_kb?, spec));
     spec.fs.get_or_insert(fs);
+    if (is_given || !elsewhere) && block_bytes > page_size() {
+        spec.block_size.get_or_insert(SizeText::of(block_bytes));
+    }
 }
 
 /// A readahead size in KiB as a machine with the pages of `spec` has it: whole pages.

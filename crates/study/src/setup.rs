@@ -108,7 +108,7 @@ fn of_tables(program: &ProgramSpec, flags: &JobSpec, kernel: String) -> Vec<Line
         .anonymous
         .as_ref()
         .map_or(String::new(), |size| format!("{} beside the files", size.0));
-    let fs = flags.fs.clone().unwrap_or_default();
+    let fs = filesystem(flags);
     let governed = said(flags.governor == Some(true), "governed");
     let files = ("Files", vec![files_of(program), fs, governed]);
     let threads = (THREADS, vec![threads_of(program), cpus, held, seed]);
@@ -153,8 +153,17 @@ fn file(job: &JobSpec) -> Vec<String> {
         size(&job.file_size).map_or_else(String::new, bytes),
         job.file.as_ref().map_or_else(String::new, |path| format!("'{path}'")),
         said(job.sparse == Some(true), "sparse"),
-        job.fs.clone().unwrap_or_default(),
+        filesystem(job),
     ]
+}
+
+/// `xfs with blocks of 16.0 KiB`.
+fn filesystem(job: &JobSpec) -> String {
+    let name = job.fs.clone().unwrap_or_default();
+    match size(&job.block_size) {
+        Some(block) => format!("{name} with blocks of {}", bytes(block)),
+        None => name,
+    }
 }
 
 fn mapping(job: &JobSpec) -> Vec<String> {

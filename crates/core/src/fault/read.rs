@@ -56,9 +56,11 @@ impl Read {
         let end_byte = (offset + bytes).min(file_bytes).max(offset);
         let next = PageIndex(offset / page_size);
         let end = PageIndex(end_byte.div_ceil(page_size)).max(next);
+        let asked_end = PageIndex((offset + bytes).div_ceil(page_size));
+        let whole = if limits.rules.reads_whole_blocks { limits.min_folio } else { Order(0) };
         Read {
             next,
-            asked_end: PageIndex((offset + bytes).div_ceil(page_size)),
+            asked_end: asked_end.align_up(whole),
             end,
             end_byte,
             is_first: true,

@@ -21,8 +21,13 @@ pub struct Layout<W> {
     fallback_reads_remainder: bool,
     marks_file_end: bool,
     two_page_folios: bool,
+    early_marks_count: bool,
+    /// No folio is smaller (`mapping_min_folio_order`).
+    smallest: Order,
     /// Forced readahead is laid out in chunks of this size.
     chunk: PageCount,
+    /// How many pages of a forced window chunks were begun for.
+    begun: PageCount,
     stage: Stage,
 }
 
@@ -68,12 +73,15 @@ impl<W: Borrow<Window>> Layout<W> {
             fallback_reads_remainder: rules.fallback_reads_remainder,
             marks_file_end: rules.marks_file_end,
             two_page_folios: rules.two_page_folios,
+            early_marks_count: rules.early_marks_count,
+            smallest: limits.min_folio,
             chunk: PageCount((CHUNK_BYTES / limits.arch.page_size).max(1)),
+            begun: PageCount(0),
             stage: Stage::Done,
         };
         let largest = match limits.max_folio {
             _ if base_pages => None,
-            Some(largest) if size >= rules.large_folio_min_window => Some(largest),
+            Some(largest) if size >= smallest_window(limits) => Some(largest),
             Some(_) => None,
             None => {
                 ra.order = Order(0);
@@ -87,13 +95,14 @@ impl<W: Borrow<Window>> Layout<W> {
                 if rules.order_growth == OrderGrowth::EveryWindow && order < largest {
                     order.0 += 2;
                 }
-                order = order.min(largest).min(Order::fitting(size));
+                order = order.min(largest).min(Order::fitting(size)).max(limits.min_folio);
                 if rules.order_growth == OrderGrowth::AsyncWindow {
                     ra.order = order;
                 }
                 let end = (start + size).min(last + PageCount(1));
                 let is_marked = rules.marks_file_end || end <= last;
                 let mark = is_marked.then(|| start + size - async_size);
+                layout.next = start.align_down(limits.min_folio);
                 layout.stage = Stage::Folios { order, end, mark };
             }
         }
@@ -119,8 +128,9 @@ impl<W: Borrow<Window>> Layout<W> {
                     if start < end {
                         self.next = stop;
                         let marked = mark.filter(|&mark| start <= mark && mark < stop);
-                        let folios = (stop - start).0;
-                        return Some(FolioRun { start, order: Order(0), folios, marked });
+                        let order = self.smallest;
+                        let folios = (stop - start).0 >> order.0;
+                        return Some(FolioRun { start, order, folios, marked });
                     }
                     self.next = end;
                 }
@@ -147,12 +157,16 @@ impl<W: Borrow<Window>> Layout<W> {
             fallback_reads_remainder: self.fallback_reads_remainder,
             marks_file_end: self.marks_file_end,
             two_page_folios: self.two_page_folios,
+            early_marks_count: self.early_marks_count,
+            smallest: self.smallest,
             chunk: self.chunk,
+            begun: self.begun,
             stage: self.stage,
         }
     }
 
-    /// As many folios of one order as fit from here; `None` where a cached page is in the way.
+    /// As many folios of one order as fit from here; `None` where a cached page is in the way. One
+    /// of the smallest may end after the window, and after the file.
     fn folios(
         &self,
         largest: Order,
@@ -163,10 +177,11 @@ impl<W: Borrow<Window>> Layout<W> {
         let start = self.next;
         let room = end - start;
         let mut order = largest.min(Order::alignment_of(start)).min(Order::fitting(room));
+        order = order.max(self.smallest);
         if order == Order(1) && !self.two_page_folios {
             order = Order(0);
         }
-        let wanted = if order == largest { room.0 >> order.0 } else { 1 };
+        let wanted = if order == largest { (room.0 >> order.0).max(1) } else { 1 };
         let stop = cache.next_present(start, start + PageCount(wanted << order.0));
         let folios = (stop - start).0 >> order.0;
         if folios == 0 {
@@ -182,33 +197,54 @@ impl<W: Borrow<Window>> Layout<W> {
     #[inline(never)]
     fn begin_base_pages(&mut self, log: &mut impl Log) {
         let Window { cause, start, size, async_size, last, .. } = *self.window.borrow();
-        if self.next > last {
+        let first = self.next;
+        // The kernel counts what was laid out from the start as it was asked for, without a sign.
+        let is_before = self.fallback_reads_remainder && first < start;
+        if first > last || is_before && !cause.is_forced() {
             self.stage = Stage::Done;
             return;
         }
-        let laid_out = if cause.is_forced() || self.fallback_reads_remainder {
-            self.next - start
+        let laid_out = if cause.is_forced() {
+            self.begun
+        } else if self.fallback_reads_remainder {
+            first - start
         } else {
             PageCount(0)
         };
-        let mut size = (size - laid_out).min(last - self.next + PageCount(1));
+        let mut left = size - laid_out;
         if cause.is_forced() {
-            size = size.min(self.chunk);
+            left = left.min(self.chunk);
+            self.begun += left;
         }
-        let end = self.next + size;
+        let size = left.min(last - first + PageCount(1));
+        let end = first + size;
         let async_size = if self.marks_file_end || end <= last { async_size } else { PageCount(0) };
-        log.record(Decision::BasePages { start: self.next, size, async_size });
-        let mark = (async_size <= size).then(|| end - async_size);
-        self.stage = Stage::BasePages { end, mark };
+        log.record(Decision::BasePages { start: first, size, async_size });
+        let has_mark = async_size <= size || self.early_marks_count;
+        let mark = end.0.checked_sub(async_size.0).filter(|_| has_mark).map(PageIndex);
+        self.next = first.align_down(self.smallest);
+        self.stage = Stage::BasePages {
+            end: end.align_up(self.smallest),
+            mark: mark.map(|mark| mark.align_up(self.smallest)),
+        };
     }
 
     /// Goes on with the next chunk of what is forced, if anything is left of it.
     #[inline(never)]
     fn end_base_pages(&mut self, log: &mut impl Log) {
         self.stage = Stage::Done;
-        let Window { cause, start, size, .. } = *self.window.borrow();
-        if cause.is_forced() && self.next < start + size {
+        let Window { cause, size, .. } = *self.window.borrow();
+        if cause.is_forced() && self.begun < size {
             self.begin_base_pages(log);
         }
+    }
+}
+
+/// Smaller windows are laid out in the smallest folios: where that is so of any, also those that
+/// have no room for one.
+fn smallest_window(limits: &Limits) -> PageCount {
+    match limits.rules.large_folio_min_window {
+        PageCount(1) => PageCount(1),
+        pages => pages.max(PageCount(limits.min_folio.pages())),
     }
 }

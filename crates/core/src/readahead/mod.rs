@@ -13,6 +13,7 @@ mod stream;
 pub mod sync;
 pub mod window_size;
 
+use crate::cache::FolioRun;
 use crate::rules::{Arch, Rules};
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -33,6 +34,8 @@ pub struct Limits {
     pub fault_around: PageCount,
     /// Largest folio of the filesystem; `None` where it has base pages only.
     pub max_folio: Option<Order>,
+    /// Smallest folio of the file: that of a block of its filesystem.
+    pub min_folio: Order,
     /// Pages of the file, the last partial one included: at least 1.
     pub file_pages: PageCount,
 }
@@ -41,6 +44,16 @@ impl Limits {
     /// The last page of the file.
     pub fn last_page(&self) -> PageIndex {
         PageIndex(self.file_pages.0 - 1)
+    }
+
+    /// The folio that is read where `index` is read by itself: the smallest, at a multiple of its
+    /// size.
+    ///
+    /// Mirrors `__filemap_get_folio` and `filemap_create_folio`, 6.12 and 6.18.
+    /// Test: `tests/blocks.rs`.
+    pub fn smallest_folio(&self, index: PageIndex) -> FolioRun {
+        let order = self.min_folio;
+        FolioRun { start: index.align_down(order), order, folios: 1, marked: None }
     }
 
     /// The largest window for a request of `req` pages: mirrors `ractl_max_pages`, 6.12 and 6.18.

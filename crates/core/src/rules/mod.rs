@@ -122,6 +122,13 @@ pub struct Rules {
     /// After meeting a cached page, the base-page layout reads what remains of the window, not
     /// the full size again.
     pub fallback_reads_remainder: bool,
+    /// XFS has blocks that are larger than a page, each of which is read as one folio.
+    pub xfs_large_blocks: bool,
+    /// A mark that lies before what is left of a window, in base pages or blocks, is rounded up to
+    /// a block as others are.
+    pub early_marks_count: bool,
+    /// `read(2)` asks readahead for whole blocks.
+    pub reads_whole_blocks: bool,
     /// ext4 supports large folios.
     pub ext4_large_folios: bool,
     /// Misses in mappings advised HUGEPAGE are counted, and stop readahead, as others are.
@@ -184,6 +191,9 @@ impl Rules {
                 order_growth: OrderGrowth::EveryWindow,
                 large_folio_min_window: PageCount(4),
                 fallback_reads_remainder: false,
+                xfs_large_blocks: false,
+                early_marks_count: true,
+                reads_whole_blocks: false,
                 ext4_large_folios: false,
                 huge_page_counts: false,
                 huge_folios: HugeFolios::Pmd,
@@ -219,6 +229,7 @@ impl Rules {
                 nohugepage_keeps_pmd_off: true,
                 entries_are_uses: false,
                 reclaim_flushes_statistics: false,
+                xfs_large_blocks: true,
                 advised_folios: AdvisedFolios::KeepByEntries,
                 ..Rules::new(Kernel::V6_6, series)
             },
@@ -231,6 +242,8 @@ impl Rules {
                 order_growth: OrderGrowth::AsyncWindow,
                 large_folio_min_window: PageCount(1),
                 fallback_reads_remainder: true,
+                early_marks_count: false,
+                reads_whole_blocks: true,
                 ext4_large_folios: true,
                 dontneed_frees_tables: FreedTables::OnX86_64,
                 dontneed_locks_vma: true,

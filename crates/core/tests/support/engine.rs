@@ -11,7 +11,7 @@ use filemap_core::readahead::layout::Layout;
 use filemap_core::readahead::marked;
 use filemap_core::readahead::on_demand;
 use filemap_core::readahead::{Limits, ReadaheadState, Request, Window};
-use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::units::{PageCount, PageIndex};
 
 use super::one_file::OneFile;
 use super::transcript::transcript;
@@ -169,7 +169,7 @@ impl Engine {
         match step {
             Step::ReadPage(start) => {
                 assert!(self.cache.folio(start).is_none(), "{start} is cached");
-                self.add(FolioRun { start, order: Order(0), folios: 1, marked: None });
+                self.add(self.limits.smallest_folio(start));
             }
             Step::Wait(index) => {
                 let locked = self.cache.folio(index).is_some_and(|folio| folio.locked);

@@ -20,6 +20,7 @@ pub fn limits(kernel: Kernel, pages: PageCount) -> Limits {
         io_pages: PageCount(16),
         fault_around: PageCount(16),
         max_folio: rules.ext4_large_folios.then_some(arch.max_cache_order),
+        min_folio: Order(0),
         file_pages: pages,
     }
 }

@@ -3,6 +3,12 @@
 /// Why the tables of a job file make no program: one line that names the value and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProgramError {
+    /// Folios that are no larger than a block cannot be split.
+    #[error(
+        "block_size: what MADV_COLD and MADV_PAGEOUT split in files with blocks larger than a page is \
+         not modelled; leave out the advice, or block_size"
+    )]
+    AdvisedBlocks,
     /// A table has no name.
     #[error("[[{table}]] number {number} has no name; give it one that no other of them has")]
     NoName {

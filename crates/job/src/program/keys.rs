@@ -98,6 +98,8 @@ program! {
         page_size: SizeText,
         /// Filesystem: `ext4`, `xfs` or `base-pages`.
         fs: String,
+        /// Size of its blocks, on XFS.
+        block_size: SizeText,
         /// CPUs that its threads run on.
         cpus: u64,
         /// The governor's policy reads ahead, in the model.

@@ -200,6 +200,11 @@ impl ProgramStep {
         drops || self.pages_out()
     }
 
+    /// Whether it splits folios that it is for in part.
+    pub fn splits_folios(&self) -> bool {
+        self.pages_out() || matches!(self, ProgramStep::Madvise { advice: Madvise::Cold, .. })
+    }
+
     /// Whether it evicts pages of its file as reclaim does.
     pub fn pages_out(&self) -> bool {
         matches!(self, ProgramStep::Madvise { advice: Madvise::PageOut, .. })

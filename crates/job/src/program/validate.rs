@@ -7,7 +7,7 @@ use super::error::ProgramError;
 use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec};
 use super::threads;
-use super::{Job, NamedFile, NamedMapping, Open, ProgramSpec};
+use super::{Job, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep};
 use crate::Error;
 use crate::advice;
 use crate::bounds::{
@@ -76,6 +76,10 @@ impl ProgramSpec {
         }
         program.check_sizes()?;
         threads::take(&tables.thread, &opens, &mappings, &mut program)?;
+        let has_blocks = program.machine.block_bytes > program.page_size();
+        if has_blocks && program.steps().any(ProgramStep::splits_folios) {
+            return Err(ProgramError::AdvisedBlocks.into());
+        }
         let parts = program.steps().count() + program.files.len() + program.mappings.len();
         let most_runs = (MAX_PHASE_RUNS / parts as u64).clamp(1, MAX_RUNS);
         within("runs", program.runs, 1, most_runs).map_err(keyed)?;
@@ -90,7 +94,7 @@ impl ProgramSpec {
         let spec = self.shared();
         let arch = spec.valid_arch().map_err(keyed)?;
         let rules = spec.valid_rules(host_release).map_err(keyed)?;
-        let machine = spec.valid_machine(arch).map_err(keyed)?;
+        let machine = spec.valid_machine(arch, &rules).map_err(keyed)?;
         let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX);
         Ok((rules, machine, seed.map_err(keyed)?))
     }

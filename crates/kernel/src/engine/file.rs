@@ -244,7 +244,9 @@ pub(crate) fn storage_of(machine: &Machine, path: &Path) -> Result<Storage, Erro
             ),
             match storage.read_ahead_kb {
                 Some(kib) => {
-                    format!("give --read-ahead-kb {kib} and its own --fs, or no --file")
+                    format!(
+                        "give --read-ahead-kb {kib}, its own --fs and --block-size, or no --file"
+                    )
                 }
                 None => "its device has no readahead size: give a file on a disk".to_owned(),
             },
@@ -256,6 +258,7 @@ pub(crate) fn storage_of(machine: &Machine, path: &Path) -> Result<Storage, Erro
 /// Whether `storage` has the readahead size and the filesystem of `machine`.
 fn suits(machine: &Machine, storage: &Storage) -> bool {
     machine.fs == storage.folios()
+        && (machine.fs != Filesystem::Xfs || machine.block_bytes == storage.block_bytes)
         && storage.read_ahead_kb == Some(read_ahead_kb(machine))
         && storage.unsuited().is_none()
 }
@@ -267,7 +270,7 @@ fn read_ahead_kb(machine: &Machine) -> u64 {
 fn scratch_filesystem(machine: &Machine) -> Result<scratch::Filesystem, Error> {
     match machine.fs {
         Filesystem::Ext4 => Ok(scratch::Filesystem::Ext4),
-        Filesystem::Xfs => Ok(scratch::Filesystem::Xfs),
+        Filesystem::Xfs => Ok(scratch::Filesystem::Xfs { block_bytes: machine.block_bytes }),
         Filesystem::BasePages => Err(Error::unavailable(
             format!("a new filesystem other than ext4 and xfs with {} KiB", read_ahead_kb(machine)),
             "give --fs ext4 or xfs, name a directory on one in TMPDIR, or give --on model",

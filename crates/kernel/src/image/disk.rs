@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Error, unnamed};
-use crate::child;
+use crate::{child, page_size};
 
 /// A filesystem for the scratch disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,8 +14,11 @@ pub enum Filesystem {
     /// ext4 with 4 KiB blocks.
     #[default]
     Ext4,
-    /// XFS with the defaults of its tools; at least 300 MiB.
-    Xfs,
+    /// XFS; at least 300 MiB.
+    Xfs {
+        /// Bytes of a block.
+        block_bytes: u64,
+    },
 }
 
 impl Filesystem {
@@ -23,19 +26,20 @@ impl Filesystem {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
+            Self::Xfs { .. } => "xfs",
         }
     }
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        [Self::Ext4, Self::Xfs].into_iter().find(|filesystem| filesystem.name() == name)
+        let known = [Self::Ext4, Self::Xfs { block_bytes: page_size() }];
+        known.into_iter().find(|filesystem| filesystem.name() == name)
     }
 
     /// The smallest that its tools make, in bytes.
     pub fn smallest_bytes(self) -> u64 {
         match self {
             Self::Ext4 => 1 << 20,
-            Self::Xfs => 320 << 20,
+            Self::Xfs { .. } => 320 << 20,
         }
     }
 
@@ -46,7 +50,7 @@ impl Filesystem {
     pub(super) fn modules(self) -> &'static [&'static str] {
         match self {
             Self::Ext4 => &["8250", "virtio_pci", "virtio_blk", "crc32c_generic", "ext4"],
-            Self::Xfs => &["8250", "virtio_pci", "virtio_blk", "crc32c_generic", "xfs"],
+            Self::Xfs { .. } => &["8250", "virtio_pci", "virtio_blk", "crc32c_generic", "xfs"],
         }
     }
 
@@ -62,15 +66,18 @@ impl Filesystem {
     pub(super) fn mount_options(self) -> &'static std::ffi::CStr {
         match self {
             Self::Ext4 => c"noinit_itable",
-            Self::Xfs => c"",
+            Self::Xfs { .. } => c"",
         }
     }
 
     /// The program that makes it, its Debian package, and its arguments.
-    fn maker(self) -> (&'static str, &'static str, &'static [&'static str]) {
+    fn maker(self) -> (&'static str, &'static str, [String; 4]) {
         match self {
-            Self::Ext4 => ("mkfs.ext4", "e2fsprogs", &["-q", "-F", "-b", "4096"]),
-            Self::Xfs => ("mkfs.xfs", "xfsprogs", &["-q", "-f"]),
+            Self::Ext4 => ("mkfs.ext4", "e2fsprogs", ["-q", "-F", "-b", "4096"].map(Into::into)),
+            Self::Xfs { block_bytes } => {
+                let blocks = format!("size={block_bytes}");
+                ("mkfs.xfs", "xfsprogs", ["-q".into(), "-f".into(), "-b".into(), blocks])
+            }
         }
     }
 }

@@ -54,7 +54,7 @@ mod tests {
             answers_at: Some(8192),
             modules: vec!["virtio_blk".into()],
             read_ahead_kb: Some(8192),
-            filesystem: Filesystem::Xfs,
+            filesystem: Filesystem::Xfs { block_bytes: 4096 },
         };
         assert_eq!(Settings::from_json(&settings.to_json()), Some(settings.clone()));
         let probe = Settings { answers_at: None, read_ahead_kb: None, ..settings };

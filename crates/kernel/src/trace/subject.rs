@@ -55,7 +55,7 @@ pub(super) struct Places {
     /// A directory for all of them. For none, scratch filesystems.
     directory: Option<PathBuf>,
     /// Those that were made, kept for the next job: each with its kind and its room in bytes.
-    made: Vec<(Filesystem, u64, Scratch)>,
+    made: Vec<(scratch::Filesystem, u64, Scratch)>,
     journal: Journal,
 }
 
@@ -139,10 +139,9 @@ impl Places {
     }
 
     fn scratch(&mut self, needs: &Needs) -> Result<&Scratch, Error> {
-        let filesystem = needs.machine.fs;
-        let kind = match filesystem {
+        let kind = match needs.machine.fs {
             Filesystem::Ext4 => scratch::Filesystem::Ext4,
-            Filesystem::Xfs => scratch::Filesystem::Xfs,
+            Filesystem::Xfs => scratch::Filesystem::Xfs { block_bytes: needs.machine.block_bytes },
             Filesystem::BasePages => {
                 return Err(Error::unavailable(
                     "a scratch filesystem without large folios",
@@ -152,8 +151,7 @@ impl Places {
         };
         let kib = needs.machine.read_ahead.bytes(page_size()) / 1024;
         let (bytes, written) = (needs.made_bytes(), needs.written_bytes());
-        let suits =
-            |(known, room, _): &&(Filesystem, u64, Scratch)| *known == filesystem && *room >= bytes;
+        let suits = |(known, room, _): &&(_, u64, Scratch)| *known == kind && *room >= bytes;
         match self.made.iter().find(suits) {
             Some((.., scratch)) => require_space(scratch.directory(), written)?,
             None => {
@@ -161,7 +159,7 @@ impl Places {
                 let directory = scratch_directory(&self.journal)?;
                 let space = Room { files: MAX_FILES as u64, bytes: room, disk_bytes: written };
                 let scratch = Scratch::create(&self.journal, &directory, kind, space, kib)?;
-                self.made.push((filesystem, room, scratch));
+                self.made.push((kind, room, scratch));
             }
         }
         let (.., scratch) = self.made.iter().find(suits).expect("there is one now");

@@ -1,9 +1,10 @@
 //! Room in memory, for what a task cannot do without.
 
 use filemap_core::address::page_table::PageTables;
+use filemap_core::cache::FolioRun;
 use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::{FileId, PageCount, PageIndex};
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::World;
 use crate::Error;
@@ -21,7 +22,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         file: FileId,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
-        let pause = self.make_room_for(index, file, tables)?;
+        let page = FolioRun { start: index, order: Order(0), folios: 1, marked: None };
+        let pause = self.make_room_for(page, file, tables)?;
         if pause.is_none() {
             self.memory.hold(PageCount(1));
             self.charged(PageCount(1), tables);
@@ -29,23 +31,24 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         Ok(pause)
     }
 
-    /// Makes room for the page that a fault or a read of page `index` of `file` cannot do without.
+    /// Makes room for the folio that a fault or a read of `file` cannot do without.
     /// What is being read cannot be reclaimed, and is waited for.
     pub(super) fn make_room_for(
         &mut self,
-        index: PageIndex,
+        folio: FolioRun,
         file: FileId,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
+        let pages = folio.pages();
         loop {
-            match self.make_room(PageCount(1), 1, file, tables) {
+            match self.make_room(pages, pages.0, file, tables) {
                 Room::Paused(pause) => return Ok(Some(pause)),
-                Room::For(PageCount(0)) => {}
-                Room::For(_) => return Ok(None),
+                Room::For(room) if room >= pages => return Ok(None),
+                Room::For(_) => {}
             }
             if self.next_done_ns.is_none() {
                 if self.windows.is_empty() && self.pins.is_empty() && !self.memory.is_freeing() {
-                    return Err(Error::OutOfMemory { index: index.0 });
+                    return Err(Error::OutOfMemory { index: folio.start.0 });
                 }
                 // Others have still to begin to read what they have added, or to use what arrived.
                 self.pass(RETRY_NS);

@@ -207,14 +207,14 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         open: &OpenFile,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
-        if let Some(pause) = self.make_room_for(index, open.file, tables)? {
+        let run = open.limits.smallest_folio(index);
+        if let Some(pause) = self.make_room_for(run, open.file, tables)? {
             return Ok(Some(pause));
         }
         if !is_late || self.memory.cache.file(open.file).folio(index).is_none() {
-            let run = FolioRun { start: index, order: Order(0), folios: 1, marked: None };
             self.add(open, run);
             if self.memory.high().is_some() {
-                self.charged(PageCount(1), tables);
+                self.charged(run.pages(), tables);
             }
             if open.device == HOLES {
                 self.pass(self.profile.cost.zero_page_ns);

@@ -101,6 +101,7 @@ impl Scene {
                 io_pages: PageCount(4),
                 fault_around: PageCount(1),
                 max_folio: None,
+                min_folio: Order(0),
                 file_pages: PageCount(FILE_PAGES),
             },
             lock: MmapLock::default(),

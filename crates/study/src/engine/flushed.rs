@@ -43,5 +43,7 @@ pub fn with_flushes(
 /// What has to be alike for the same accesses to evict alike.
 fn limits(machine: &Machine) -> impl PartialEq {
     let Machine { memory_max_bytes, memory_high_bytes, .. } = *machine;
-    (memory_max_bytes, memory_high_bytes, machine.read_ahead, machine.fault_around, machine.fs)
+    let limits = (memory_max_bytes, memory_high_bytes);
+    let Machine { read_ahead, fault_around, fs, block_bytes, .. } = *machine;
+    (limits, read_ahead, fault_around, fs, block_bytes)
 }

@@ -290,6 +290,6 @@ fn io_bytes(job: &Job, of_host: &[&Job], ready: &[impl Ready]) -> Option<u64> {
 }
 
 /// By what the kernel engine chooses where the files of a job for `machine` lie.
-fn device(machine: &JobMachine) -> (PageCount, Filesystem) {
-    (machine.read_ahead, machine.fs)
+fn device(machine: &JobMachine) -> (PageCount, Filesystem, u64) {
+    (machine.read_ahead, machine.fs, machine.block_bytes)
 }

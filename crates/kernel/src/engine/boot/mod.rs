@@ -296,7 +296,7 @@ fn machine(job: &Job, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
     image.takes_turns = guest_protocol::takes_turns(job);
     image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match needs.machine.fs {
-        Filesystem::Xfs => image::Filesystem::Xfs,
+        Filesystem::Xfs => image::Filesystem::Xfs { block_bytes: needs.machine.block_bytes },
         Filesystem::Ext4 | Filesystem::BasePages => image::Filesystem::Ext4,
     };
     image.disk_bytes = image.disk_bytes.max(image.filesystem.smallest_bytes());
