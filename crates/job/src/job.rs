@@ -176,7 +176,8 @@ impl Job {
     pub fn told_of_seeds(&self, seeds: u64) -> Vec<String> {
         let mut told = Vec::new();
         let drawn = || self.accesses().filter(|accesses| accesses.is_random());
-        if seeds > 1 && drawn().all(|accesses| accesses.has_own_seed) {
+        let begin_at_once = self.threads.iter().all(|thread| thread.stagger_ns == 0);
+        if seeds > 1 && begin_at_once && drawn().all(|accesses| accesses.has_own_seed) {
             let why = match drawn().next() {
                 Some(_) => "each phase that draws its accesses has a seed of its own",
                 None => "no phase draws its accesses",

@@ -297,4 +297,7 @@ fn writes_behind_a_fork_take_the_lock_of_their_vma() {
     assert!(counters.minor_faults.unwrap() > 5000, "{counters:?}");
     assert!(counters.vma_lock_refused.unwrap() > 20, "{counters:?}");
     assert!(waited_ns(&run, Cause::VmaFaults) > 0, "forks wait for faults: {:?}", run.waits);
+    let [forks] = run.calls.as_slice() else { panic!("no other call: {:?}", run.calls) };
+    assert_eq!((forks.cause.as_str(), forks.count), ("fork", 200));
+    assert!(forks.sum_ns >= waited_ns(&run, Cause::VmaFaults), "it is part of them: {forks:?}");
 }

@@ -5,6 +5,7 @@ use filemap_job::program::MappingSpec;
 use filemap_job::{EngineKind, JobSpec, ProgramSpec, Record, Run, Spread, Summary};
 use serde_json::Value;
 
+use crate::compare::emulated::is_emulated;
 use crate::figures;
 use crate::setup;
 use crate::spread;
@@ -77,7 +78,7 @@ pub(crate) fn heading(record: &Record) -> String {
 
 /// Times of a real kernel, in nanoseconds, one for each run that was timed.
 pub(crate) fn measured_ns(record: &Record) -> Vec<u64> {
-    let measured = record.engine == EngineKind::Kernel.name();
+    let measured = record.engine == EngineKind::Kernel.name() && !is_emulated(record);
     record.runs.iter().filter(|_| measured).filter_map(|run| run.elapsed_ns).collect()
 }
 

@@ -1,9 +1,21 @@
-//! Where the time of threads went, as a table.
+//! Where the time of threads went, and how long their calls took, as tables.
 
 use filemap_job::Wait;
 
 use filemap_report::units::{number, time};
 use filemap_report::{Head, Table};
+
+/// The heads of how many spans there are, and of how long they are.
+pub(crate) const SPANS: [&str; 4] = ["spans", "p50", "p99", "longest"];
+
+/// A table of how long `calls` took.
+pub(crate) fn calls(title: &str, calls: &[Wait]) -> Table {
+    let row = |call: &Wait| {
+        let times = [call.p50_ns, call.p99_ns, call.max_ns].map(|ns| time(ns as f64));
+        [call.cause.clone(), number(call.count as f64)].into_iter().chain(times).collect()
+    };
+    Table::of(["call"], SPANS, calls.iter().map(row)).titled(title)
+}
 
 /// A table of `waits`.
 pub(crate) fn table(title: &str, waits: &[Wait]) -> Table {
@@ -15,7 +27,7 @@ pub(crate) fn table(title: &str, waits: &[Wait]) -> Table {
         let spans = number(wait.count as f64);
         vec![wait.cause.clone(), format!("{share:.1} %"), sum, spans, p50, p99, max]
     };
-    let heads = ["share", "in all", "spans", "p50", "p99", "longest"].map(Head::right);
+    let heads = ["share", "in all"].into_iter().chain(SPANS).map(Head::right);
     Table {
         title: title.to_string(),
         columns: [Head::left("cause")].into_iter().chain(heads).collect(),

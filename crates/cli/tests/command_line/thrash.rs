@@ -41,10 +41,17 @@ fn a_record_has_counters_and_where_the_time_went() {
         let [p50, p99, max] = ["p50_ns", "p99_ns", "max_ns"].map(|key| wait[key].as_u64());
         assert!(p50 <= p99 && p99 <= max, "{wait}");
     }
+    let calls = run["calls"].as_array().unwrap();
+    let called = |name: &str| calls.iter().find(|call| call["cause"] == name).unwrap();
+    // Who unmaps has mapped.
+    assert!(called("munmap")["count"].as_u64() >= Some(rounds), "{calls:?}");
+    assert!(called("mmap")["count"].as_u64() >= called("munmap")["count"].as_u64(), "{calls:?}");
     let again = json(&format!("run {SMALL} --json -"));
     assert_eq!(again["runs"][0], record["runs"][0], "one seed, one result");
     let text = stdout(&format!("run {SMALL}"));
-    for words in ["program of 16 files", "Where the time of the threads went", "run queue"] {
+    for words in
+        ["program of 16 files", "Where the time of the threads went", "run queue", "munmap"]
+    {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

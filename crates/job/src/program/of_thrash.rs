@@ -186,6 +186,7 @@ mod tests {
         };
         assert!(begins(&program).iter().all(|ns| *ns < 1_000_000));
         assert_ne!(begins(&program), begins(&program.with_seed(7)));
+        assert!(program.told_of_seeds(2).is_empty());
     }
 
     #[test]

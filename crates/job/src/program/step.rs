@@ -10,6 +10,7 @@ use super::advice::shown_range;
 use super::{Access, Fadvise, Job, Madvise};
 use crate::parts::{Pattern, Phase};
 use crate::size::format_duration;
+use crate::waits::Call;
 use crate::xorshift::DEFAULT_SEED;
 
 /// What a thread does next.
@@ -177,16 +178,21 @@ impl ProgramStep {
         }
     }
 
+    /// The call that it makes, where that takes `mmap_lock` to write.
+    pub fn call(&self) -> Option<Call> {
+        match self {
+            ProgramStep::Map { .. } => Some(Call::Mmap),
+            ProgramStep::Unmap { .. } => Some(Call::Munmap),
+            ProgramStep::Mprotect { .. } => Some(Call::Mprotect),
+            ProgramStep::Fork => Some(Call::Fork),
+            ProgramStep::Madvise { advice: Madvise::Flag(_), .. } => Some(Call::Madvise),
+            _ => None,
+        }
+    }
+
     /// Whether it takes `mmap_lock` to write.
     pub fn changes_mappings(&self) -> bool {
-        match self {
-            ProgramStep::Map { .. }
-            | ProgramStep::Unmap { .. }
-            | ProgramStep::Mprotect { .. }
-            | ProgramStep::Fork => true,
-            ProgramStep::Madvise { advice, .. } => matches!(advice, Madvise::Flag(_)),
-            _ => false,
-        }
+        self.call().is_some()
     }
 
     /// Whether it calls code.

@@ -40,7 +40,11 @@ pub struct Run {
     /// of which nothing is known, are left out. A kernel tells waits for `mmap_lock` only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
-    /// For how long a kernel told that, in nanoseconds, where it is not all of the run.
+    /// How long calls of several threads took that change what is mapped, by [`crate::waits::Call`]
+    /// in place of the cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Wait>,
+    /// For how long a kernel told `waits`, in nanoseconds, where it is not all of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced_ns: Option<u64>,
     /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of

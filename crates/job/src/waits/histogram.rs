@@ -19,6 +19,9 @@ impl Default for Histogram {
 }
 
 impl Histogram {
+    /// How many words it takes.
+    pub const WORDS: usize = 67;
+
     /// Adds a span. One of no time is none.
     pub fn add(&mut self, ns: u64) {
         if ns == 0 {
@@ -43,6 +46,20 @@ impl Histogram {
         0
     }
 
+    /// It as words, of which the last is the longest and the others are sums.
+    pub fn words(&self) -> [u64; Histogram::WORDS] {
+        let mut words = [0; Histogram::WORDS];
+        words[..64].copy_from_slice(&self.classes);
+        words[64..].copy_from_slice(&[self.count, self.sum_ns, self.max_ns]);
+        words
+    }
+
+    /// What [`Histogram::words`] says.
+    pub fn from_words(words: [u64; Histogram::WORDS]) -> Histogram {
+        let [count, sum_ns, max_ns] = [words[64], words[65], words[66]];
+        Histogram { classes: std::array::from_fn(|class| words[class]), count, sum_ns, max_ns }
+    }
+
     /// The classes that hold any: the shortest span of each, and how many it holds.
     pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> {
         let classes = self.classes.into_iter().enumerate();
@@ -64,5 +81,6 @@ mod tests {
         assert_eq!((spans.count, spans.sum_ns, spans.max_ns), (5, 1019, 1000));
         assert_eq!((spans.percentile_ns(50), spans.percentile_ns(99)), (7, 1000));
         assert_eq!(spans.classes().collect::<Vec<_>>(), [(1, 1), (4, 3), (512, 1)]);
+        assert_eq!(Histogram::from_words(spans.words()), spans);
     }
 }

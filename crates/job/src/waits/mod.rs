@@ -1,17 +1,19 @@
 //! What threads did and waited for, and for how long.
 
+mod call;
 mod cause;
 mod histogram;
 
 use serde::{Deserialize, Serialize};
 
+pub use call::Call;
 pub use cause::Cause;
 pub use histogram::Histogram;
 
-/// What threads did or waited for, in spans of time.
+/// What threads did, called or waited for, in spans of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wait {
-    /// What for.
+    /// What they did or waited for, or the name of the call.
     pub cause: String,
     /// How many spans.
     pub count: u64,

@@ -112,6 +112,7 @@ pub(super) fn forget_times(run: &mut Run) {
     run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
     run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
     run.waits.clear();
+    run.calls.clear();
     run.traced_ns = None;
 }
 

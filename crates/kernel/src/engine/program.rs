@@ -337,6 +337,7 @@ impl<'a> Told<'a> {
             threads,
             phases,
             waits: causes.filter_map(|(cause, spans)| Wait::of(cause, spans)).collect(),
+            calls: ran.ended.calls.clone(),
             traced_ns: traced.and_then(|traced| Some(traced.until_full?.as_nanos() as u64)),
             vmstat: None,
         }

@@ -136,7 +136,8 @@ impl<'a> Run<'a> {
             None => Default::default(),
         };
         let ended = meeting.results.ended(meeting.start.begins_ns());
-        Ok(Ended::new(locked, ended, mapped, begun_at_flushes))
+        let calls = meeting.results.calls();
+        Ok(Ended::new(locked, ended, calls, mapped, begun_at_flushes))
     }
 
     /// Starts the threads of this process but the first, which is returned ready, and locks the
@@ -201,8 +202,8 @@ impl<'a> Run<'a> {
     fn end(self, thread: Thread) {
         let number = thread.number;
         // The others may run for long.
-        let (rounds, costs) = thread.run(self.shared).unwrap_or_else(|error| fail(&error));
-        self.shared.meeting.results.end(number, rounds, &costs);
+        let did = thread.run(self.shared).unwrap_or_else(|error| fail(&error));
+        self.shared.meeting.results.end(number, &did);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::mem::size_of;
 
+use filemap_job::waits::{Call, Histogram};
+
 use super::barriers::{Barriers, Gate};
 use super::cpus;
 use super::order::Order;
@@ -28,7 +30,8 @@ impl Meeting {
     /// For `process`, before it forks the others.
     pub(super) fn of(process: &Process) -> Result<Meeting, Error> {
         let (threads, processes) = (process.threads.len(), process.processes());
-        let words = 2 + 2 * threads + COST_WORDS * process.steps().count();
+        let costs = COST_WORDS * process.steps().count();
+        let words = 2 + 2 * threads + costs + Call::ALL.len() * Histogram::WORDS;
         let counts = 2 * threads + processes + 3;
         // Between two kinds a word may be left out.
         let bytes = (words + 8) * size_of::<u64>()

@@ -1,5 +1,6 @@
 //! What came out of a probe, and what each of its phases cost.
 
+use filemap_job::waits::Wait;
 use serde::{Deserialize, Serialize};
 
 use crate::governor::Governor;
@@ -106,6 +107,8 @@ pub struct Ended {
     pub locked: bool,
     /// Each thread.
     pub threads: Vec<EndedThread>,
+    /// How long their calls took that change what is mapped, by name.
+    pub calls: Vec<Wait>,
     /// When the last of them ended, by `CLOCK_MONOTONIC`.
     pub ended_ns: u64,
     /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
@@ -122,12 +125,13 @@ impl Ended {
     pub(super) fn new(
         locked: bool,
         (threads, ended_ns): (Vec<EndedThread>, u64),
+        calls: Vec<Wait>,
         mapped: PageSet,
         begun_at_flushes: Vec<u64>,
     ) -> Ended {
         let steps = threads.iter().flat_map(|thread| &thread.steps);
         let read_bytes = steps.map(|step| step.read_bytes).sum();
-        Ended { locked, threads, ended_ns, mapped, begun_at_flushes, read_bytes }
+        Ended { locked, threads, calls, ended_ns, mapped, begun_at_flushes, read_bytes }
     }
 
     /// The same with what `governor` read, which it then ends. In which step it did so is not

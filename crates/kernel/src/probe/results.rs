@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use filemap_job::waits::{Call, Histogram, Wait};
+
 use super::outcome::COST_WORDS;
 use super::process::Process;
 use super::shared::{Count, SharedMemory};
+use super::thread::Did;
 use super::{EndedThread, PhaseCost};
 use crate::clock::now_ns;
 
@@ -16,6 +19,8 @@ pub(super) struct Results {
     costs: &'static [[AtomicU64; COST_WORDS]],
     /// Where the steps of each thread begin, and where those of the last end.
     firsts: Vec<usize>,
+    /// How long calls of all threads took.
+    calls: &'static [[AtomicU64; Histogram::WORDS]],
     ended: &'static Count,
 }
 
@@ -27,18 +32,26 @@ impl Results {
         }
         let threads = memory.take(2 * process.threads.len());
         let costs = memory.take(firsts[firsts.len() - 1]);
-        Results { threads, costs, firsts, ended: &memory.take(1)[0] }
+        let calls = memory.take(Call::ALL.len());
+        Results { threads, costs, firsts, calls, ended: &memory.take(1)[0] }
     }
 
     /// Thread `number` has made so many rounds, in which its steps cost that, and ends now. Waits
     /// until all have: one that goes would disturb the others.
-    pub(super) fn end(&self, number: usize, rounds: u64, costs: &[PhaseCost]) {
+    pub(super) fn end(&self, number: usize, Did { rounds, costs, calls }: &Did) {
         let ended_ns = now_ns();
+        for (to, spans) in self.calls.iter().zip(calls) {
+            let [sums @ .., longest_ns] = spans.words();
+            to.iter().zip(sums).for_each(|(to, sum)| {
+                to.fetch_add(sum, Ordering::Relaxed);
+            });
+            to[Histogram::WORDS - 1].fetch_max(longest_ns, Ordering::Relaxed);
+        }
         for (to, cost) in self.costs[self.firsts[number]..].iter().zip(costs) {
             let words = to.iter().zip(cost.to_words());
             words.for_each(|(to, word)| to.store(word, Ordering::Relaxed));
         }
-        self.threads[2 * number].store(rounds, Ordering::Relaxed);
+        self.threads[2 * number].store(*rounds, Ordering::Relaxed);
         self.threads[2 * number + 1].store(ended_ns, Ordering::Relaxed);
         self.ended.add();
         self.await_all();
@@ -47,6 +60,15 @@ impl Results {
     /// Waits until all threads have ended.
     pub(super) fn await_all(&self) {
         self.ended.reach(self.firsts.len() - 1);
+    }
+
+    /// How long calls of all threads took that have ended, by name.
+    pub(super) fn calls(&self) -> Vec<Wait> {
+        let spans = self.calls.iter().map(|words| {
+            Histogram::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+        });
+        let calls = Call::ALL.iter().zip(spans);
+        calls.filter_map(|(call, spans)| Wait::of(call.name(), &spans)).collect()
     }
 
     /// What all threads did that have ended, and when the last of them did.

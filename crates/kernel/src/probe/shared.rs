@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use filemap_job::waits::Histogram;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::thread::futex::{Flags, wait, wake};
 
@@ -21,6 +22,8 @@ pub(super) unsafe trait Shareable: Sync {}
 unsafe impl Shareable for AtomicU64 {}
 // SAFETY: as above.
 unsafe impl Shareable for [AtomicU64; COST_WORDS] {}
+// SAFETY: as above.
+unsafe impl Shareable for [AtomicU64; Histogram::WORDS] {}
 // SAFETY: as above.
 unsafe impl Shareable for Count {}
 

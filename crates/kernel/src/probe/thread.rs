@@ -13,6 +13,7 @@ use filemap_core::units::PageCount;
 use filemap_job::program::{
     Fadvise, Madvise, NamedMapping, ProgramStep, ProgramThread, Rounds, StepOf,
 };
+use filemap_job::waits::{Call, Histogram};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::access::{Access, accesses};
@@ -34,6 +35,18 @@ use crate::{Error, page_size};
 
 /// What is counted at the end of each step is not worth it for more files times steps than these.
 const MAX_COUNTED: usize = 200_000;
+
+/// How long calls took that change what is mapped.
+type Calls = [Histogram; Call::ALL.len()];
+
+/// What a thread did.
+pub(super) struct Did {
+    /// How often it took its steps.
+    pub(super) rounds: u64,
+    /// What each step cost.
+    pub(super) costs: Vec<PhaseCost>,
+    pub(super) calls: Calls,
+}
 
 /// What all threads share.
 pub(super) struct Shared<'a> {
@@ -58,6 +71,7 @@ pub(super) struct Thread<'a> {
     busy: Busy,
     buffer: Buffer,
     costs: Vec<PhaseCost>,
+    calls: Calls,
     counts_left: bool,
     is_alone: bool,
     asked: NewReads,
@@ -93,6 +107,7 @@ impl<'a> Thread<'a> {
             busy: Busy::new(steps.iter().any(|step| step.think_ns() > 0)),
             buffer,
             costs,
+            calls: Calls::default(),
             counts_left: is_alone && takes_each_once && counted <= MAX_COUNTED,
             is_alone,
             asked: NewReads::new(),
@@ -118,8 +133,8 @@ impl<'a> Thread<'a> {
         Ok(())
     }
 
-    /// Takes its steps, as often as it is to. Returns how often that was, and what each cost.
-    pub(super) fn run(mut self, shared: &Shared) -> Result<(u64, Vec<PhaseCost>), Error> {
+    /// Takes its steps, as often as it is to.
+    pub(super) fn run(mut self, shared: &Shared) -> Result<Did, Error> {
         sleep(Duration::from_nanos(self.begins_ns));
         if let Rounds::For(ns) = self.plan.rounds {
             self.deadline = Deadline::after(Duration::from_nanos(ns));
@@ -128,7 +143,7 @@ impl<'a> Thread<'a> {
         while self.plan.rounds.begins(rounds) && !self.deadline.is_over() {
             rounds += u64::from(self.round(shared)?);
         }
-        Ok((rounds, self.costs))
+        Ok(Did { rounds, costs: self.costs, calls: self.calls })
     }
 
     /// Takes each step once. Whether all were done before its time was over.
@@ -146,6 +161,9 @@ impl<'a> Thread<'a> {
             let sleep_is_cut = self.cuts_sleep(step);
             let mut cost = self.step(at, shared)?;
             order.done(self.number);
+            if let Some(call) = step.call() {
+                self.calls[call as usize].add(cost.elapsed_ns);
+            }
             if self.counts_left {
                 let stat = shared.files.cached();
                 cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });

@@ -89,6 +89,7 @@ pub fn of<C: PageCache, L: Log>(
         threads,
         phases,
         waits: spent.map_or(Vec::new(), Spent::waits),
+        calls: spent.map_or(Vec::new(), Spent::calls),
         traced_ns: None,
         vmstat: None,
     }

@@ -1,6 +1,6 @@
 //! Where the time of the threads goes.
 
-use filemap_job::waits::{Cause, Histogram, Wait};
+use filemap_job::waits::{Call, Cause, Histogram, Wait};
 
 const CAUSES: usize = Cause::ALL.len();
 
@@ -8,6 +8,8 @@ const CAUSES: usize = Cause::ALL.len();
 #[derive(Debug)]
 pub(super) struct Spent {
     spans: [Histogram; CAUSES],
+    /// How long calls took that change what is mapped.
+    calls: [Histogram; Call::ALL.len()],
     /// The wait of each thread for a lock, until it is known to have ended: it may be woken from it
     /// more than once.
     of_locks: Vec<Option<(Cause, u64)>>,
@@ -16,7 +18,8 @@ pub(super) struct Spent {
 impl Spent {
     /// Nothing yet.
     pub(super) fn new(threads: usize) -> Spent {
-        Spent { spans: [Histogram::default(); CAUSES], of_locks: vec![None; threads] }
+        let (spans, calls) = ([Histogram::default(); CAUSES], Default::default());
+        Spent { spans, calls, of_locks: vec![None; threads] }
     }
 
     /// The time of `thread` from `from_ns` to `to_ns` went into `cause`.
@@ -38,6 +41,17 @@ impl Spent {
         if let Some((cause, ns)) = self.of_locks[thread].take() {
             self.spans[cause as usize].add(ns);
         }
+    }
+
+    /// A thread made `call`, which took `ns`.
+    pub(super) fn called(&mut self, call: Call, ns: u64) {
+        self.calls[call as usize].add(ns);
+    }
+
+    /// How long calls took, by name.
+    pub(super) fn calls(&self) -> Vec<Wait> {
+        let calls = Call::ALL.iter().zip(&self.calls);
+        calls.filter_map(|(call, spans)| Wait::of(call.name(), spans)).collect()
     }
 
     /// The spans, by cause.

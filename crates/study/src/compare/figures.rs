@@ -14,7 +14,7 @@ use crate::record::{MAX_ROWS, spreads, with_range};
 use crate::setup;
 
 /// What stands after a time that says nothing of a machine.
-const NOT_JUDGED: &str = " (e)";
+pub(super) const NOT_JUDGED: &str = " (e)";
 
 /// A figure of a file: its name, and its spread over the runs of a record.
 type OfFile = (&'static str, fn(&FileSummary) -> Option<Spread>);

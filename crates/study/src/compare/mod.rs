@@ -2,7 +2,8 @@
 
 mod asked;
 mod booted;
-mod emulated;
+mod calls;
+pub(crate) mod emulated;
 mod figures;
 mod letter;
 mod parts;

@@ -21,6 +21,7 @@ pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Pa
     let mut parts =
         vec![of.heading(), setup::of_records(&of.records), Part::Comparison(of.figures())];
     parts.extend(of.by_file().into_iter().map(Part::Table));
+    parts.extend(of.calls().map(Part::Table));
     let (seeds, runs) = (spread::seeds(first), first.runs.len());
     if seeds > 1 {
         parts.push(Part::Table(spread_table(of)));
@@ -72,8 +73,8 @@ pub(super) fn conditions(of: &Variants) -> Vec<String> {
     notes.extend(of.records.iter().filter_map(foreign_note));
     notes.extend(of.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
     if of.records.iter().any(has_emulated_times) {
-        let note = "A time with (e) after it is of an emulated guest: it says nothing, and is \
-                    not compared.";
+        let note = "A time with (e) after it is of an emulated guest: it is that of no machine, \
+                    and is not judged.";
         notes.push(note.to_string());
     }
     notes

@@ -11,7 +11,7 @@ use filemap_model::Profile;
 
 use super::asked::{self, Asked};
 use super::booted::{self, Booted};
-use super::emulated::is_emulated;
+use super::emulated::{has_emulated_times, is_emulated};
 use super::trees::Trees;
 use super::unseen::{named, unseen};
 use super::{Comparison, JobFile, OfJob, RanVariant};
@@ -111,9 +111,13 @@ impl Plan {
         let mut ran: Vec<RanVariant> = ran.collect();
         warnings.extend(trees.tell(&mut ran));
         if ran.iter().any(|ran| is_emulated(&ran.record)) {
-            let text = "images were emulated, without KVM: their counters are those of the \
-                        kernel, and their times, which would say nothing, are left out";
-            warnings.push(text.to_string());
+            let times = if ran.iter().any(|ran| has_emulated_times(&ran.record)) {
+                "their times are those of counted instructions, of which each takes 4 ns"
+            } else {
+                "their times, which would say nothing, are left out"
+            };
+            let text = "images were emulated, without KVM: their counters are those of the kernel";
+            warnings.push(format!("{text}, and {times}"));
         }
         let seeds = asked.seeds.unwrap_or(1);
         let of_job = |job: &Job| [job.without_effect(), job.told_of_seeds(seeds)].concat();

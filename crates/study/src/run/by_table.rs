@@ -21,11 +21,17 @@ pub(super) fn parts(record: &Record) -> Vec<Part> {
     parts
 }
 
-/// What the threads of the first run waited for.
+/// What a table of calls is called.
+pub(crate) const CALLS: &str = "How long calls took that change what is mapped";
+
+/// What the threads of the first run waited for, and how long their calls took.
 pub(super) fn waited(record: &Record) -> Vec<Part> {
-    let Some(run) = record.runs.first().filter(|run| !run.waits.is_empty()) else {
-        return Vec::new();
-    };
+    let Some(run) = record.runs.first() else { return Vec::new() };
+    let calls = waits::calls(CALLS, &run.calls);
+    let calls = (!run.calls.is_empty()).then_some(Part::Table(calls));
+    if run.waits.is_empty() {
+        return calls.into_iter().collect();
+    }
     let is_model = record.engine == EngineKind::Model.name();
     let title =
         if is_model { "Where the time of the threads went" } else { "What the threads waited for" };
@@ -36,6 +42,7 @@ pub(super) fn waited(record: &Record) -> Vec<Part> {
             format!("Waits are those of the first {told}: the trace's buffer was full then.");
         parts.push(Part::Paragraph(text));
     }
+    parts.extend(calls);
     parts
 }
 

@@ -12,6 +12,7 @@ use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use by_table::CALLS;
 pub(crate) use drawn::cards;
 
 use crate::engine::{self, Engines};

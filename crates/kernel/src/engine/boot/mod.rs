@@ -207,8 +207,9 @@ impl Ready for Booted {
         let kernel = &arrived.image.kernel;
         let mut returned = returned.map_err(|error| arrived.told.of(error).of_image(kernel))?;
         describe(&mut returned.environment, &arrived, job.files.len());
-        if arrived.accelerator == Accelerator::Tcg {
-            // What an emulator takes says nothing of any machine.
+        if arrived.accelerator == Accelerator::Tcg && !arrived.image.takes_turns {
+            // What an emulator takes says nothing of any machine. Instructions that are counted
+            // are the same time on each.
             returned.runs.iter_mut().for_each(guest_protocol::forget_times);
         }
         self.log = arrived.answer.log.take();

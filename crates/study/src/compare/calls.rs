@@ -1,0 +1,54 @@
+//! How long the calls of each variant took.
+
+use filemap_job::{Record, Wait};
+use filemap_report::Table;
+use filemap_report::units::{number, time};
+
+use super::Variants;
+use super::emulated::is_emulated;
+use super::figures::NOT_JUDGED;
+use crate::run::CALLS;
+use crate::stats::Sample;
+use crate::waits::SPANS;
+
+impl Variants<'_> {
+    /// A row for each call and variant, where threads made any.
+    pub(super) fn calls(&self) -> Option<Table> {
+        let mut names: Vec<&str> = Vec::new();
+        for call in self.records.iter().flat_map(|record| &record.runs).flat_map(|run| &run.calls) {
+            if !names.contains(&call.cause.as_str()) {
+                names.push(&call.cause);
+            }
+        }
+        let row = |name: &str, at: usize| {
+            let record = &self.records[at];
+            let variant = [name.to_string(), self.name(at)];
+            variant.into_iter().chain(spans(record, name)).collect()
+        };
+        let variants = 0..self.cells.len();
+        let rows = names.iter().flat_map(|name| variants.clone().map(|at| row(name, at)));
+        let rows: Vec<Vec<String>> = rows.collect();
+        (!rows.is_empty()).then(|| Table::of(["call", "variant"], SPANS, rows).titled(CALLS))
+    }
+}
+
+/// How many calls of this name there were in a run, and how long they took: the medians of all
+/// runs, with the least and the most of the longest.
+fn spans(record: &Record, name: &str) -> [String; 4] {
+    let sample = |of: fn(&Wait) -> u64| {
+        let calls = record.runs.iter().flat_map(|run| &run.calls);
+        let calls = calls.filter(|call| call.cause == name);
+        Sample::of(calls.map(|call| of(call) as f64).collect())
+    };
+    let mark = if is_emulated(record) { NOT_JUDGED } else { "" };
+    let shown = |of: fn(&Wait) -> u64| {
+        sample(of).map_or(String::new(), |own| format!("{}{mark}", time(own.median)))
+    };
+    let count = sample(|call| call.count).map_or(String::new(), |own| number(own.median));
+    let longest = sample(|call| call.max_ns).map_or(String::new(), |own| {
+        let range = format!(" ({} to {})", time(own.min), time(own.max));
+        let range = if own.min == own.max { String::new() } else { range };
+        format!("{}{mark}{range}", time(own.median))
+    });
+    [count, shown(|call| call.p50_ns), shown(|call| call.p99_ns), longest]
+}
