@@ -283,6 +283,27 @@ fn changing_an_entry_costs_what_the_profile_says() {
     assert_eq!(protect_ns(Some(3)), 4096 * 3);
 }
 
+/// A fork marks one VMA after the other. With vma-hold it waits for the data of a fault in each.
+#[test]
+fn a_fork_waits_for_the_faults_of_one_vma_after_the_other() {
+    let forks = |with: &str| {
+        let run = run(&format!(
+            "kernel = '6.12'\nwith = '{with}'\n[[file]]\nname = 'f'\nsize = '4m'\ncount = 8\n\
+             [[open]]\nname = 'f'\nfile = 'f'\n[[mapping]]\nname = 'm'\nopen = 'f'\nadvice = \
+             'random'\n[[thread]]\ncount = 8\n[[thread.phase]]\nmapping = 'm'\nworkload = \
+             'sequential'\naccesses = 1024\n[[thread]]\nrepeat = 100\n[[thread.phase]]\nfork = \
+             true\n[[thread.phase]]\nsleep_ns = 100000\n"
+        ));
+        let of_faults = run.waits.iter().find(|wait| wait.cause == Cause::VmaFaults.name());
+        let [forks] = run.calls.as_slice() else { panic!("no other call: {:?}", run.calls) };
+        assert_eq!(forks.count, 100);
+        (of_faults.map_or(0, |wait| wait.count), forks.max_ns)
+    };
+    let ((_, dropped_ns), (waits, held_ns)) = (forks("baseline"), forks("vma-hold"));
+    assert!(waits > 100, "{waits}");
+    assert!(held_ns > dropped_ns, "{dropped_ns} {held_ns}");
+}
+
 /// The first write to a copy after a fork is a fault, which another thread's writer holds up.
 #[test]
 fn writes_behind_a_fork_take_the_lock_of_their_vma() {

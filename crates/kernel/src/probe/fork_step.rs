@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::io::Error as IoError;
 use std::ptr::null_mut;
+use std::time::{Duration, Instant};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
@@ -34,13 +35,16 @@ impl ForkStack {
         Ok(ForkStack { top })
     }
 
-    /// Forks a child that ends at once, and waits for it. No signal tells its end.
-    pub(super) fn fork(&self) -> Result<(), Error> {
+    /// Forks a child that ends at once, and waits for it. No signal tells its end. Returns how long
+    /// it took to fork.
+    pub(super) fn fork(&self) -> Result<Duration, Error> {
         let failed = |error| Error::call("fork a child", error);
+        let start = Instant::now();
         // SAFETY: the child has a stack of its own, and runs nothing but `ends`, which looks at no
         // memory; the C library has registered none with the kernel either, as the probe was
         // started without restartable sequences.
         let pid = unsafe { libc::clone(ends, self.top, 0, null_mut()) };
+        let took = start.elapsed();
         if pid < 0 {
             return Err(failed(IoError::last_os_error()));
         }
@@ -56,7 +60,7 @@ impl ForkStack {
             }
         }
         match status {
-            0 => Ok(()),
+            0 => Ok(took),
             _ => Err(Error::Child { message: format!("a forked child ended with {status:#x}") }),
         }
     }

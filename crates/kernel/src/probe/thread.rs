@@ -161,7 +161,7 @@ impl<'a> Thread<'a> {
             let sleep_is_cut = self.cuts_sleep(step);
             let mut cost = self.step(at, shared)?;
             order.done(self.number);
-            if let Some(call) = step.call() {
+            if let Some(call) = step.call().filter(|call| *call != Call::Fork) {
                 self.calls[call as usize].add(cost.elapsed_ns);
             }
             if self.counts_left {
@@ -203,7 +203,13 @@ impl<'a> Thread<'a> {
             }
             ProgramStep::Fork => {
                 let stack = self.fork_stack.as_ref().expect("a thread that forks has one");
-                self.meter.phase(|| stack.fork())
+                let mut took = Duration::ZERO;
+                let cost = self.meter.phase(|| {
+                    took = stack.fork()?;
+                    Ok(())
+                })?;
+                self.calls[Call::Fork as usize].add(took.as_nanos() as u64);
+                Ok(cost)
             }
             ProgramStep::Barrier { barrier } => self.meter.phase(|| {
                 meeting.barriers.wait(*barrier);

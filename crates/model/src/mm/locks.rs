@@ -21,9 +21,8 @@ pub enum Taken {
 pub struct Locks {
     mmap_lock: MmapLock,
     vmas: VmaLocks,
-    /// The writer that waits for faults inside of VMAs that it has marked, and for how many of
-    /// these VMAs.
-    vma_writer: Option<(TaskId, usize)>,
+    /// The writer that waits for faults inside of a VMA that it has marked.
+    vma_writer: Option<TaskId>,
     /// Tasks that have been woken with `mmap_lock` to read, and have not run since.
     granted: Vec<TaskId>,
     woken: Vec<Woken>,
@@ -52,12 +51,9 @@ impl Locks {
             Lock::Mmap => self.mmap_lock.release_read(now_ns, &mut self.woken),
             Lock::Vma => {
                 if self.vmas.release(vma)
-                    && let Some((writer, inside)) = self.vma_writer.take()
+                    && let Some(task) = self.vma_writer.take()
                 {
-                    match inside {
-                        1 => self.woken.push(Woken { task: writer, has_lock: false }),
-                        inside => self.vma_writer = Some((writer, inside - 1)),
-                    }
+                    self.woken.push(Woken { task, has_lock: false });
                 }
             }
         }
@@ -89,13 +85,12 @@ impl Locks {
         if is_long { self.mmap_lock.end_long_spin(task) } else { self.mmap_lock.end_spin(task) }
     }
 
-    /// `task`, which has `mmap_lock` to write, marks `vmas`, and waits for the faults inside.
-    pub fn mark(&mut self, task: TaskId, vmas: impl Iterator<Item = u64>) -> Taken {
-        let inside = vmas.filter(|vma| !self.vmas.mark(*vma)).count();
-        if inside == 0 {
+    /// `task`, which has `mmap_lock` to write, marks `vma`, and waits for the faults inside.
+    pub fn mark(&mut self, task: TaskId, vma: u64) -> Taken {
+        if self.vmas.mark(vma) {
             return Taken::Has;
         }
-        self.vma_writer = Some((task, inside));
+        self.vma_writer = Some(task);
         Taken::Waits
     }
 

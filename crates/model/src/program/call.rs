@@ -25,9 +25,12 @@ const UNMAPPED: Change = Change::Protection(Protection::Unmapped);
 #[derive(Debug)]
 pub(super) struct Call<'p> {
     step: &'p ProgramStep,
+    began_ns: u64,
     stage: Stage,
     /// What it has to read: `mmap_lock`, or the lock of a VMA.
     held: (Lock, u64),
+    /// How many VMAs it has marked.
+    marked: usize,
     /// How long it is busy with entries before it comes to that, in nanoseconds. The kernel lets
     /// others run meanwhile.
     busy_ns: u64,
@@ -57,8 +60,8 @@ enum Stage {
 }
 
 impl<'p> Call<'p> {
-    pub(super) fn new(step: &'p ProgramStep) -> Call<'p> {
-        Call { step, stage: Stage::Asks, held: (Lock::Mmap, 0), busy_ns: 0 }
+    pub(super) fn new(step: &'p ProgramStep, began_ns: u64) -> Call<'p> {
+        Call { step, began_ns, stage: Stage::Asks, held: (Lock::Mmap, 0), marked: 0, busy_ns: 0 }
     }
 
     /// Goes on until it is done, or the thread has to pause.
@@ -95,22 +98,28 @@ impl<'p> Call<'p> {
                     Err(pause) => return Some(pause),
                 },
                 Stage::Has => {
-                    self.stage = Stage::Changes;
                     if self.mark(at, running) == Taken::Waits {
                         return Some(Pause::Lock(Cause::VmaFaults));
                     }
-                    continue;
+                    Stage::Changes
                 }
                 Stage::Changes => {
                     self.change(at, running);
                     Stage::Drops
                 }
-                Stage::Drops => self.drop_lock(at, running)?,
+                Stage::Drops => {
+                    let next = self.drop_lock(at, running);
+                    if next != Some(Stage::Zaps) {
+                        self.returns(running);
+                    }
+                    next?
+                }
                 Stage::Zaps => {
                     if let Some(locks) = &mut running.spaces[at.process].process.locks {
                         locks.release(Lock::Mmap, 0, running.world.now_ns());
                         running.world.wake(locks.take_woken());
                     }
+                    self.returns(running);
                     return None;
                 }
                 Stage::Child(ends_ns) if running.world.now_ns() < ends_ns => {
@@ -118,6 +127,14 @@ impl<'p> Call<'p> {
                 }
                 Stage::Child(_) => return None,
             };
+        }
+    }
+
+    /// It is done; a child that it has forked may not be.
+    fn returns<C: PageCache, L: Log>(&self, running: &mut Running<'_, '_, C, L>) {
+        let now_ns = running.world.now_ns();
+        if let (Some(spent), Some(call)) = (&mut running.spent, self.step.call()) {
+            spent.called(call, now_ns - self.began_ns);
         }
     }
 
@@ -238,8 +255,10 @@ impl<'p> Call<'p> {
         Err(if was_woken { Pause::StillLock(lock) } else { Pause::Lock(lock) })
     }
 
-    /// Marks the VMAs that it changes.
-    fn mark<C: PageCache, L: Log>(&self, at: At, running: &mut Running<'_, '_, C, L>) -> Taken {
+    /// Marks the VMAs that it changes, one after the other, up to one that it has to wait for.
+    ///
+    /// Mirrors `dup_mmap` and `vma_start_write`, 6.12. Test: `tests/program_locks.rs`.
+    fn mark<C: PageCache, L: Log>(&mut self, at: At, running: &mut Running<'_, '_, C, L>) -> Taken {
         let space = &mut running.spaces[at.process];
         if space.process.locks.is_none() {
             return Taken::Has;
@@ -252,7 +271,13 @@ impl<'p> Call<'p> {
             _ => self.altered(space).iter().map(|vma| vma.start.0).collect(),
         };
         let locks = space.process.locks.as_mut().expect("it has some");
-        locks.mark(at.thread, vmas.into_iter())
+        for vma in vmas.into_iter().skip(self.marked) {
+            self.marked += 1;
+            if locks.mark(at.thread, vma) == Taken::Waits {
+                return Taken::Waits;
+            }
+        }
+        Taken::Has
     }
 
     /// The pages of the file that it unmaps, where these are a part of a mapping.

@@ -196,11 +196,7 @@ impl<'p> Cursor<'p> {
     /// The step is done. Whether it lets others go on.
     fn ends<C: PageCache, L: Log>(&mut self, running: &mut Running<'p, '_, C, L>) -> bool {
         let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
-        let step = &self.of.steps[self.at.step];
-        if let (Some(spent), Some(call)) = (&mut running.spent, step.call()) {
-            spent.called(call, ended_ns - self.began_ns);
-        }
-        let open = running.job.open_of(step);
+        let open = running.job.open_of(&self.of.steps[self.at.step]);
         let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
         self.done[self.at.step].add(&tally, ended_ns - self.began_ns, mmap_miss);
         self.ended_ns = Some(ended_ns);
@@ -242,7 +238,7 @@ fn begin<'p, C: PageCache, L: Log>(
         | ProgramStep::Unmap { .. }
         | ProgramStep::Madvise { .. }
         | ProgramStep::Mprotect { .. }
-        | ProgramStep::Fork => Doing::Calls(Call::new(step)),
+        | ProgramStep::Fork => Doing::Calls(Call::new(step, running.world.now_ns())),
         ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
             running.fadvise(at.process, open, advice, (offset_bytes, len_bytes));
             Doing::Nothing
