@@ -1,12 +1,12 @@
 //! The comparison of two logs.
 
-use filemap_core::decision::{Decision, Found};
+use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::in_flight::InFlight;
+use super::agreed::{Agreed, agreed};
 use super::reason::{Accessed, Alike};
 use super::rule::Named;
 
@@ -110,34 +110,9 @@ pub fn compare(
     seen: Seen,
     accesses: &[u64],
 ) -> Comparison {
-    let mut comparison = Comparison::default();
-    let mut in_flight = InFlight::seeing(seen);
-    let (mut left, mut right) = (model, kernel);
-    let mut same: Vec<Decision> = Vec::new();
-    let mut passed_over = PassedOver::default();
-    loop {
-        match (left, right) {
-            ([], []) => break,
-            ([a, rest_left @ ..], [b, rest_right @ ..]) if passed_over.are_equal(a, b) => {
-                in_flight.follow(a);
-                same.push(*a);
-                (left, right) = (rest_left, rest_right);
-            }
-            _ => match skipped(left, right, &in_flight) {
-                Some((side, fault)) => {
-                    let log = if side == Side::Model { &mut left } else { &mut right };
-                    *log = &log[fault.lines..];
-                    passed_over.count(side);
-                    comparison.excluded += fault.lines as u64;
-                    if side == Side::Model {
-                        comparison.excluded_of_model += fault.lines as u64;
-                    }
-                    in_flight.skip(fault.from, fault.last);
-                }
-                None => break,
-            },
-        }
-    }
+    let Agreed { same, excluded, excluded_of_model, model: left, kernel: right } =
+        agreed(model, kernel, seen);
+    let mut comparison = Comparison { excluded, excluded_of_model, ..Comparison::default() };
     comparison.readahead_calls = readahead_calls(&same);
     comparison.decisions = (same.len() + left.len().max(right.len())) as u64;
     comparison.mismatches = differing(left, right);
@@ -193,109 +168,9 @@ fn readahead_calls(lines: &[Decision]) -> u64 {
     (windows + single) as u64
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Model,
-    Kernel,
-}
-
-/// Faults that only one of the logs has, and that were passed over.
-#[derive(Default)]
-struct PassedOver {
-    model: u16,
-    kernel: u16,
-}
-
-impl PassedOver {
-    fn count(&mut self, side: Side) {
-        match side {
-            Side::Model => self.model = self.model.saturating_add(1),
-            Side::Kernel => self.kernel = self.kernel.saturating_add(1),
-        }
-    }
-
-    /// Whether two lines are equal, but that each fault of the other log alone may have lowered the
-    /// counter of misses there by the hit that it credits.
-    fn are_equal(&self, model: &Decision, kernel: &Decision) -> bool {
-        if model == kernel {
-            return true;
-        }
-        let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
-            (model, kernel)
-        else {
-            return false;
-        };
-        let is_within = if found.mmap_miss < theirs.mmap_miss {
-            theirs.mmap_miss - found.mmap_miss <= self.model
-        } else {
-            found.mmap_miss - theirs.mmap_miss <= self.kernel
-        };
-        let same = Found { mmap_miss: found.mmap_miss, ..*theirs };
-        cause == also && *found == same && is_within
-    }
-}
-
-/// A fault that nothing came of but a fault-around.
-struct Around {
-    lines: usize,
-    from: PageIndex,
-    last: PageIndex,
-}
-
-/// The fault that may be passed over in one of the logs, which differ in their first line.
-fn skipped(
-    model: &[Decision],
-    kernel: &[Decision],
-    in_flight: &InFlight,
-) -> Option<(Side, Around)> {
-    let ours = around(model, in_flight);
-    let theirs = around(kernel, in_flight);
-    match (ours, theirs) {
-        // The log that comes back to the other's fault is the one with more faults.
-        (Some(ours), Some(theirs)) => {
-            let kernel_has_more = distance(kernel, model.first(), in_flight)
-                <= distance(model, kernel.first(), in_flight);
-            Some(if kernel_has_more { (Side::Kernel, theirs) } else { (Side::Model, ours) })
-        }
-        (Some(ours), None) => Some((Side::Model, ours)),
-        (None, Some(theirs)) => Some((Side::Kernel, theirs)),
-        (None, None) => None,
-    }
-}
-
-/// The fault at the beginning of `log`, if it is on a page that may be mapped.
-fn around(log: &[Decision], in_flight: &InFlight) -> Option<Around> {
-    let (index, around, rest) = match log {
-        [Decision::Faulted { index }, Decision::MapPages { from, last, .. }, rest @ ..] => {
-            (*index, Around { lines: 2, from: *from, last: *last }, rest)
-        }
-        [Decision::Faulted { index }, rest @ ..] if !in_flight.shows_around() => {
-            let (from, last) = in_flight.around(*index);
-            (*index, Around { lines: 1, from, last }, rest)
-        }
-        _ => return None,
-    };
-    let is_all = matches!(rest, [] | [Decision::Faulted { .. } | Decision::Entered { .. }, ..]);
-    (is_all && in_flight.is_unsure(index)).then_some(around)
-}
-
-/// How many faults of `log` would have to be passed over to come to `wanted`.
-fn distance(log: &[Decision], wanted: Option<&Decision>, in_flight: &InFlight) -> usize {
-    let mut rest = log;
-    let mut faults = 0;
-    while rest.first() != wanted {
-        match around(rest, in_flight) {
-            Some(around) => rest = &rest[around.lines..],
-            None => return usize::MAX,
-        }
-        faults += 1;
-    }
-    faults
-}
-
 #[cfg(test)]
 mod tests {
-    use filemap_core::decision::Cause;
+    use filemap_core::decision::{Cause, Found};
 
     use super::*;
 

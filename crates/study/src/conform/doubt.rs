@@ -9,14 +9,14 @@ const EXCLUDED_ONE_IN: u64 = 10_000;
 /// Why logs of so many decisions, of which so many lines were excluded that no timing explains, do
 /// not show that kernel and model agree, although no line differs.
 ///
-/// Runs of the built-in patterns exclude 0 to 4 lines of 68,080, and random patterns at most 10 of
+/// Runs of the patterns of 2026-11-21 exclude 0 to 4 lines of 68,080, and random ones at most 10 of
 /// 155,850 to 315,000 (data/measured/conform-host.toml), explained or not: 8 and one in 10,000 is
 /// twice that or more. A model whose fault-around maps pages that are still being read has fewer
 /// faults than the kernel, which no timing explains: 54 lines of the 68,080.
 ///
 /// An emulated disk is fast beside an emulated processor, and all that a fault asks for may arrive
 /// within it. Such a kernel has fewer faults than the model, but no fewer than the model with a
-/// device that brings everything at once. In one pattern of 1,100 decisions these are up to 54
+/// device that brings everything at once. In one of those patterns, of 1,100 decisions, these are up to 54
 /// lines, and all of them are explained.
 pub(super) fn doubt(decisions: u64, unexplained: u64) -> Option<String> {
     if decisions == 0 {

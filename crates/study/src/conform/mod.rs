@@ -2,6 +2,7 @@
 //!
 //! Both logs are of decisions as tracepoints show them ([`filemap_job::trace_view`]).
 
+mod agreed;
 mod asked;
 mod bench;
 mod case;
@@ -16,6 +17,7 @@ mod likeness;
 mod outcome;
 mod patterns;
 mod program;
+mod random_patterns;
 mod reason;
 mod record;
 mod report;
@@ -27,10 +29,12 @@ mod tests;
 mod told;
 mod verdict;
 
+pub use agreed::agreed;
 pub use asked::{Asked, tables_file, without_image};
 pub use chosen::chosen;
 pub use jobs::of_jobs;
 pub use patterns::{built_in, random, seed};
 pub use program::of_program;
+pub use random_patterns::drawn;
 pub use record::Conformance;
 pub use report::JOB;

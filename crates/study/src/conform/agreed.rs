@@ -1,0 +1,158 @@
+//! How far two logs agree.
+
+use filemap_core::decision::{Decision, Found};
+use filemap_core::units::PageIndex;
+use filemap_job::Seen;
+
+use super::in_flight::InFlight;
+
+/// What two logs have in common from their beginning on, and what is left of each.
+pub struct Agreed<'a> {
+    /// The lines that both have, as the model has them.
+    pub same: Vec<Decision>,
+    /// Lines of faults that only one log has because a page was still on its way when a
+    /// fault-around passed it.
+    pub excluded: u64,
+    /// Of these, lines of the model's log.
+    pub excluded_of_model: u64,
+    /// The rest of the model's log, from the first difference on.
+    pub model: &'a [Decision],
+    /// The rest of the kernel's.
+    pub kernel: &'a [Decision],
+}
+
+impl Agreed<'_> {
+    /// Whether nothing is left of either.
+    pub fn is_all(&self) -> bool {
+        self.model.is_empty() && self.kernel.is_empty()
+    }
+}
+
+/// Follows the logs of the model and of a kernel, both with only what is `seen`, up to their first
+/// difference.
+pub fn agreed<'a>(model: &'a [Decision], kernel: &'a [Decision], seen: Seen) -> Agreed<'a> {
+    let mut in_flight = InFlight::seeing(seen);
+    let mut passed_over = PassedOver::default();
+    let mut agreed = Agreed { same: Vec::new(), excluded: 0, excluded_of_model: 0, model, kernel };
+    loop {
+        match (agreed.model, agreed.kernel) {
+            ([], []) => return agreed,
+            ([a, rest_left @ ..], [b, rest_right @ ..]) if passed_over.are_equal(a, b) => {
+                in_flight.follow(a);
+                agreed.same.push(*a);
+                (agreed.model, agreed.kernel) = (rest_left, rest_right);
+            }
+            (left, right) => {
+                let Some((side, fault)) = skipped(left, right, &in_flight) else { return agreed };
+                let log = if side == Side::Model { &mut agreed.model } else { &mut agreed.kernel };
+                *log = &log[fault.lines..];
+                passed_over.count(side);
+                agreed.excluded += fault.lines as u64;
+                if side == Side::Model {
+                    agreed.excluded_of_model += fault.lines as u64;
+                }
+                in_flight.skip(fault.from, fault.last);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Model,
+    Kernel,
+}
+
+/// Faults that only one of the logs has, and that were passed over.
+#[derive(Default)]
+struct PassedOver {
+    model: u16,
+    kernel: u16,
+}
+
+impl PassedOver {
+    fn count(&mut self, side: Side) {
+        match side {
+            Side::Model => self.model = self.model.saturating_add(1),
+            Side::Kernel => self.kernel = self.kernel.saturating_add(1),
+        }
+    }
+
+    /// Whether two lines are equal, but that each fault of the other log alone may have lowered the
+    /// counter of misses there by the hit that it credits.
+    fn are_equal(&self, model: &Decision, kernel: &Decision) -> bool {
+        if model == kernel {
+            return true;
+        }
+        let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
+            (model, kernel)
+        else {
+            return false;
+        };
+        let is_within = if found.mmap_miss < theirs.mmap_miss {
+            theirs.mmap_miss - found.mmap_miss <= self.model
+        } else {
+            found.mmap_miss - theirs.mmap_miss <= self.kernel
+        };
+        let same = Found { mmap_miss: found.mmap_miss, ..*theirs };
+        cause == also && *found == same && is_within
+    }
+}
+
+/// A fault that nothing came of but a fault-around.
+struct Around {
+    lines: usize,
+    from: PageIndex,
+    last: PageIndex,
+}
+
+/// The fault that may be passed over in one of the logs, which differ in their first line.
+fn skipped(
+    model: &[Decision],
+    kernel: &[Decision],
+    in_flight: &InFlight,
+) -> Option<(Side, Around)> {
+    let ours = around(model, in_flight);
+    let theirs = around(kernel, in_flight);
+    match (ours, theirs) {
+        // The log that comes back to the other's fault is the one with more faults.
+        (Some(ours), Some(theirs)) => {
+            let kernel_has_more = distance(kernel, model.first(), in_flight)
+                <= distance(model, kernel.first(), in_flight);
+            Some(if kernel_has_more { (Side::Kernel, theirs) } else { (Side::Model, ours) })
+        }
+        (Some(ours), None) => Some((Side::Model, ours)),
+        (None, Some(theirs)) => Some((Side::Kernel, theirs)),
+        (None, None) => None,
+    }
+}
+
+/// The fault at the beginning of `log`, if it is on a page that may be mapped.
+fn around(log: &[Decision], in_flight: &InFlight) -> Option<Around> {
+    let (index, around, rest) = match log {
+        [Decision::Faulted { index }, Decision::MapPages { from, last, .. }, rest @ ..] => {
+            (*index, Around { lines: 2, from: *from, last: *last }, rest)
+        }
+        [Decision::Faulted { index }, rest @ ..] if !in_flight.shows_around() => {
+            let (from, last) = in_flight.around(*index);
+            (*index, Around { lines: 1, from, last }, rest)
+        }
+        _ => return None,
+    };
+    let is_all = matches!(rest, [] | [Decision::Faulted { .. } | Decision::Entered { .. }, ..]);
+    (is_all && in_flight.is_unsure(index)).then_some(around)
+}
+
+/// How many faults of `log` would have to be passed over to come to `wanted`.
+fn distance(log: &[Decision], wanted: Option<&Decision>, in_flight: &InFlight) -> usize {
+    let mut rest = log;
+    let mut faults = 0;
+    while rest.first() != wanted {
+        match around(rest, in_flight) {
+            Some(around) => rest = &rest[around.lines..],
+            None => return usize::MAX,
+        }
+        faults += 1;
+    }
+    faults
+}

@@ -1,0 +1,109 @@
+//! The random patterns of conform: three of four are a built-in one with other random numbers and
+//! in most one thing changed, as what is drawn at large comes to most rules once in hundreds.
+
+use filemap_job::random::Rng;
+use filemap_job::{JobSpec, SizeText, parse_size};
+
+use super::patterns::built_in;
+use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
+
+/// One of so many is drawn at large.
+const AT_LARGE: u64 = 4;
+
+/// Pattern `number` of those that `seed` stands for: what a running kernel can do.
+pub fn drawn(seed: u64, number: u64) -> JobSpec {
+    let (round, place) = (number / AT_LARGE, number % AT_LARGE);
+    if place == AT_LARGE - 1 {
+        return random_jobs::drawn(seed, number);
+    }
+    let all = built_in();
+    // They stand in the order of what they tell.
+    let (_, pattern) = &all[(round * (AT_LARGE - 1) + place) as usize % all.len()];
+    let mut job = pattern.clone();
+    let mut rng = Rng(Rng(seed).next() ^ number);
+    job.seed = Some(1 + rng.below(1 << 40));
+    if rng.chance(67) {
+        change(&mut rng, &mut job);
+    }
+    job
+}
+
+/// Draws one thing of `job` anew.
+fn change(rng: &mut Rng, job: &mut JobSpec) {
+    match rng.below(8) {
+        0 | 1 => {
+            job.accesses = job.accesses.map(|accesses| about(rng, accesses));
+            for phase in &mut job.phase {
+                phase.accesses = phase.accesses.map(|accesses| about(rng, accesses));
+            }
+        }
+        2 | 3 => job.file_size = job.file_size.as_ref().map(|size| longer(rng, size)),
+        4 => job.read_ahead_kb = Some(rng.pick(&READ_AHEAD_KB)),
+        5 => job.fs = Some(rng.pick(&["ext4", "xfs"]).to_string()),
+        6 => job.map_shift = Some(rng.below(512)),
+        // How pieces are protected goes by these.
+        _ if job.split.is_some() => {}
+        _ if rng.chance(50) => job.exec = Some(job.exec != Some(true)),
+        _ => job.private = Some(job.private != Some(true)),
+    }
+}
+
+/// Three quarters to five quarters of so many.
+fn about(rng: &mut Rng, accesses: u64) -> u64 {
+    (accesses - accesses / 4 + rng.below(accesses / 2 + 1)).max(1)
+}
+
+/// Up to an eighth more: what is mapped stays a part.
+fn longer(rng: &mut Rng, size: &SizeText) -> SizeText {
+    let pages = parse_size(&size.0).unwrap_or(PAGE).div_ceil(PAGE);
+    let pages = pages + rng.below(pages / 8 + 1);
+    SizeText((pages * PAGE - rng.pick(&[0, 0, 1, 4095])).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::decision::{Decision, Log};
+    use filemap_model::{Profile, trace_settled};
+
+    use super::*;
+
+    /// The highest counter with which a fault read no window.
+    #[derive(Default)]
+    struct Misses {
+        most: u16,
+    }
+
+    impl Log for Misses {
+        fn record(&mut self, decision: Decision) {
+            if let Decision::NoReadahead { mmap_miss, .. } = decision {
+                self.most = self.most.max(mmap_miss);
+            }
+        }
+    }
+
+    #[test]
+    fn some_of_a_few_patterns_pass_the_threshold_of_misses_and_their_cap() {
+        let mut capped = 0;
+        for seed in 1..4 {
+            let most = (0..20).map(|number| {
+                let job = drawn(seed, number).validate(None).unwrap();
+                let mut misses = Misses::default();
+                trace_settled(&job, &Profile::DEFAULT, &mut misses).unwrap();
+                misses.most
+            });
+            let most: Vec<u16> = most.collect();
+            assert!(most.iter().any(|most| *most > 100), "{most:?}");
+            capped += most.iter().filter(|most| **most == 1000).count();
+        }
+        assert!(capped >= 2, "{capped}");
+    }
+
+    #[test]
+    fn every_pattern_is_a_job_and_some_are_drawn_at_large() {
+        for number in 0..300 {
+            let job = drawn(7, number);
+            assert!(job.clone().validate(None).is_ok(), "{number}: {job:?}");
+            assert_eq!(job == random_jobs::drawn(7, number), number % 4 == 3);
+        }
+    }
+}
