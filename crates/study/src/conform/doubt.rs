@@ -16,8 +16,8 @@ const EXCLUDED_ONE_IN: u64 = 10_000;
 ///
 /// An emulated disk is fast beside an emulated processor, and all that a fault asks for may arrive
 /// within it. Such a kernel has fewer faults than the model, but no fewer than the model with a
-/// device that brings everything at once. In one of those patterns, of 1,100 decisions, these are up to 54
-/// lines, and all of them are explained.
+/// device that brings everything at once. In one of those patterns, of 1,100 decisions, these are
+/// up to 54 lines, and all of them are explained.
 pub(super) fn doubt(decisions: u64, unexplained: u64) -> Option<String> {
     if decisions == 0 {
         return Some("nothing was compared: neither log holds a decision".to_string());
