@@ -30,7 +30,7 @@ fn main() {
     image.disk_bytes = 1 << 30;
     image.time_limit = Duration::from_secs(90);
     answers(&image);
-    answers(&Image { filesystem: Filesystem::Xfs, cpus: 2, ..image.clone() });
+    answers(&Image { filesystem: Filesystem::Xfs { block_bytes: 4096 }, cpus: 2, ..image.clone() });
     a_list_is_answered_in_order(&image);
     answers_before_a_kernel_panic_arrive(&image);
     a_warning_is_told_with_its_job(&image);

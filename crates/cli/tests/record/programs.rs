@@ -32,7 +32,7 @@ fn measured(recording: &Recording) -> Vec<Counts> {
     let image = Image {
         ram_bytes: (512 << 20) + limit * 9 / 8,
         filesystem: match program.machine.fs {
-            Filesystem::Xfs => image::Filesystem::Xfs,
+            Filesystem::Xfs => image::Filesystem::Xfs { block_bytes: 4096 },
             _ => image::Filesystem::Ext4,
         },
         ..booted()

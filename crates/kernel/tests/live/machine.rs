@@ -23,7 +23,8 @@ use crate::{Bench, HOLD};
 
 pub(crate) fn scratch(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
-    for (filesystem, kib) in [(Filesystem::Ext4, 64), (Filesystem::Xfs, 512)] {
+    for (filesystem, kib) in [(Filesystem::Ext4, 64), (Filesystem::Xfs { block_bytes: 4096 }, 512)]
+    {
         let scratch = match Scratch::create(
             &bench.journal,
             &bench.directory,
