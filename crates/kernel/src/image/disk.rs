@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Error, unnamed};
-use crate::{child, page_size};
+use crate::child;
 
 /// A filesystem for the scratch disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub enum Filesystem {
     },
 }
 
+/// Bytes of a page of a guest, which is x86-64.
+const PAGE_BYTES: u64 = 4096;
+
 impl Filesystem {
     /// The name that mount(2) takes.
     pub(super) fn name(self) -> &'static str {
@@ -30,8 +33,10 @@ impl Filesystem {
         }
     }
 
+    /// The one of this name, for a guest that mounts it whatever its blocks are. The kernel is not
+    /// asked for its page size: before 6.4 nobody can until /proc is mounted.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        let known = [Self::Ext4, Self::Xfs { block_bytes: page_size() }];
+        let known = [Self::Ext4, Self::Xfs { block_bytes: PAGE_BYTES }];
         known.into_iter().find(|filesystem| filesystem.name() == name)
     }
 
