@@ -8,7 +8,7 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 use crate::support::engine::{Engine, Io};
 use crate::support::machine::{KERNELS, stream, xfs};
 use crate::support::map;
-use Kernel::{V6_12, V6_18};
+use Kernel::{V6_1, V6_6, V6_12, V6_18};
 
 /// A window of `size` pages at `start`, `async_size` of them after the mark, of some order.
 #[derive(Clone, Copy)]
@@ -318,5 +318,23 @@ fn what_the_log_says_of_the_rest() {
         let mut engine = Engine::new(limits, Io::Waited, before);
         engine.read_window(Asked(0, 16, 4, 2).up_to(map::pages(before).0 - 1));
         assert_eq!(engine.course(), words, "{} in {before}", limits.rules.kernel.name());
+    }
+}
+
+/// 6.1.192, booted: after a window of 32 pages from 3190 of a file that ends with 3188, the state
+/// has 33.
+#[test]
+fn a_window_beyond_the_end_grows_before_6_12() {
+    for (kernel, grown) in [(V6_1, 3), (V6_6, 3), (V6_12, 0), (V6_18, 0)] {
+        let sizes = |engine: Engine| [engine.ra.size.0, engine.ra.async_size.0];
+        let name = kernel.name();
+        let behind = check(large(kernel), Asked(23, 16, 16, 0), "20.", "20.");
+        assert_eq!(sizes(behind), [16 + grown; 2], "{name}");
+        let next = check(large(kernel), Asked(20, 16, 16, 0), "20.", "20.");
+        assert_eq!(sizes(next), [16; 2], "{name}");
+        let small = check(large(kernel), Asked(23, 3, 3, 0), "20.", "20.");
+        assert_eq!(sizes(small), [3; 2], "{name}");
+        let in_base_pages = check(base(kernel), Asked(23, 16, 16, 0), "20.", "20.");
+        assert_eq!(sizes(in_base_pages), [16; 2], "{name}");
     }
 }

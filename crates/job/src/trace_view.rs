@@ -114,6 +114,11 @@ impl ShownLog {
     }
 
     /// The lines in order.
+    pub fn lines(&self) -> &[Decision] {
+        &self.lines
+    }
+
+    /// The same, without a copy.
     pub fn into_lines(self) -> Vec<Decision> {
         self.lines
     }

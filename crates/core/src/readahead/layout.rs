@@ -12,8 +12,8 @@ use crate::units::{Order, PageCount, PageIndex};
 
 /// The layout of one window, run by run. Each run is to be added before the next is asked for.
 ///
-/// Mirrors `page_cache_ra_order`, `do_page_cache_ra` and `page_cache_ra_unbounded`, 6.12, 6.18 and
-/// 7.2. Test: `tests/layout.rs`.
+/// Mirrors `page_cache_ra_order`, `do_page_cache_ra` and `page_cache_ra_unbounded`, 6.1, 6.12,
+/// 6.18 and 7.2. Test: `tests/layout.rs`.
 #[derive(Debug)]
 pub struct Layout<W> {
     window: W,
@@ -98,6 +98,11 @@ impl<W: Borrow<Window>> Layout<W> {
                 order = order.min(largest).min(Order::fitting(size)).max(limits.min_folio);
                 if rules.order_growth == OrderGrowth::AsyncWindow {
                     ra.order = order;
+                }
+                if rules.windows_beyond_end_grow && start > last {
+                    let beyond = start - (last + PageCount(1));
+                    ra.size += beyond;
+                    ra.async_size += beyond;
                 }
                 let end = (start + size).min(last + PageCount(1));
                 let is_marked = rules.marks_file_end || end <= last;

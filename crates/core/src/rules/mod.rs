@@ -95,6 +95,9 @@ pub struct Rules {
     pub read_batch_folios: u8,
     /// `read(2)` notes where it is after each folio, not when it is done.
     pub read_notes_each_folio: bool,
+    /// A window that begins beyond the end of the file grows by the pages between, in the state
+    /// that the stream goes on with.
+    pub windows_beyond_end_grow: bool,
     /// MADV_NOHUGEPAGE keeps folios from being mapped by one PMD entry.
     pub nohugepage_keeps_pmd_off: bool,
     /// Accesses through mappings advised RANDOM, or of open files advised NOREUSE, count as others
@@ -179,6 +182,7 @@ impl Rules {
                 workingset_hits_count: true,
                 read_batch_folios: 15,
                 read_notes_each_folio: true,
+                windows_beyond_end_grow: true,
                 nohugepage_keeps_pmd_off: false,
                 random_accesses_count: true,
                 entries_are_uses: true,
@@ -226,6 +230,7 @@ impl Rules {
                 misses_move_streams: false,
                 workingset_hits_count: false,
                 read_batch_folios: 31,
+                windows_beyond_end_grow: false,
                 nohugepage_keeps_pmd_off: true,
                 entries_are_uses: false,
                 reclaim_flushes_statistics: false,

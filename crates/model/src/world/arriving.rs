@@ -44,17 +44,24 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     #[inline]
     pub fn arrivals(&mut self) -> bool {
         let Some(done_ns) = self.next_done_ns else { return false };
-        match self.timing {
-            Timing::Device if done_ns <= self.now_ns => self.unlock_arrived(),
-            Timing::Device | Timing::Settled => return false,
-            Timing::Prompt => while self.wait_for_device() {},
+        let has_arrived = self.timing == Timing::Device && done_ns <= self.now_ns;
+        if has_arrived {
+            self.unlock_arrived();
         }
-        true
+        has_arrived
     }
 
     /// Lets everything arrive, where that is the timing.
     pub fn settle(&mut self) {
-        if self.timing == Timing::Settled {
+        if self.timing != Timing::Device {
+            while self.wait_for_device() {}
+        }
+    }
+
+    /// Lets what was asked for of a window arrive, where that is the timing. A fault that reads its
+    /// page alone waits for it on any device.
+    pub(super) fn arrive_promptly(&mut self) {
+        if self.timing == Timing::Prompt {
             while self.wait_for_device() {}
         }
     }

@@ -34,8 +34,8 @@ pub enum Timing {
     /// Within an access only what it waits for, and everything before the next. What a program
     /// meets then depends on no device, so another engine can be compared line by line.
     Settled,
-    /// All that is asked for at once, before the access goes on: no device is faster. What a kernel
-    /// meets within an access lies between this and [`Timing::Settled`].
+    /// All that is asked for of a window at once, before the access goes on: no device is faster.
+    /// What a kernel meets within an access lies between this and [`Timing::Settled`].
     Prompt,
 }
 

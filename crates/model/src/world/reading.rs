@@ -334,6 +334,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
         if self.devices[open.device].submit(open.file, self.now_ns) {
             self.submitted();
+            self.arrive_promptly();
         }
     }
 

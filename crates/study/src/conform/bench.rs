@@ -235,20 +235,20 @@ fn judge(
     let seen = observed.seen;
     let mut log = shown(program, seen);
     observed.decisions.iter().for_each(|decision| log.record(*decision));
-    let kernel = log.into_logs().into_iter().map(ShownLog::into_lines);
-    let model = decided(program, io_bytes, seen)?.into_iter();
-    let of_file = |(model, kernel): (ShownLog, Vec<Decision>)| {
-        let accesses = model.accesses().to_vec();
-        let model = model.into_lines();
-        let found = compare(&model, &kernel, seen, &accesses);
-        (model, Comparison { io_bytes, unexplained: found.excluded, ..found })
+    let kernel: Vec<_> = log.into_logs().into_iter().map(ShownLog::into_lines).collect();
+    let model = decided(program, io_bytes, seen)?;
+    let of_file = |(model, kernel): (&ShownLog, &Vec<Decision>)| {
+        let found = compare(model.lines(), kernel, seen, model.accesses());
+        Comparison { io_bytes, unexplained: found.excluded, ..found }
     };
-    let (logs, mut found): (Vec<_>, Vec<Comparison>) = model.zip(kernel).map(of_file).unzip();
+    let mut found: Vec<Comparison> = model.iter().zip(&kernel).map(of_file).collect();
     if found.iter().any(|found| found.excluded > 0) {
-        let promptly = decided_promptly(program, io_bytes, seen)?.into_iter();
-        for ((found, model), prompt) in found.iter_mut().zip(&logs).zip(promptly) {
-            let timing = compare(model, &prompt.into_lines(), seen, &[]);
-            found.unexplained = found.beyond(&timing);
+        let promptly = decided_promptly(program, io_bytes, seen)?;
+        for (file, prompt) in promptly.iter().enumerate() {
+            let timing = compare(model[file].lines(), prompt.lines(), seen, &[]);
+            found[file].unexplained = found[file].beyond(&timing);
+            let as_prompt = of_file((prompt, &kernel[file]));
+            found[file].settle_by(as_prompt);
         }
     }
     // What the rules decide is decided alike again. What memory there is, is not.

@@ -149,6 +149,21 @@ impl Comparison {
         let of_model = self.excluded_of_model.saturating_sub(timing.excluded_of_model);
         of_model + of_other(self).saturating_sub(of_other(timing))
     }
+
+    /// Takes `as_prompt` in place of this, where a fault was passed over, the logs differ after it,
+    /// and nothing is left to explain if the device brings all at once: that is what `as_prompt`
+    /// compares with. A fault more or less is a hit more or less, and one hit can decide whether
+    /// the next miss reads a window.
+    pub(super) fn settle_by(&mut self, as_prompt: Comparison) {
+        if self.excluded > 0 && self.mismatches > 0 && as_prompt.is_exact() {
+            *self = as_prompt;
+        }
+    }
+
+    /// Whether no line was excluded, and none differs.
+    fn is_exact(&self) -> bool {
+        self.excluded == 0 && self.mismatches == 0
+    }
 }
 
 /// Lines that differ, position by position.
@@ -235,6 +250,26 @@ mod tests {
         let of_kernel = compare(&miss(), &with(&around(5)));
         assert_eq!((of_kernel.excluded, of_kernel.excluded_of_model), (2, 0));
         assert_eq!(of_kernel.beyond(&on_kernel), 2);
+    }
+
+    #[test]
+    fn a_difference_after_a_fault_that_was_passed_over_is_settled_by_an_equal_log_alone() {
+        let around = |index| [faulted(index), map(0, 15)];
+        let model = [with(&around(5)), miss().to_vec()].concat();
+        let kernel = [miss().to_vec(), vec![faulted(40)]].concat();
+        let found = || compare(&model, &kernel);
+        assert!(found().excluded > 0 && found().mismatches > 0);
+        let after = |as_prompt: &[Decision]| {
+            let mut found = found();
+            found.settle_by(compare(as_prompt, &kernel));
+            (found.excluded, found.mismatches)
+        };
+        assert_eq!(after(&kernel), (0, 0));
+        assert_eq!(after(&miss()), (found().excluded, found().mismatches));
+        // Without such a fault nothing is settled.
+        let mut differs = compare(&miss(), &kernel);
+        differs.settle_by(compare(&kernel, &kernel));
+        assert_eq!(differs.mismatches, 1);
     }
 
     #[test]
