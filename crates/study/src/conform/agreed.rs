@@ -112,8 +112,8 @@ fn skipped(
     kernel: &[Decision],
     in_flight: &InFlight,
 ) -> Option<(Side, Around)> {
-    let ours = around(model, in_flight);
-    let theirs = around(kernel, in_flight);
+    let ours = around(model, kernel.first(), in_flight);
+    let theirs = around(kernel, model.first(), in_flight);
     match (ours, theirs) {
         // The log that comes back to the other's fault is the one with more faults.
         (Some(ours), Some(theirs)) => {
@@ -127,8 +127,9 @@ fn skipped(
     }
 }
 
-/// The fault at the beginning of `log`, if it is on a page that may be mapped.
-fn around(log: &[Decision], in_flight: &InFlight) -> Option<Around> {
+/// The fault at the beginning of `log`, if it is on a page that may be mapped. Where it is seen that
+/// more was decided after it, that is what the other log goes on with: a read of its own.
+fn around(log: &[Decision], other: Option<&Decision>, in_flight: &InFlight) -> Option<Around> {
     let (index, around, rest) = match log {
         [Decision::Faulted { index }, Decision::MapPages { from, last, .. }, rest @ ..] => {
             (*index, Around { lines: 2, from: *from, last: *last }, rest)
@@ -139,7 +140,8 @@ fn around(log: &[Decision], in_flight: &InFlight) -> Option<Around> {
         }
         _ => return None,
     };
-    let is_all = matches!(rest, [] | [Decision::Faulted { .. } | Decision::Entered { .. }, ..]);
+    let is_all = matches!(rest, [] | [Decision::Faulted { .. } | Decision::Entered { .. }, ..])
+        || (other.is_some() && rest.first() == other);
     (is_all && in_flight.is_unsure(index)).then_some(around)
 }
 
@@ -148,7 +150,7 @@ fn distance(log: &[Decision], wanted: Option<&Decision>, in_flight: &InFlight) -
     let mut rest = log;
     let mut faults = 0;
     while rest.first() != wanted {
-        match around(rest, in_flight) {
+        match around(rest, wanted, in_flight) {
             Some(around) => rest = &rest[around.lines..],
             None => return usize::MAX,
         }

@@ -389,6 +389,13 @@ mod tests {
         // Both have one, on different pages.
         let other = with(&[faulted(9), map(0, 15), faulted(20), map(16, 31)]);
         assert_eq!(compare(&more, &other).excluded, 4);
+        // A read(2) follows, of which no access is seen where it adds pages at once.
+        let read = with(&[added(40, 4)]);
+        let more = with(&[faulted(7), map(0, 15), added(40, 4)]);
+        for (model, kernel) in [(&read, &more), (&more, &read)] {
+            let found = compare(model, kernel);
+            assert_eq!((found.mismatches, found.excluded), (0, 2));
+        }
     }
 
     #[test]
@@ -403,5 +410,7 @@ mod tests {
             Decision::Lookup { index: PageIndex(7), hit: false, tried: false, mmap_miss: 0 },
         ]);
         assert_eq!(compare(&miss(), &marked).mismatches, 3);
+        let adds = with(&[faulted(7), map(0, 15), added(40, 4)]);
+        assert_eq!(compare(&with(&[added(50, 4)]), &adds).mismatches, 3);
     }
 }
