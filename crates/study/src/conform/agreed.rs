@@ -127,8 +127,8 @@ fn skipped(
     }
 }
 
-/// The fault at the beginning of `log`, if it is on a page that may be mapped. Where it is seen that
-/// more was decided after it, that is what the other log goes on with: a read of its own.
+/// The fault at the beginning of `log`, if it is on a page that may be mapped. Where it is seen
+/// that more was decided after it, that is what the other log goes on with: a read of its own.
 fn around(log: &[Decision], other: Option<&Decision>, in_flight: &InFlight) -> Option<Around> {
     let (index, around, rest) = match log {
         [Decision::Faulted { index }, Decision::MapPages { from, last, .. }, rest @ ..] => {
