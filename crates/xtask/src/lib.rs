@@ -10,6 +10,7 @@ pub mod man;
 pub mod measured;
 pub mod mutations;
 pub mod outputs;
+pub mod power;
 pub mod repository;
 pub mod schema;
 pub mod shell;

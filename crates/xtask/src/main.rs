@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::lint::{self, Severity};
 use xtask::repository::Repository;
-use xtask::{completions, install, man, outputs, schema, tour, tutorial};
+use xtask::{completions, install, man, outputs, power, schema, tour, tutorial};
 
 /// Tasks of this repository.
 #[derive(Debug, Parser)]
@@ -61,6 +61,13 @@ enum Task {
     Tutorial,
     /// Breaks the rules of data/mutations one by one in a copy of this tree: tests have to notice.
     Mutants,
+    /// Makes each rule of the core wrong in each place, and counts what the patterns of conform
+    /// tell of that, and what any of many jobs does.
+    Power {
+        /// So many jobs beside the patterns.
+        #[arg(long, default_value_t = 1000)]
+        jobs: u64,
+    },
     /// Puts into the documents what they show of other things: outputs of commands, tables of
     /// data/measured, and the rules of data/mutations.
     Outputs {
@@ -97,6 +104,7 @@ fn main() -> Result<ExitCode> {
         Task::Lint => return lint(),
         Task::Tutorial => return Ok(exit_code(tutorial::run()?)),
         Task::Mutants => return Ok(exit_code(tutorial::break_rules()?)),
+        Task::Power { jobs } => power::run(jobs)?,
         Task::Tour => return Ok(exit_code(tour::run()?)),
         Task::Outputs { check } => return refresh_outputs(check),
     }

@@ -1,0 +1,80 @@
+//! Which wrong rules the patterns of conform tell on one kernel, and which any job does.
+
+use std::collections::BTreeSet;
+
+use filemap_job::JobSpec;
+use serde::{Deserialize, Serialize};
+
+use super::mutant::Mutant;
+use super::telling::{On, Switches, Telling};
+use super::{conform, random_jobs};
+
+/// Seeds whose random patterns are measured.
+pub const SEEDS: u64 = 5;
+
+/// So many random patterns of each.
+pub const PATTERNS: u64 = 20;
+
+/// The seed of the jobs of which any counts.
+const ANY: u64 = 1000;
+
+/// What is told on one kernel: numbers of wrong rules.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Power {
+    /// The kernel.
+    pub on: String,
+    /// By the built-in patterns.
+    pub built_in: BTreeSet<usize>,
+    /// By the random patterns of each seed.
+    pub random: Vec<BTreeSet<usize>>,
+    /// By any job.
+    pub any: BTreeSet<usize>,
+    /// At which of the rules that are made wrong it matters in any job that they are.
+    pub reached: BTreeSet<usize>,
+}
+
+/// Measures it, with so many jobs beside the patterns.
+pub fn measure(switches: &impl Switches, mutants: &[Mutant], on: &On, jobs: u64) -> Power {
+    let telling = Telling::new(switches, mutants);
+    let all: BTreeSet<usize> = (0..mutants.len()).collect();
+    let mut power = Power { on: on.name(), ..Power::default() };
+    let mut told_by = |jobs: &mut dyn Iterator<Item = JobSpec>, open: &BTreeSet<usize>| {
+        let mut open = open.clone();
+        let mut told = BTreeSet::new();
+        for job in jobs {
+            let Some(found) = telling.told(&job, on, &open) else { continue };
+            open.retain(|of| !found.told.contains(of));
+            told.extend(found.told);
+            power.reached.extend(found.reached);
+        }
+        told
+    };
+    let built_in = || conform::built_in().into_iter().map(|(_, job)| job);
+    let random = |seed| (0..PATTERNS).map(move |number| conform::drawn(seed, number));
+    let mut told = vec![told_by(&mut built_in(), &all)];
+    for seed in 1..=SEEDS {
+        told.push(told_by(&mut random(seed), &all));
+    }
+    let mut any: BTreeSet<usize> = told.iter().flatten().copied().collect();
+    let open = all.difference(&any).copied().collect();
+    any.extend(told_by(&mut (0..jobs).map(self::any), &open));
+    // One may hide another that is wrong at the same time: what is left is tried again with few.
+    let left = |told: &BTreeSet<usize>| any.difference(told).copied().collect();
+    let more = told_by(&mut built_in(), &left(&told[0]));
+    told[0].extend(more);
+    for (seed, told) in (1..).zip(&mut told[1..]) {
+        let more = told_by(&mut random(seed), &left(told));
+        told.extend(more);
+    }
+    let random = told.split_off(1);
+    Power { built_in: told.remove(0), random, any, ..power }
+}
+
+/// One of all jobs that a kernel can be compared in: as conform draws them, or at large.
+fn any(number: u64) -> JobSpec {
+    if number.is_multiple_of(2) {
+        conform::drawn(ANY, number)
+    } else {
+        random_jobs::drawn(ANY, number)
+    }
+}

@@ -1,0 +1,80 @@
+//! A log that stops a run at the first line that no comparison can pass over.
+
+use std::panic;
+
+use filemap_core::decision::{Decision, Log};
+use filemap_core::fault::lock;
+use filemap_job::{Job, Seen, ShownKind, ShownLog, trace_view};
+
+/// What a run decides, beside what the right one did.
+pub struct Watched<'a> {
+    /// What is compared.
+    pub log: ShownLog,
+    seen: Seen,
+    /// Each line by itself as it came, of the right run.
+    pub lines: Vec<Decision>,
+    /// The lines of the right run; `None` in that one.
+    right: Option<&'a [Decision]>,
+    next: usize,
+}
+
+impl<'a> Watched<'a> {
+    /// Of `job`, with what is `seen`.
+    pub fn new(job: &Job, seen: Seen, right: Option<&'a [Decision]>) -> Self {
+        let log = ShownLog::seeing(seen).beginning_with(lock::of_access(&job.rules));
+        Watched { log, seen, lines: Vec::new(), right, next: 0 }
+    }
+
+    /// A line that shows.
+    fn line(&mut self, line: Decision) {
+        let Some(right) = self.right else {
+            self.lines.push(line);
+            return;
+        };
+        let expected = right.get(self.next);
+        if expected == Some(&line) {
+            self.next += 1;
+            return;
+        }
+        if expected.is_some_and(|expected| is_difference(expected, &line)) {
+            panic::resume_unwind(Box::new(()));
+        }
+        // What comes now stands beside other lines: only the comparison tells.
+        self.right = Some(&[]);
+        self.next = 0;
+    }
+}
+
+/// Whether lines at one place are a difference, whatever follows: neither is of a fault that a log
+/// may lack, and they are not parts of one line that was cut elsewhere.
+fn is_difference(right: &Decision, wrong: &Decision) -> bool {
+    let of_fault =
+        |line: &Decision| matches!(line, Decision::Faulted { .. } | Decision::MapPages { .. });
+    match (right, wrong) {
+        (Decision::Added { start, order, .. }, Decision::Added { start: other, order: of, .. }) => {
+            (start, order) != (other, of)
+        }
+        _ => !of_fault(right) && !of_fault(wrong),
+    }
+}
+
+impl Log for Watched<'_> {
+    fn record(&mut self, decision: Decision) {
+        match decision {
+            Decision::Locked { .. } => {}
+            Decision::Served { index, .. } => self.line(Decision::Faulted { index }),
+            other => {
+                if let Some(line) = trace_view::shown(other)
+                    && ShownKind::of(&line).is_some_and(|kind| self.seen.has(kind))
+                {
+                    self.line(line);
+                }
+            }
+        }
+        self.log.record(decision);
+    }
+
+    fn access(&mut self, number: u64) {
+        self.log.access(number);
+    }
+}
