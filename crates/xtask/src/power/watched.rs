@@ -3,7 +3,6 @@
 use std::panic;
 
 use filemap_core::decision::{Decision, Log};
-use filemap_core::fault::lock;
 use filemap_job::{Job, Seen, ShownKind, ShownLog, trace_view};
 
 /// What a run decides, beside what the right one did.
@@ -21,7 +20,7 @@ pub struct Watched<'a> {
 impl<'a> Watched<'a> {
     /// Of `job`, with what is `seen`.
     pub fn new(job: &Job, seen: Seen, right: Option<&'a [Decision]>) -> Self {
-        let log = ShownLog::seeing(seen).beginning_with(lock::of_access(&job.rules));
+        let log = ShownLog::seeing(seen).under(&job.rules);
         Watched { log, seen, lines: Vec::new(), right, next: 0 }
     }
 
