@@ -75,6 +75,9 @@ fn a_mark_before_what_is_left_is_rounded_up_before_6_18() {
     // One page is left of three, of which two come after the mark: page 11 is it.
     check(V6_12, (12, 3, 2, 0, 12), true, "32.", "12. <--> 16.");
     check(V6_18, (12, 3, 2, 0, 12), true, "32.", "12. (--) 16.");
+    // Of a file of one page the mark would be page -1.
+    check(V6_12, (0, 3, 2, 0, 0), true, "32.", "<--> 28.");
+    check(V6_18, (0, 3, 2, 0, 0), true, "32.", "(--) 28.");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //!
 //! Both write [`Decision`]s. A [`ShownLog`] takes them and keeps what tracepoints show of each, so
 //! this is the only place that says what they do not: causes, locks, credits, changes of
-//! `mmap_miss`, and what is found where no readahead is entered.
+//! `mmap_miss`, what is found where no readahead is entered, and what kernels with some rules do
+//! not have.
 
 use filemap_core::decision::{Cause, Decision, Lock, Log};
 use filemap_core::fault::lock;

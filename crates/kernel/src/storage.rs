@@ -46,7 +46,9 @@ impl Storage {
             None => Storage::out_of_sight(path)?,
         };
         storage.read_ahead_kb = read_ahead_kb(device, &storage.device);
-        storage.block_bytes = metadata.blksize().max(page_size());
+        let blocks = rustix::fs::statvfs(path)
+            .map_err(|error| Error::os("read", path, std::io::Error::from(error)))?;
+        storage.block_bytes = blocks.f_bsize.max(page_size());
         Ok(storage)
     }
 

@@ -24,17 +24,15 @@ const RUNS: usize = 10;
 /// A figure of a run.
 type Figure = fn(&Run) -> Option<u64>;
 
-/// What is compared of a run.
-const FIGURES: [(&str, Figure); 3] = [
-    ("pages read", |run| run.counters.data_pages_read),
-    ("major faults", |run| run.counters.major_faults),
-    ("cached", |run| run.files.iter().map(|file| file.cached).sum()),
+/// What is compared of a run, and how far outside the kernel's runs the model may lie, of all
+/// programs together, in parts of what the kernel counts. In 100 programs it was 0.001 of the pages
+/// and 0.01 of the major faults on 2026-11-27. Ten of them have 1,200 major faults, of which one
+/// program alone can have 40 outside.
+const FIGURES: [(&str, Figure, f64); 3] = [
+    ("pages read", |run| run.counters.data_pages_read, 0.01),
+    ("major faults", |run| run.counters.major_faults, 0.1),
+    ("cached", |run| run.files.iter().map(|file| file.cached).sum(), 0.01),
 ];
-
-/// How far outside the kernel's runs the model may lie, of all programs together, in parts of what
-/// the kernel counts. In 100 programs it was 0.001 of the pages and 0.01 of the major faults on
-/// 2026-11-27.
-const OUTSIDE: f64 = 0.1;
 
 /// Where a figure of all programs lies.
 #[derive(Clone, Copy, Default)]
@@ -70,7 +68,7 @@ pub fn compare(kernel: &Kernel, first: u64, programs: u64, shows_all: bool) {
         let model = trace(&program, &profile, &mut ()).expect("memory is enough");
         let mut text = format!("seed {seed}, {} threads:", program.threads.len());
         let mut is_outside = false;
-        for ((name, figure), place) in FIGURES.iter().zip(&mut places) {
+        for ((name, figure, _), place) in FIGURES.iter().zip(&mut places) {
             let (own, live) = (figure(&model).expect("the model sees it"), figures(&runs, *figure));
             let (least, most) = spread(live.iter().copied());
             let mark = if (least..=most).contains(&own) { "" } else { "*" };
@@ -93,7 +91,7 @@ pub fn compare(kernel: &Kernel, first: u64, programs: u64, shows_all: bool) {
 
 fn judge(programs: u64, places: &[Place]) {
     let mut too_far = Vec::new();
-    for ((name, _), place) in FIGURES.iter().zip(places) {
+    for ((name, _, most), place) in FIGURES.iter().zip(places) {
         let own = place.own_runs as f64 / RUNS as f64;
         let text = format!(
             "{name}: the model lies within {RUNS} runs of the kernel in {} of {programs} programs, a \
@@ -101,7 +99,7 @@ fn judge(programs: u64, places: &[Place]) {
             place.inside, place.outside, place.counted
         );
         println!("{text}");
-        if place.outside as f64 > OUTSIDE * place.counted {
+        if place.outside as f64 > most * place.counted {
             too_far.push(text);
         }
     }

@@ -226,12 +226,16 @@ impl<W: Borrow<Window>> Layout<W> {
         let async_size = if self.marks_file_end || end <= last { async_size } else { PageCount(0) };
         log.record(Decision::BasePages { start: first, size, async_size });
         let has_mark = async_size <= size || self.early_marks_count;
-        let mark = end.0.checked_sub(async_size.0).filter(|_| has_mark).map(PageIndex);
+        let mark = has_mark.then(|| self.mark_before(end, async_size));
         self.next = first.align_down(self.smallest);
-        self.stage = Stage::BasePages {
-            end: end.align_up(self.smallest),
-            mark: mark.map(|mark| mark.align_up(self.smallest)),
-        };
+        self.stage = Stage::BasePages { end: end.align_up(self.smallest), mark };
+    }
+
+    /// The page of the mark, `async_size` before `end` and rounded up to a folio. It has no sign: a
+    /// mark before the file is far beyond it, or rounds up to its first page.
+    fn mark_before(&self, end: PageIndex, async_size: PageCount) -> PageIndex {
+        let mark = end.0.wrapping_sub(async_size.0);
+        PageIndex((mark.wrapping_sub(1) | (self.smallest.pages() - 1)).wrapping_add(1))
     }
 
     /// Goes on with the next chunk of what is forced, if anything is left of it.
@@ -245,8 +249,8 @@ impl<W: Borrow<Window>> Layout<W> {
     }
 }
 
-/// Smaller windows are laid out in the smallest folios: where that is so of any, also those that
-/// have no room for one.
+/// Smaller windows are laid out in the smallest folios. Before 6.18 these are windows below 4 pages
+/// or below one block. Since then no window is too small.
 fn smallest_window(limits: &Limits) -> PageCount {
     match limits.rules.large_folio_min_window {
         PageCount(1) => PageCount(1),

@@ -229,7 +229,7 @@ impl Thread {
     /// How much of the time that `passed` since `before` it waited for a processor. The kernel
     /// counts a wait when it is over, which for a thread of a busy machine is many looks later.
     fn waited_since(&mut self, before: &Thread, passed: Duration) -> Duration {
-        let over = Duration::from_nanos(self.waited_ns - before.waited_ns);
+        let over = Duration::from_nanos(self.waited_ns.saturating_sub(before.waited_ns));
         if over.is_zero() && self.is_ready && self.ran_ns == before.ran_ns {
             self.counted = before.counted + passed;
             return passed;

@@ -79,23 +79,22 @@ impl PassedOver {
     }
 
     /// Whether two lines are equal, but that each fault of the other log alone may have lowered the
-    /// counter of misses there by the hit that it credits.
-    fn are_equal(&self, model: &Decision, kernel: &Decision) -> bool {
-        if model == kernel {
-            return true;
-        }
+    /// counter of misses there by the hit that it credits. What it did lower is known then.
+    fn are_equal(&mut self, model: &Decision, kernel: &Decision) -> bool {
         let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
             (model, kernel)
         else {
-            return false;
+            return model == kernel;
         };
-        let is_within = if found.mmap_miss < theirs.mmap_miss {
-            theirs.mmap_miss - found.mmap_miss <= self.model
-        } else {
-            found.mmap_miss - theirs.mmap_miss <= self.kernel
-        };
+        let of_model = theirs.mmap_miss.saturating_sub(found.mmap_miss);
+        let of_kernel = found.mmap_miss.saturating_sub(theirs.mmap_miss);
         let same = Found { mmap_miss: found.mmap_miss, ..*theirs };
-        cause == also && *found == same && is_within
+        let are_equal =
+            cause == also && *found == same && of_model <= self.model && of_kernel <= self.kernel;
+        if are_equal {
+            *self = PassedOver { model: of_model, kernel: of_kernel };
+        }
+        are_equal
     }
 }
 

@@ -246,8 +246,8 @@ fn judge(
         let promptly = decided_promptly(program, io_bytes, seen)?;
         for (file, prompt) in promptly.iter().enumerate() {
             let timing = compare(model[file].lines(), prompt.lines(), seen, &[]);
-            found[file].unexplained = found[file].beyond(&timing);
             let as_prompt = of_file((prompt, &kernel[file]));
+            found[file].unexplained = found[file].beyond(&timing, &as_prompt);
             found[file].settle_by(as_prompt);
         }
     }

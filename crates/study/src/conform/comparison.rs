@@ -139,15 +139,21 @@ pub fn compare(
 }
 
 impl Comparison {
-    /// How many lines more were excluded here than by `timing`, in each of the logs: that compares
-    /// the same log of the model with the one of a device that brings all at once.
+    /// How many excluded lines no timing of the device explains. `as_prompt` compares the same
+    /// kernel with a device that brings all of a window at once, and `timing` that one with the
+    /// model here.
     ///
-    /// The model's device brings nothing within an access but what that waits for. A kernel's may
-    /// bring more, at most as much as one that brings all.
-    pub(super) fn beyond(&self, timing: &Comparison) -> u64 {
+    /// The model's device brings nothing within an access but what that waits for. So the kernel
+    /// may have no fault more, but where that other device has it too, and no fault fewer than
+    /// there are with that device.
+    pub(super) fn beyond(&self, timing: &Comparison, as_prompt: &Comparison) -> u64 {
         let of_other = |own: &Comparison| own.excluded - own.excluded_of_model;
-        let of_model = self.excluded_of_model.saturating_sub(timing.excluded_of_model);
-        of_model + of_other(self).saturating_sub(of_other(timing))
+        let fewer = if as_prompt.mismatches == 0 {
+            as_prompt.excluded_of_model
+        } else {
+            self.excluded_of_model.saturating_sub(timing.excluded_of_model)
+        };
+        fewer + of_other(self).saturating_sub(of_other(timing))
     }
 
     /// Takes `as_prompt` in place of this, where a fault was passed over, the logs differ after it,
@@ -243,13 +249,20 @@ mod tests {
         let on_kernel = compare(&of_model, &miss());
         assert_eq!((on_kernel.excluded, on_kernel.excluded_of_model), (4, 4));
         // One that brings all at once leaves no fault, and one of pages of its own leaves these.
-        assert_eq!(on_kernel.beyond(&compare(&of_model, &miss())), 0);
-        assert_eq!(on_kernel.beyond(&compare(&of_model, &with(&around(7)))), 2);
-        assert_eq!(on_kernel.beyond(&compare(&of_model, &of_model)), 4);
+        // One that brings all at once leaves no fault, and one of pages of its own leaves these.
+        let beyond = |prompt: &[Decision], kernel: &[Decision]| {
+            let own = compare(&of_model, kernel);
+            own.beyond(&compare(&of_model, prompt), &compare(prompt, kernel))
+        };
+        assert_eq!(beyond(&miss(), &miss()), 0);
+        assert_eq!(beyond(&with(&around(7)), &miss()), 2);
+        assert_eq!(beyond(&of_model, &miss()), 4);
+        // As many faults fewer, but another one.
+        assert_eq!(beyond(&with(&around(7)), &with(&around(5))), 2);
         // A fault that only the kernel has is no matter of a faster device.
         let of_kernel = compare(&miss(), &with(&around(5)));
         assert_eq!((of_kernel.excluded, of_kernel.excluded_of_model), (2, 0));
-        assert_eq!(of_kernel.beyond(&on_kernel), 2);
+        assert_eq!(of_kernel.beyond(&on_kernel, &of_kernel), 2);
     }
 
     #[test]
