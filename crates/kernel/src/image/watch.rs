@@ -27,8 +27,11 @@ const WHOLE_AFTER: Duration = Duration::from_millis(700);
 /// In so much of its time a guest has begun to answer to an interrupt that it cannot mask.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(1500);
 
-/// A detector of the guest is believed where the guest had so much of the time that it speaks of.
+/// A detector of the guest is believed where the guest had so much of the time that it speaks of,
+/// and half of it. While it boots none is: the detectors are set after that, and a boot that takes
+/// too long ends by its own limit.
 const BELIEVED: Duration = Duration::from_secs(2);
+const BELIEVED_PART: u32 = 2;
 
 /// The time that a detector speaks of which does not say.
 const UNSAID: Duration = Duration::from_secs(5);
@@ -102,8 +105,7 @@ impl Watch {
                 complaint.lines.insert(0, self.silence());
             }
             let is_late = complaint.severity == Severity::Late;
-            let seconds = complaint.seconds().unwrap_or(UNSAID);
-            if !is_late || self.time.of_last(seconds) >= BELIEVED {
+            if !is_late || self.believes(complaint.seconds().unwrap_or(UNSAID)) {
                 new.push(complaint);
             }
         }
@@ -112,6 +114,12 @@ impl Watch {
             new.extend(self.silent(port, ask));
         }
         new
+    }
+
+    /// Whether something took `time` that a detector speaks of, and not the machine.
+    fn believes(&self, time: Duration) -> bool {
+        let enough = BELIEVED.max(time / BELIEVED_PART);
+        self.lived.is_some() && self.time.of_last(time) >= enough
     }
 
     /// Reads what the console has said since.
@@ -352,9 +360,19 @@ mod tests {
     fn a_detector_is_not_believed_of_a_guest_that_had_no_time() {
         let mut guest = Guest::new();
         let stuck = b"watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [init:71]\n";
+        let long = b"watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [swapper/0:1]\n";
+        guest.watch.time.had += BELIEVED;
+        guest.console.write_all(stuck).unwrap();
+        assert_eq!(guest.look(true), [], "it boots");
+        guest.port.write_all(&[BEAT]).unwrap();
+        assert_eq!(guest.look(false), []);
+        guest.watch.time.had = Duration::ZERO;
+        guest.watch.time.course = VecDeque::from([(Instant::now(), Duration::ZERO)]);
         guest.console.write_all(stuck).unwrap();
         assert_eq!(guest.look(true), []);
         guest.watch.time.had += BELIEVED;
+        guest.console.write_all(long).unwrap();
+        assert_eq!(guest.look(true), [], "it had 2 s of 22");
         guest.console.write_all(stuck).unwrap();
         assert_eq!(guest.look(true)[0].severity, Severity::Late);
     }
