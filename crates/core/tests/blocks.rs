@@ -10,7 +10,7 @@ use filemap_core::series::Series;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use crate::support::engine::{Engine, Io};
-use crate::support::machine::{advised, stream, xfs};
+use crate::support::machine::{advised, stream, window, xfs};
 use crate::support::map;
 
 /// A file with blocks of 4 pages.
@@ -26,16 +26,7 @@ fn check(kernel: Kernel, asked: Asked, base_pages: bool, before: &str, after: &s
     let (start, size, async_size, order, last) = asked;
     let mut engine = Engine::new(blocks(kernel, last + 1), Io::Waited, before);
     engine.ra = stream(start, size, async_size, order);
-    engine.read_window(Window {
-        cause: Cause::ReadAround,
-        index: PageIndex(start),
-        start: PageIndex(start),
-        size: PageCount(size),
-        async_size: PageCount(async_size),
-        order: Order(order),
-        base_pages,
-        last: PageIndex(last),
-    });
+    engine.read_window(Window { base_pages, ..window(start, size, async_size, order, last) });
     map::assert_cache(&format!("{} {asked:?} in {before}", kernel.name()), &engine.cache, after);
 }
 

@@ -3,10 +3,10 @@
 use filemap_core::decision::Cause;
 use filemap_core::readahead::{Limits, Window};
 use filemap_core::rules::{Arch, Kernel};
-use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::units::{Order, PageCount};
 
 use crate::support::engine::{Engine, Io};
-use crate::support::machine::{KERNELS, stream, xfs};
+use crate::support::machine::{KERNELS, stream, window, xfs};
 use crate::support::map;
 use Kernel::{V6_1, V6_6, V6_12, V6_18};
 
@@ -18,16 +18,7 @@ impl Asked {
     /// The window, which may be read up to page `last`.
     fn up_to(self, last: u64) -> Window {
         let Asked(start, size, async_size, order) = self;
-        Window {
-            cause: Cause::ReadAround,
-            index: PageIndex(start),
-            start: PageIndex(start),
-            size: PageCount(size),
-            async_size: PageCount(async_size),
-            order: Order(order),
-            base_pages: false,
-            last: PageIndex(last),
-        }
+        window(start, size, async_size, order, last)
     }
 }
 

@@ -38,7 +38,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let named = match args.fuzz {
         Some(jobs) => conform::random(jobs, spec)?,
         None if is_job => vec![(conform::JOB.to_string(), spec)],
-        None if args.pattern.is_empty() => conform::built_in(),
+        None if args.pattern.is_empty() => conform::built_in().to_vec(),
         None => conform::chosen(&args.pattern)?,
     };
     let words = args.pattern.iter().map(|name| format!(" --pattern {}", shell_word(name)));

@@ -1,7 +1,8 @@
 //! A machine to test on: small enough to draw.
 
 use filemap_core::address::vma::{Advice, Vma};
-use filemap_core::readahead::{Limits, ReadaheadState};
+use filemap_core::decision::Cause;
+use filemap_core::readahead::{Limits, ReadaheadState, Window};
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::{Series, Switch};
 use filemap_core::units::{Order, PageCount, PageIndex, Vpn};
@@ -85,6 +86,21 @@ pub fn stream(start: u64, size: u64, async_size: u64, order: u8) -> ReadaheadSta
         async_size: PageCount(async_size),
         order: Order(order),
         ..ReadaheadState::NEW
+    }
+}
+
+/// A window of `size` pages at `start`, `async_size` of them after the mark, of some order, that
+/// may be read up to page `last`.
+pub fn window(start: u64, size: u64, async_size: u64, order: u8, last: u64) -> Window {
+    Window {
+        cause: Cause::ReadAround,
+        index: PageIndex(start),
+        start: PageIndex(start),
+        size: PageCount(size),
+        async_size: PageCount(async_size),
+        order: Order(order),
+        base_pages: false,
+        last: PageIndex(last),
     }
 }
 

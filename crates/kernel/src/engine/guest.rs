@@ -15,7 +15,6 @@ use super::switches::{self, Switched};
 use super::{Kernel, environment, settings};
 use crate::image::guest::{self, Log};
 use crate::journal::Journal;
-use crate::trace::{self, TraceFs};
 use crate::{Error, page_size};
 
 /// In the guest, which has no other place for it.
@@ -65,7 +64,6 @@ fn run(program: &Job) -> Result<Ran, Error> {
 fn observed(program: &Job, asked: Asked, log: &mut Log) -> Result<Map<String, Value>, Error> {
     prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    trace::stand_in(TraceFs::open(&journal)?.root())?;
     let recording = observed::record(program, &journal, Path::new(guest::DATA_DIR), asked)?;
     let sent = log.write_all(&recording.encode());
     sent.map_err(|error| Error::call("send what was observed", error))?;

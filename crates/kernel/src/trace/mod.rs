@@ -20,7 +20,6 @@ mod waits;
 pub use event::{Event, Inode, Tracepoint, parse};
 pub use observed::Observed;
 pub use observer::Observer;
-pub(crate) use probes::stand_in;
 pub use recording::Recording;
 pub use subject::Subject;
 pub(crate) use tracefs::A_TRACEPOINT;

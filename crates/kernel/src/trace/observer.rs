@@ -11,6 +11,7 @@ use filemap_job::program::Job;
 use super::event::Inode;
 use super::observed::Observed;
 use super::packed::PackedEvents;
+use super::probes;
 use super::recording::Recording;
 use super::subject::{Places, Subject};
 use super::tracefs::{Trace, TraceFs};
@@ -53,12 +54,14 @@ impl Observer {
     }
 
     /// An observer that makes files in `directory`, whatever filesystem that is on: for a machine
-    /// whose disk is the job's own.
+    /// whose disk is the job's own, a guest. Probes show its readahead where tracepoints do not.
     ///
     /// # Errors
     /// As for [`Observer::open`].
     pub fn in_directory(journal: &Journal, directory: &Path) -> Result<Self, Error> {
-        Self::with_files_in(Places::directory(journal, directory), journal)
+        let observer = Self::with_files_in(Places::directory(journal, directory), journal)?;
+        probes::stand_in(observer.tracefs.root())?;
+        Ok(observer)
     }
 
     fn with_files_in(places: Places, journal: &Journal) -> Result<Self, Error> {

@@ -55,7 +55,7 @@ const OWN_FILE: &str = "/proc/self/exe";
 ///
 /// # Errors
 /// The kernel refuses what it should do.
-pub(crate) fn stand_in(tracefs: &Path) -> Result<(), Error> {
+pub(super) fn stand_in(tracefs: &Path) -> Result<(), Error> {
     if tracefs.join("events").join(GROUP).exists() || !tracefs.join("kprobe_events").exists() {
         return Ok(());
     }

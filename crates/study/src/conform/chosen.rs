@@ -11,7 +11,7 @@ use crate::error::Error;
 /// # Errors
 /// A name that no pattern has.
 pub fn chosen(names: &[String]) -> Result<Vec<(String, JobSpec)>, Error> {
-    let mut all = built_in();
+    let mut all = built_in().to_vec();
     let known: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
     let mut wanted = Vec::new();
     for given in names {

@@ -249,7 +249,6 @@ mod tests {
         let on_kernel = compare(&of_model, &miss());
         assert_eq!((on_kernel.excluded, on_kernel.excluded_of_model), (4, 4));
         // One that brings all at once leaves no fault, and one of pages of its own leaves these.
-        // One that brings all at once leaves no fault, and one of pages of its own leaves these.
         let beyond = |prompt: &[Decision], kernel: &[Decision]| {
             let own = compare(&of_model, kernel);
             own.beyond(&compare(&of_model, prompt), &compare(prompt, kernel))

@@ -1,5 +1,7 @@
 //! The built-in patterns, and random ones.
 
+use std::sync::LazyLock;
+
 use filemap_job::JobSpec;
 use serde::Deserialize;
 
@@ -10,7 +12,12 @@ use crate::error::Error;
 const DEFAULT_SEED: u64 = 1;
 
 /// Names and jobs, in order.
-pub fn built_in() -> Vec<(String, JobSpec)> {
+pub fn built_in() -> &'static [(String, JobSpec)] {
+    static ALL: LazyLock<Vec<(String, JobSpec)>> = LazyLock::new(read);
+    &ALL
+}
+
+fn read() -> Vec<(String, JobSpec)> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct File {
@@ -63,7 +70,7 @@ mod tests {
         let names: BTreeSet<_> = patterns.iter().map(|(name, _)| name.clone()).collect();
         assert_eq!(names.len(), patterns.len());
         for (name, spec) in patterns {
-            assert!(spec.validate(None).is_ok(), "{name}");
+            assert!(spec.clone().validate(None).is_ok(), "{name}");
         }
     }
 
@@ -73,7 +80,7 @@ mod tests {
     fn the_patterns_make_the_model_decide_much() {
         let (mut lines, mut calls) = (0, 0);
         for (name, spec) in built_in() {
-            let job = spec.validate(None).unwrap();
+            let job = spec.clone().validate(None).unwrap();
             let mut log = ShownLog::default();
             trace_settled(&job, &Profile::DEFAULT, &mut log).unwrap();
             let log = log.into_lines();

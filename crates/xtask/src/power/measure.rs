@@ -49,7 +49,7 @@ pub fn measure(switches: &impl Switches, mutants: &[Mutant], on: &On, jobs: u64)
         }
         told
     };
-    let built_in = || conform::built_in().into_iter().map(|(_, job)| job);
+    let built_in = || conform::built_in().iter().map(|(_, job)| job.clone());
     let random = |seed| (0..PATTERNS).map(move |number| conform::drawn(seed, number));
     let mut told = vec![told_by(&mut built_in(), &all)];
     for seed in 1..=SEEDS {
