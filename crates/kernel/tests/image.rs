@@ -205,7 +205,7 @@ fn a_warning_is_told_with_its_job(image: &Image) {
 }
 
 fn a_kernel_that_goes_on_no_more_is_told(image: &Image) {
-    let ends = [("wait", "has slept 5 s, and no disk works"), ("spin", "no sign of life in 3 s")];
+    let ends = [("wait", "has slept 5 s, and no disk works"), ("spin", "no sign of life in 5 s")];
     for (payload, words) in ends {
         let mut guest = image.start(&tasks(&["cached", payload], 90)).expect("a boot");
         guest.next_answer().expect("what came before");
