@@ -162,7 +162,7 @@ fn check(run: &Value, pages: u64) {
 
 #[test]
 fn both_arms_say_the_same_kind_of_thing() {
-    let flags = "--threads 8 --file-size 1m --sparse --memory-max 4m --read-ahead-kb 128 \
+    let flags = "--threads 8 --file-size 1m --sparse --memory-max 6m --read-ahead-kb 128 \
         --duration 1s --writers 1 --stagger 20ms";
     let model = json(&format!("run --workload thrash {flags} --cpus 2 --json -"));
     check(&model["runs"][0], 256);
