@@ -90,12 +90,10 @@ pub enum Error {
         nearest: String,
     },
     /// A switch of a series changes what the kernel does not have.
-    #[error(
-        "{switch} has no place in Linux {kernel}, which {lacks}; leave it out, or give {remedy}"
-    )]
+    #[error("{name} has no place in Linux {kernel}, which {lacks}; leave it out, or give {remedy}")]
     NoPlace {
-        /// The switch.
-        switch: &'static str,
+        /// The name that was given, and the switch where that is another.
+        name: String,
         /// The kernel.
         kernel: &'static str,
         /// What it lacks, as the end of a sentence.

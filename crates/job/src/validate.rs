@@ -127,7 +127,7 @@ impl JobSpec {
         let rules = Rules::new(kernel.map_err(|error| error.of("kernel"))?, series);
         match series.switches().find_map(|switch| Some((switch, rules.lacks(switch)?))) {
             None => Ok(rules),
-            Some((switch, lacks)) => Err(no_place(switch, lacks, rules).of("with")),
+            Some((switch, lacks)) => Err(no_place(&names, switch, lacks, rules).of("with")),
         }
     }
 
@@ -355,14 +355,21 @@ impl JobSpec {
     }
 }
 
-fn no_place(switch: Switch, lacks: &'static str, rules: Rules) -> Error {
+/// Of `switch`, which `names` ask for.
+fn no_place(names: &str, switch: Switch, lacks: &'static str, rules: Rules) -> Error {
+    let asks = |name: &&str| Series::from_str(name).is_ok_and(|series| series.has(switch));
+    let switch_name = switch.name();
+    let name = match names.split('+').map(str::trim).find(asks) {
+        Some(group) if group != switch_name => format!("{group} ({switch_name})"),
+        _ => switch_name.to_string(),
+    };
     let others = Kernel::ALL.into_iter().filter(|&kernel| {
         let rules = Rules::new(kernel, Series::BASELINE);
         rules.lacks(switch).is_none()
     });
     let others: Vec<_> = others.map(Kernel::name).collect();
     Error::NoPlace {
-        switch: switch.name(),
+        name,
         kernel: rules.kernel.name(),
         lacks,
         remedy: format!("--kernel {}", others.join(" or ")),

@@ -147,7 +147,8 @@ fn kernels_and_series() {
     }
     let merged = JobSpec { with: Some("vma-bound+mmap-miss".into()), ..spec("7.2") };
     let error = merged.validate(None).unwrap_err().to_string();
-    assert!(error.contains("miss-fault-address has no place in Linux 7.2"), "{error}");
+    let expected = "mmap-miss (miss-fault-address) has no place in Linux 7.2";
+    assert!(error.contains(expected), "{error}");
     let both = Series::BASELINE.with(Switch::MissFaultAddress).with(Switch::MissNoRetry);
     for with in ["mmap-miss", "p1,p2", "p1+p2", "miss-no-retry,miss-fault-address"] {
         assert_eq!(base(&format!("with = '{with}'")).unwrap().rules.series, both, "{with}");
