@@ -1,6 +1,6 @@
 //! Which wrong rules the patterns of conform tell on one kernel, and which any job does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use filemap_job::JobSpec;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub struct Power {
     pub random: Vec<BTreeSet<usize>>,
     /// By any job.
     pub any: BTreeSet<usize>,
+    /// Of those, each that no pattern above tells, with the number of the first job that does.
+    pub by_job: BTreeMap<usize, u64>,
     /// At which of the rules that are made wrong it matters in any job that they are.
     pub reached: BTreeSet<usize>,
 }
@@ -38,40 +40,45 @@ pub fn measure(switches: &impl Switches, mutants: &[Mutant], on: &On, jobs: u64)
     let telling = Telling::new(switches, mutants);
     let all: BTreeSet<usize> = (0..mutants.len()).collect();
     let mut power = Power { on: on.name(), ..Power::default() };
-    let mut told_by = |jobs: &mut dyn Iterator<Item = JobSpec>, open: &BTreeSet<usize>| {
+    let mut first_told = |jobs: &mut dyn Iterator<Item = JobSpec>, open: &BTreeSet<usize>| {
         let mut open = open.clone();
-        let mut told = BTreeSet::new();
-        for job in jobs {
+        let mut told = BTreeMap::new();
+        for (number, job) in (0..).zip(jobs) {
             let Some(found) = telling.told(&job, on, &open) else { continue };
             open.retain(|of| !found.told.contains(of));
-            told.extend(found.told);
+            told.extend(found.told.into_iter().map(|of| (of, number)));
             power.reached.extend(found.reached);
         }
         told
     };
     let built_in = || conform::built_in().iter().map(|(_, job)| job.clone());
     let random = |seed| (0..PATTERNS).map(move |number| conform::drawn(seed, number));
-    let mut told = vec![told_by(&mut built_in(), &all)];
+    let mut told = vec![keys(first_told(&mut built_in(), &all))];
     for seed in 1..=SEEDS {
-        told.push(told_by(&mut random(seed), &all));
+        told.push(keys(first_told(&mut random(seed), &all)));
     }
     let mut any: BTreeSet<usize> = told.iter().flatten().copied().collect();
     let open = all.difference(&any).copied().collect();
-    any.extend(told_by(&mut (0..jobs).map(self::any), &open));
+    let by_job = first_told(&mut (0..jobs).map(job), &open);
+    any.extend(by_job.keys());
     // One may hide another that is wrong at the same time: what is left is tried again with few.
     let left = |told: &BTreeSet<usize>| any.difference(told).copied().collect();
-    let more = told_by(&mut built_in(), &left(&told[0]));
-    told[0].extend(more);
+    let more = first_told(&mut built_in(), &left(&told[0]));
+    told[0].extend(more.keys());
     for (seed, told) in (1..).zip(&mut told[1..]) {
-        let more = told_by(&mut random(seed), &left(told));
-        told.extend(more);
+        let more = first_told(&mut random(seed), &left(told));
+        told.extend(more.keys());
     }
     let random = told.split_off(1);
-    Power { built_in: told.remove(0), random, any, ..power }
+    Power { built_in: told.remove(0), random, any, by_job, ..power }
+}
+
+fn keys(told: BTreeMap<usize, u64>) -> BTreeSet<usize> {
+    told.into_keys().collect()
 }
 
 /// One of all jobs that a kernel can be compared in: as conform draws them, or at large.
-fn any(number: u64) -> JobSpec {
+pub fn job(number: u64) -> JobSpec {
     if number.is_multiple_of(2) {
         conform::drawn(ANY, number)
     } else {

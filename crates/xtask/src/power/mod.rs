@@ -58,6 +58,13 @@ pub fn run(jobs: u64) -> Result<()> {
         all.push(power);
     }
     for power in &all {
+        println!("\n{}: told by a job, and by no pattern", power.on);
+        for (job, of) in by_job(power) {
+            let names = by_function(&mutants, of.into_iter());
+            let names: Vec<String> =
+                names.iter().map(|(place, of)| format!("{place}: {}", of.join("; "))).collect();
+            println!("{}\n{}", names.join("\n"), measure::job(job).to_toml());
+        }
         println!(
             "\n{}: {} that matter in some job and that none tells",
             power.on,
@@ -83,6 +90,15 @@ fn row(power: &Power) -> String {
 /// Those at which it matters in some job that they are wrong, and that none tells.
 fn untold(power: &Power) -> impl Iterator<Item = usize> {
     power.reached.difference(&power.any).copied()
+}
+
+/// Those that only jobs tell, by the number of the first job.
+fn by_job(power: &Power) -> BTreeMap<u64, Vec<usize>> {
+    let mut jobs: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (of, job) in power.by_job.iter().filter(|(of, _)| !power.built_in.contains(of)) {
+        jobs.entry(*job).or_default().push(*of);
+    }
+    jobs
 }
 
 /// What is wrong in each function.

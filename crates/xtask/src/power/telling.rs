@@ -53,12 +53,12 @@ impl On {
         On { kernel, with: with.map(str::to_string) }
     }
 
-    /// What its tracepoints show.
+    /// What a booted one shows, by its tracepoints and by kprobes.
     fn seen(&self) -> Seen {
-        use ShownKind::{Added, Faulted, LookedUp, MapPages};
         match self.kernel.as_str() {
-            "6.1" | "6.6" => Seen::of(|kind| matches!(kind, Added | Faulted)),
-            "6.12" => Seen::of(|kind| matches!(kind, Added | Faulted | LookedUp | MapPages)),
+            "6.1" | "6.6" => {
+                Seen::of(|kind| !matches!(kind, ShownKind::LookedUp | ShownKind::MapPages))
+            }
             _ => Seen::ALL,
         }
     }
