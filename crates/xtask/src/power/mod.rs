@@ -30,7 +30,7 @@ use self::tree::Tree;
 use crate::repository::Repository;
 
 /// What is measured: kernels, one with a series.
-const KERNELS: [&str; 3] = ["6.12", "6.18", "6.12+mmap-miss"];
+const KERNELS: [&str; 4] = ["6.12", "6.18", "6.12+mmap-miss", "7.3"];
 
 /// Builds the copy, measures with so many jobs beside the patterns, and prints how many of the
 /// wrong rules are told, and those that no job tells.
