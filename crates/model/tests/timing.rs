@@ -1,6 +1,6 @@
 //! Timings: what decisions depend on.
 
-use filemap_core::decision::Decision;
+use filemap_core::decision::{Cause, Decision};
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace, trace_on, trace_settled};
@@ -84,6 +84,42 @@ fn a_prompt_device_brings_all_requests_of_a_window_within_the_fault() {
         log.iter().filter(|line| matches!(line, Decision::MapPages { .. })).count()
     };
     assert!(faults(Timing::Prompt) < faults(Timing::Settled));
+}
+
+#[test]
+fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
+    let phase = |workload: &str, accesses| PhaseSpec {
+        workload: Some(workload.to_string()),
+        accesses: Some(accesses),
+        ..PhaseSpec::default()
+    };
+    let reads = PhaseSpec { bs: Some(SizeText("64k".to_string())), ..phase("read-sequential", 90) };
+    let spec = JobSpec {
+        file_size: Some(SizeText("48m".to_string())),
+        kernel: Some("6.12".to_string()),
+        with: Some("rent-or-buy".to_string()),
+        read_ahead_kb: Some(2048),
+        phase: vec![reads, phase("stride:113", 800), phase("stride:5", 2000)],
+        ..JobSpec::default()
+    };
+    let job = spec.validate(None).unwrap();
+    // Each miss that is decided upon, and whether it reads a window.
+    let misses = |timing| {
+        let mut log: Vec<Decision> = Vec::new();
+        let profile = Profile::DEFAULT;
+        trace_on(&job, &profile, timing, ExtentCache::new(None), &mut log).unwrap();
+        let miss = |line: &Decision| match *line {
+            Decision::NoReadahead { index, .. } => Some((index.0, false)),
+            Decision::Readahead { cause: Cause::ReadAround, index, .. } => Some((index.0, true)),
+            _ => None,
+        };
+        log.iter().filter_map(miss).collect::<Vec<_>>()
+    };
+    let (settled, prompt) = (misses(Timing::Settled), misses(Timing::Prompt));
+    // Page 9695 was on its way, which is a fault and a hit. Without it a credit of 15 meets a price
+    // of 16.
+    let first = settled.iter().zip(&prompt).find(|(ours, theirs)| ours != theirs);
+    assert_eq!(first, Some((&(9940, true), &(9940, false))));
 }
 
 /// The pages that a scan of `kernel` waits for, with windows of 2048 pages: worked out by hand from
