@@ -117,9 +117,11 @@ fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
     };
     let (settled, prompt) = (misses(Timing::Settled), misses(Timing::Prompt));
     // Page 9695 was on its way, which is a fault and a hit. Without it a credit of 15 meets a price
-    // of 16.
-    let first = settled.iter().zip(&prompt).find(|(ours, theirs)| ours != theirs);
-    assert_eq!(first, Some((&(9940, true), &(9940, false))));
+    // of 16, and the next miss buys.
+    let place = settled.iter().zip(&prompt).position(|(ours, theirs)| ours != theirs).unwrap();
+    assert_eq!(settled[place], (9940, true));
+    assert_eq!(prompt[place..place + 2], [(9940, false), (9945, true)]);
+    assert_eq!(settled[place + 1..], prompt[place + 2..]);
 }
 
 /// The pages that a scan of `kernel` waits for, with windows of 2048 pages: worked out by hand from

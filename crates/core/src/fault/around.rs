@@ -41,7 +41,8 @@ impl Mapped {
 /// The window of a fault-around for `index`: in page-table entries, so it depends on where the VMA
 /// begins. A start clamped to the VMA moves the end with it.
 ///
-/// Mirrors `do_fault_around`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
+/// Mirrors `do_fault_around`, and for the end of the file `filemap_map_pages`, 6.12 and 6.18. Test:
+/// `tests/fault_around.rs`.
 pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
     let entries = limits.arch.pte_entries;
     let vpn = vma.vpn(index);

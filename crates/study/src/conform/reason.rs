@@ -161,10 +161,13 @@ pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) ->
     // Only what a trace shows of it can be compared with what the kernel did.
     let lines = log.shown.into_lines();
     let rest = if model.is_some() { &lines[at..] } else { &[] };
-    // A trace before 6.18 shows a window without what it was read for. The model knows.
-    let line = rest.first().map(|line| match (line, model) {
+    // No trace shows what readahead was for. The model knows.
+    let line = rest.first().map(|line| match (*line, model) {
         (Decision::Readahead { .. }, Some(own @ Decision::Readahead { .. })) => own,
-        _ => *line,
+        (Decision::Entered { found, .. }, Some(Decision::Entered { cause, .. })) => {
+            Decision::Entered { cause, found }
+        }
+        (line, _) => line,
     });
     let theirs = found.kernel.as_ref().map_or(&[][..], |kernel| &kernel[theirs..]);
     let rule = Rule::at(before, line.as_ref(), kernel, &job.rules, seen);
@@ -201,5 +204,38 @@ fn amount(lines: &[Decision]) -> u64 {
         Some(Decision::MapPages { from, last, .. }) => last.0.saturating_sub(from.0),
         Some(Decision::Entered { found, .. }) => found.mmap_miss.into(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::JobSpec;
+
+    use super::super::comparison::compare;
+    use super::*;
+    use crate::traced_job::decided;
+
+    /// A line of a window says no more than its pages.
+    #[test]
+    fn the_rule_of_a_window_is_that_of_what_it_was_read_for() {
+        let spec = "workload = 'sequential'\naccesses = 100\nfile_size = '8m'";
+        let job = JobSpec::from_toml(spec).unwrap().validate(None).unwrap();
+        let model = decided(&job, 1 << 20, Seen::ALL).unwrap().remove(0).into_lines();
+        let windows = model.iter().enumerate().filter_map(|(at, line)| match line {
+            Decision::Readahead { .. } => Some(at),
+            _ => None,
+        });
+        // The first is read around a miss, and the others begin at marks.
+        let rules = windows.take(2).map(|at| {
+            let mut kernel = model.clone();
+            let Decision::Readahead { size, .. } = &mut kernel[at] else { unreachable!() };
+            *size = PageCount(size.0 + 1);
+            let mut found = compare(&model, &kernel, Seen::ALL, &[]);
+            found.io_bytes = 1 << 20;
+            add(&mut found, &job, 0, Seen::ALL).unwrap();
+            found.first.unwrap().rule.unwrap().ours
+        });
+        let expected = ["readahead::sync::on_miss", "readahead::marked::next_window"];
+        assert_eq!(rules.collect::<Vec<_>>(), expected);
     }
 }

@@ -45,9 +45,11 @@ impl Rule {
     const fn row(self) -> (&'static str, &'static str, &'static [&'static str]) {
         match self {
             Rule::Fault => ("whether a fault finds its page", "fault::Fault", &["filemap_fault"]),
-            Rule::AroundWindow => {
-                ("the window of fault-around", "fault::around::window", &["do_fault_around"])
-            }
+            Rule::AroundWindow => (
+                "the window of fault-around",
+                "fault::around::window",
+                &["do_fault_around", "filemap_map_pages"],
+            ),
             Rule::AroundMapped => (
                 "what fault-around maps, and so what faults later",
                 "fault::around::map_around",
@@ -159,9 +161,8 @@ impl Rule {
             Decision::NoReadahead { .. } => Rule::MissesAboveThreshold,
             Decision::NothingAbsent { .. } => Rule::FirstAbsent,
             Decision::BasePages { .. } | Decision::Added { .. } => Rule::Layout,
-            Decision::MapPages { .. } => Rule::AroundWindow,
+            Decision::MapPages { .. } | Decision::Faulted { .. } => Rule::AroundMapped,
             Decision::MapHuge { .. } => Rule::MapHuge,
-            Decision::Faulted { .. } => Rule::AroundMapped,
             Decision::Lookup { hit: true, .. } => Rule::MarkedHit,
             Decision::Lookup { hit: false, .. } => Rule::Fault,
             Decision::Locked { .. }
@@ -215,11 +216,13 @@ impl Rule {
             (Some(Decision::Added { .. } | Decision::BasePages { .. }), _) => {
                 chose().unwrap_or(Rule::Layout)
             }
-            // Only windows that both have can be different ones.
-            (Some(Decision::MapPages { .. }), Some(Decision::MapPages { .. })) => {
+            // Only windows of one fault can be different ones.
+            (Some(Decision::MapPages { .. }), Some(Decision::MapPages { .. }))
+                if seen.has(ShownKind::Faulted) =>
+            {
                 Rule::AroundWindow
             }
-            (Some(Decision::Lookup { .. } | Decision::MapPages { .. }), _) => Rule::AroundMapped,
+            (Some(Decision::Lookup { .. }), _) => Rule::AroundMapped,
             (Some(decision), _) => Rule::of_decision(decision, rules).unwrap_or(Rule::Fault),
             (None, Some(Decision::Faulted { .. } | Decision::Lookup { .. })) => Rule::AroundMapped,
             (None, _) => {
@@ -333,6 +336,7 @@ mod tests {
         };
         assert_eq!(at(&[], Some(map(0)), Some(map(16))), Rule::AroundWindow);
         assert_eq!(at(&[], Some(map(0)), Some(faulted)), Rule::AroundMapped);
+        assert_eq!(at(&[map(0)], None, Some(added(0, 1))), Rule::AroundMapped);
         assert_eq!(at(&[none], None, Some(added(0, 1))), Rule::MissesAboveThreshold);
         assert_eq!(at(&[], None, None), Rule::Fault);
     }

@@ -58,7 +58,7 @@ pub fn run(jobs: u64) -> Result<()> {
         all.push(power);
     }
     for power in &all {
-        println!("\n{}: told by a job, and by no pattern", power.on);
+        println!("\n{}: told by a job, and by no built-in pattern", power.on);
         for (job, of) in by_job(power) {
             let names = by_function(&mutants, of.into_iter());
             let names: Vec<String> =

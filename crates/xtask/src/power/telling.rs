@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use filemap_core::decision::Decision;
-use filemap_job::{Job, JobSpec, Seen, ShownKind};
+use filemap_job::{Job, JobSpec, Seen};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_on};
 
@@ -26,6 +26,9 @@ pub trait Switches {
     /// Counts from here on what the rules ask, which is at most `most`. Returns what was counted.
     fn count(&self, most: u64) -> u64;
 }
+
+/// What a booted kernel shows since 6.12, by tracepoints or by kprobes.
+const SEEN: Seen = Seen::ALL;
 
 /// Largest request of the device: that of a booted kernel.
 const IO_BYTES: u64 = 1280 << 10;
@@ -51,16 +54,6 @@ impl On {
         let (kernel, with) = text.split_once('+').unzip();
         let kernel = kernel.unwrap_or(text).to_string();
         On { kernel, with: with.map(str::to_string) }
-    }
-
-    /// What a booted one shows, by its tracepoints and by kprobes.
-    fn seen(&self) -> Seen {
-        match self.kernel.as_str() {
-            "6.1" | "6.6" => {
-                Seen::of(|kind| !matches!(kind, ShownKind::LookedUp | ShownKind::MapPages))
-            }
-            _ => Seen::ALL,
-        }
     }
 
     /// Its name in tables.
@@ -165,7 +158,7 @@ impl<S: Switches> Run<'_, S> {
         match wrong {
             None => true,
             Some(wrong) if wrong.lines == self.right.lines => false,
-            Some(wrong) => !agreed(&self.right.lines, &wrong.lines, self.on.seen()).is_all(),
+            Some(wrong) => !agreed(&self.right.lines, &wrong.lines, SEEN).is_all(),
         }
     }
 }
@@ -186,7 +179,7 @@ fn decided(spec: &JobSpec, on: &On, right: Option<&Decided>) -> Option<Decided> 
         let mut profile = Profile::DEFAULT;
         profile.device.io_bytes = IO_BYTES;
         let as_it_came = right.map(|right| right.as_it_came.as_slice());
-        let mut log = Watched::new(&job, on.seen(), as_it_came);
+        let mut log = Watched::new(&job, SEEN, as_it_came);
         let cache = ExtentCache::new(job.machine.cache_limit);
         trace_on(&job, &profile, Timing::Settled, cache, &mut log).ok()?;
         Some(Decided { lines: log.log.into_lines(), as_it_came: log.lines })
