@@ -73,7 +73,8 @@ pub(crate) fn lasting(bench: &Bench) {
                   phase = [{ mapping = 'm', pages = [0] }, { sleep_ns = 1000000 }]\n";
     let Some(run) = run(bench, &format!("{FILES}{thread}")) else { return };
     let rounds = run.counters.rounds.unwrap();
-    assert!((1..=50).contains(&rounds), "{run:?}");
+    // A thread sees at the next tick that its time is over, which is at most 10 ms later.
+    assert!((1..=60).contains(&rounds), "{run:?}");
     assert!(run.elapsed_ns >= Some(50_000_000), "{run:?}");
 }
 
