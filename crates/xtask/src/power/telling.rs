@@ -95,7 +95,7 @@ impl<'a, S: Switches> Telling<'a, S> {
         let sites: BTreeSet<usize> = open.iter().map(|of| self.mutants[*of].site).collect();
         sites.iter().for_each(|site| self.switches.note(*site));
         self.switches.count(u64::MAX);
-        let right = decided(&spec, on, None);
+        let right = decided(&spec, None);
         let asked = self.switches.count(u64::MAX);
         sites.iter().for_each(|site| self.switches.set(*site, 0));
         let noted: Vec<u8> = sites.iter().map(|site| self.switches.noted(*site)).collect();
@@ -107,7 +107,7 @@ impl<'a, S: Switches> Telling<'a, S> {
         };
         let reached: Vec<usize> = open.iter().filter(matters).copied().collect();
         let most = MOST_ASKED * asked + LEAST_ASKED;
-        let mut run = Run { telling: self, spec: &spec, on, right, most, told: Vec::new() };
+        let mut run = Run { telling: self, spec: &spec, right, most, told: Vec::new() };
         let groups = self.groups.borrow().of(&reached);
         for group in groups {
             run.split(&group);
@@ -121,7 +121,6 @@ impl<'a, S: Switches> Telling<'a, S> {
 struct Run<'a, S> {
     telling: &'a Telling<'a, S>,
     spec: &'a JobSpec,
-    on: &'a On,
     right: Decided,
     most: u64,
     told: Vec<usize>,
@@ -152,7 +151,7 @@ impl<S: Switches> Run<'_, S> {
         let of = |number: &usize| &mutants[*number];
         group.iter().map(of).for_each(|mutant| switches.set(mutant.site, mutant.way));
         switches.count(self.most);
-        let wrong = decided(self.spec, self.on, Some(&self.right));
+        let wrong = decided(self.spec, Some(&self.right));
         switches.count(u64::MAX);
         group.iter().map(of).for_each(|mutant| switches.set(mutant.site, 0));
         match wrong {
@@ -173,7 +172,7 @@ struct Decided {
 
 /// What the model decides, as the kernel shows it; `None` where it is no job, has no end, or was
 /// stopped at a difference.
-fn decided(spec: &JobSpec, on: &On, right: Option<&Decided>) -> Option<Decided> {
+fn decided(spec: &JobSpec, right: Option<&Decided>) -> Option<Decided> {
     let decided = || {
         let job: Job = spec.clone().validate(None).ok()?;
         let mut profile = Profile::DEFAULT;
