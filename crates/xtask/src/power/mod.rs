@@ -92,10 +92,10 @@ fn untold(power: &Power) -> impl Iterator<Item = usize> {
     power.reached.difference(&power.any).copied()
 }
 
-/// Those that only jobs tell, by the number of the first job.
+/// Those that no built-in pattern tells, by the number of the first job that does.
 fn by_job(power: &Power) -> BTreeMap<u64, Vec<usize>> {
     let mut jobs: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for (of, job) in power.by_job.iter().filter(|(of, _)| !power.built_in.contains(of)) {
+    for (of, job) in &power.by_job {
         jobs.entry(*job).or_default().push(*of);
     }
     jobs

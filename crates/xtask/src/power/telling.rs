@@ -27,9 +27,6 @@ pub trait Switches {
     fn count(&self, most: u64) -> u64;
 }
 
-/// What a booted kernel shows since 6.12, by tracepoints or by kprobes.
-const SEEN: Seen = Seen::ALL;
-
 /// Largest request of the device: that of a booted kernel.
 const IO_BYTES: u64 = 1280 << 10;
 
@@ -157,7 +154,7 @@ impl<S: Switches> Run<'_, S> {
         match wrong {
             None => true,
             Some(wrong) if wrong.lines == self.right.lines => false,
-            Some(wrong) => !agreed(&self.right.lines, &wrong.lines, SEEN).is_all(),
+            Some(wrong) => !agreed(&self.right.lines, &wrong.lines, Seen::ALL).is_all(),
         }
     }
 }
@@ -178,7 +175,7 @@ fn decided(spec: &JobSpec, right: Option<&Decided>) -> Option<Decided> {
         let mut profile = Profile::DEFAULT;
         profile.device.io_bytes = IO_BYTES;
         let as_it_came = right.map(|right| right.as_it_came.as_slice());
-        let mut log = Watched::new(&job, SEEN, as_it_came);
+        let mut log = Watched::new(&job, as_it_came);
         let cache = ExtentCache::new(job.machine.cache_limit);
         trace_on(&job, &profile, Timing::Settled, cache, &mut log).ok()?;
         Some(Decided { lines: log.log.into_lines(), as_it_came: log.lines })

@@ -3,13 +3,12 @@
 use std::panic;
 
 use filemap_core::decision::{Decision, Log};
-use filemap_job::{Job, Seen, ShownKind, ShownLog, trace_view};
+use filemap_job::{Job, ShownLog, trace_view};
 
 /// What a run decides, beside what the right one did.
 pub struct Watched<'a> {
     /// What is compared.
     pub log: ShownLog,
-    seen: Seen,
     /// Each line by itself as it came, of the right run.
     pub lines: Vec<Decision>,
     /// The lines of the right run; `None` in that one.
@@ -18,10 +17,10 @@ pub struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// Of `job`, with what is `seen`.
-    pub fn new(job: &Job, seen: Seen, right: Option<&'a [Decision]>) -> Self {
-        let log = ShownLog::seeing(seen).under(&job.rules);
-        Watched { log, seen, lines: Vec::new(), right, next: 0 }
+    /// Of `job`, with what a booted kernel shows since 6.12, by tracepoints or by kprobes: all.
+    pub fn new(job: &Job, right: Option<&'a [Decision]>) -> Self {
+        let log = ShownLog::default().under(&job.rules);
+        Watched { log, lines: Vec::new(), right, next: 0 }
     }
 
     /// A line that shows.
@@ -65,9 +64,7 @@ impl Log for Watched<'_> {
             Decision::Locked { .. } => {}
             Decision::Served { index, .. } => self.line(Decision::Faulted { index }),
             other => {
-                if let Some(line) = trace_view::shown(other)
-                    && ShownKind::of(&line).is_some_and(|kind| self.seen.has(kind))
-                {
+                if let Some(line) = trace_view::shown(other) {
                     self.line(line);
                 }
             }
