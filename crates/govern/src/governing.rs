@@ -128,7 +128,7 @@ struct Shared {
     /// It is to end, and becomes readable then.
     is_ending: AtomicBool,
     ends: OwnedFd,
-    /// What was mapped when it began is known, and was tried to be advised.
+    /// What was mapped when it began is advised, or was tried often enough.
     is_ready: AtomicBool,
     /// No process is left of those that were named.
     is_over: AtomicBool,
@@ -191,7 +191,8 @@ impl Governing {
         self.way
     }
 
-    /// Whether what was mapped when it began is known, and was tried to be advised.
+    /// Whether what was mapped when it began is advised. A process that does not leave its system
+    /// calls is tried four times, which takes some hundredths of a second.
     pub fn is_ready(&self) -> bool {
         self.shared.is_ready.load(Ordering::Relaxed)
     }
@@ -238,9 +239,7 @@ impl Work {
         while !self.shared.is_ending.load(Ordering::Relaxed) {
             let is_woken = self.wait(pause);
             let heard = self.hear();
-            if self.tasks.is_empty() {
-                self.shared.is_ready.store(true, Ordering::Relaxed);
-            }
+            self.get_ready();
             let is_ending = self.shared.is_ending.load(Ordering::Relaxed);
             if is_woken && !heard && !is_ending {
                 // What has ended is readable for ever.
@@ -258,6 +257,20 @@ impl Work {
         }
         self.hear();
         self.end()
+    }
+
+    /// Whoever waits for the governor is told when what was mapped is advised. A process that was in
+    /// a system call is tried again at once for that, and later only now and then.
+    fn get_ready(&mut self) {
+        if self.shared.is_ready.load(Ordering::Relaxed) || !self.tasks.is_empty() {
+            return;
+        }
+        if self.governor.expects_more() {
+            self.governor.retry_idle(now_ns());
+            self.carry_out();
+        } else {
+            self.shared.is_ready.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Waits until there is something to read, or it is to end, or for `pause`. Returns whether

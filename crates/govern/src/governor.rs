@@ -33,6 +33,10 @@ const MOST_TOLD: usize = 4096;
 /// thread of it has just run.
 const MOST_IDLE_TRIES: u32 = 10;
 
+/// A mapping is expected to be advised within so many tries: a thread that runs is only now and
+/// then in a system call.
+const MOST_FIRST_TRIES: u32 = 4;
+
 /// A mapping is not asked for again within a millisecond, which doubles so often.
 const MOST_DOUBLINGS: u32 = 10;
 
@@ -434,6 +438,16 @@ impl Governor {
         let due = self.processes.iter().filter(|(_, process)| is_due(process));
         let due: Vec<u32> = due.map(|(pid, _)| *pid).collect();
         due.into_iter().for_each(|pid| self.retry(pid, pid, false));
+    }
+
+    /// Whether a mapping may soon be advised that is not yet: its process was in a system call when
+    /// it was tried.
+    pub fn expects_more(&self) -> bool {
+        let is_expected = |own: &Range| match own.state {
+            RangeState::Asked { tries, .. } => tries < MOST_FIRST_TRIES,
+            RangeState::Governed(_) | RangeState::LeftAlone => false,
+        };
+        self.processes.values().flat_map(Process::ranges).any(is_expected)
     }
 
     /// What is to be done now and then: files of which nothing is mapped any more are closed, the

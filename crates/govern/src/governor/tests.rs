@@ -290,6 +290,27 @@ fn a_process_that_does_nothing_is_asked_again_for_a_while() {
     assert_eq!(tries, [RangeState::Asked { tries: MOST_IDLE_TRIES, is_due: true }]);
 }
 
+/// The first four tries may each meet the thread in a system call.
+#[test]
+fn more_is_expected_until_a_mapping_was_tried_often_enough() {
+    let mut bench = Bench::new();
+    assert!(!bench.governor.expects_more());
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    for _ in 1..MOST_FIRST_TRIES {
+        let takes = bench.takes();
+        bench.took(&takes[0], Took::Later("thread 7 is in a system call".to_string()));
+        assert!(bench.governor.expects_more());
+        bench.now_ns += 1 << 30;
+        bench.governor.retry_idle(bench.now_ns);
+        bench.seen = bench.governor.requests();
+    }
+    assert!(!bench.governor.expects_more());
+    let mut bench = Bench::with_mapping();
+    assert!(bench.governor.expects_more());
+    bench.govern();
+    assert!(!bench.governor.expects_more());
+}
+
 #[test]
 fn what_is_gone_has_the_mappings_read_again() {
     let mut bench = Bench::with_mapping();

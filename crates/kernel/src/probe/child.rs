@@ -217,8 +217,8 @@ fn run_until_readable(input: &BufReader<StdinLock>) {
     }
 }
 
-/// How often a thread spins between two looks: some tens of microseconds.
-const RUNS_BETWEEN: u32 = 1_000;
+/// How often a thread spins between two looks: some hundred microseconds, of which a look is little.
+const RUNS_BETWEEN: u32 = 10_000;
 
 /// Waits for the parent's word, and holds the pages that it asks for until then.
 fn await_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(), Error> {
