@@ -127,7 +127,7 @@ impl JobSpec {
         let rules = Rules::new(kernel.map_err(|error| error.of("kernel"))?, series);
         match series.switches().find_map(|switch| Some((switch, rules.lacks(switch)?))) {
             None => Ok(rules),
-            Some((switch, lacks)) => Err(no_place(&names, switch, lacks, rules).of("with")),
+            Some((switch, lacks)) => Err(no_place(&names, switch, lacks, &rules).of("with")),
         }
     }
 
@@ -355,13 +355,16 @@ impl JobSpec {
     }
 }
 
-/// Of `switch`, which `names` ask for.
-fn no_place(names: &str, switch: Switch, lacks: &'static str, rules: Rules) -> Error {
-    let asks = |name: &&str| Series::from_str(name).is_ok_and(|series| series.has(switch));
-    let switch_name = switch.name();
-    let name = match names.split('+').map(str::trim).find(asks) {
-        Some(group) if group != switch_name => format!("{group} ({switch_name})"),
-        _ => switch_name.to_string(),
+/// Of `switch`, which `names` ask for, and of those that came with it and have no place either.
+fn no_place(names: &str, switch: Switch, lacks: &'static str, rules: &Rules) -> Error {
+    let series = |name: &str| Series::from_str(name).unwrap_or(Series::BASELINE);
+    let asks = |name: &&str| series(name).has(switch);
+    let given = names.split('+').map(str::trim).find(asks).unwrap_or_default();
+    let is_alike = |own: &Switch| rules.lacks(*own) == Some(lacks);
+    let alike: Vec<_> = series(given).switches().filter(is_alike).map(Switch::name).collect();
+    let name = match alike[..] {
+        [own] if own == given => given.to_string(),
+        _ => format!("{given} ({})", alike.join(" and ")),
     };
     let others = Kernel::ALL.into_iter().filter(|&kernel| {
         let rules = Rules::new(kernel, Series::BASELINE);

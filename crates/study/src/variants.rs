@@ -244,8 +244,11 @@ impl Variant {
     }
 
     /// `error`, which `spec` in this variant brought about, with the variant's name where its
-    /// settings may be the cause.
+    /// series or settings may be the cause.
     pub fn error(&self, error: Error) -> Error {
+        if let Error::Job(filemap_job::Error::Flag { flag: "with", error }) = error {
+            return in_variant(&self.name(), error.to_string());
+        }
         if !self.has_settings() {
             return error;
         }

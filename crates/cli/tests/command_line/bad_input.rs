@@ -313,6 +313,7 @@ fn comparisons() {
         ("--variants baseline,p1 --seeds 0", &["0 is out of range; give 1 to 1000"]),
         ("--variants baseline,machine=/no/such", &["'/no/such'", "cannot be read"]),
         ("--variants baseline,p1 --with p2", &["--with does not go with --variants"]),
+        ("--variants baseline,p1 --kernel 7.2", &["--variants p1: p1 (miss-fault-address) has no"]),
         ("--variants baseline,p1 --on model,sun", &["unknown engine 'sun'"]),
     ] {
         fails(&format!("compare --workload random --file-size 1m {args}"), 2, words);
