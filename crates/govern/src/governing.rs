@@ -259,8 +259,8 @@ impl Work {
         self.end()
     }
 
-    /// Whoever waits for the governor is told when what was mapped is advised. A process that was in
-    /// a system call is tried again at once for that, and later only now and then.
+    /// Whoever waits for the governor is told when what was mapped is advised. A process that was
+    /// in a system call is tried again at once for that, and later only now and then.
     fn get_ready(&mut self) {
         if self.shared.is_ready.load(Ordering::Relaxed) || !self.tasks.is_empty() {
             return;
