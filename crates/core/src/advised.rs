@@ -11,6 +11,7 @@ use crate::address::page_table::PageTables;
 use crate::address::reverse_map::FileMappings;
 use crate::cache::{FileCache, Folio, WORD_PAGES, by_word};
 use crate::fault::map;
+use crate::lru::reclaim::{Referenced, Verdict, judge_folio};
 use crate::page_cache::PageCache;
 use crate::readahead::Limits;
 use crate::rules::AdvisedFolios;
@@ -143,6 +144,25 @@ impl Advised<'_> {
             }
         }
         given
+    }
+
+    /// What becomes of a folio that is to be evicted: it stays where it was accessed through other
+    /// mappings, on kernels that look.
+    ///
+    /// Mirrors `reclaim_folio_list`, 6.1 and 6.6. Test: `tests/advised.rs`.
+    pub fn judge(&self, folio: Folio, cache: &mut impl PageCache) -> Verdict {
+        if !self.limits.rules.paging_out_judges {
+            return Verdict::Evict;
+        }
+        self.make_old(&[folio], cache);
+        let mut accessed = Referenced::new(self.mappings);
+        for (layer, _) in cache.mapped_in(self.file, folio.head, folio.end()) {
+            for (word, mask) in by_word(folio.head, folio.end()) {
+                let believed = mask & self.mappings.believed_mask(layer, word);
+                accessed.add(layer, word, cache.mapped(self.file, layer).make_old(word, believed));
+            }
+        }
+        judge_folio(accessed.vmas, false, accessed.executable)
     }
 
     /// The accessed bits of its entries for the pages of `folios` are cleared.

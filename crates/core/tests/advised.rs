@@ -9,6 +9,7 @@ use filemap_core::advised::{Advised, Fate, Met, Users, fate};
 use filemap_core::cache::{FileCache, Folio, FolioRun, by_word};
 use filemap_core::decision::Decision;
 use filemap_core::lru::lists::{Lists, Scan};
+use filemap_core::lru::reclaim::Verdict;
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::readahead::Limits;
@@ -135,6 +136,14 @@ impl Scene {
         folios.map(|folio| (folio.head.0, folio.order.0)).collect()
     }
 
+    /// What becomes of the folio of pages 4 to 7, which a mapping is to give up.
+    fn judge(&mut self, (mapping, layer): &(Mapping, Layer)) -> Verdict {
+        let mappings = self.mappings.of(FILE);
+        let (tables, limits) = (&self.tables, &self.limits);
+        let advised = Advised { file: FILE, mapping, layer: *layer, mappings, tables, limits };
+        advised.judge(folio(4, 2), &mut self.cache)
+    }
+
     fn mapped(&mut self, layer: Layer) -> u64 {
         self.cache.mapped(FILE, layer).pages(0, u64::MAX).mapped
     }
@@ -175,6 +184,21 @@ fn what_others_map_is_passed_over() {
     let (mapping, _) = (scene.maps(0, 0, 64), scene.maps(1, 3, 4));
     assert_eq!(scene.take(&mapping, 1, 10), [(4, 2)]);
     assert_eq!([0, 8].map(|page| scene.order(page)), [2, 0]);
+}
+
+#[test]
+fn what_was_accessed_elsewhere_is_judged_before_6_12() {
+    use Verdict::{Activate, Evict, Keep};
+    for (kernel, once, twice) in [(V6_1, Keep, Activate), (V6_12, Evict, Evict)] {
+        let mut scene = Scene::new(kernel);
+        let mapping = scene.maps(0, 0, 64);
+        assert_eq!(scene.judge(&mapping), Evict, "its own accesses do not count");
+        scene.maps(0, 5, 6);
+        assert_eq!(scene.judge(&mapping), once);
+        assert_eq!(scene.judge(&mapping), Evict, "the entry is not accessed any more");
+        (scene.maps(0, 5, 6), scene.maps(1, 4, 9));
+        assert_eq!(scene.judge(&mapping), twice);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use filemap_core::cache::{FileCache, Folio};
 use filemap_core::decision::{Cause, Log};
 use filemap_core::fault::map;
 use filemap_core::lru::invalidate;
+use filemap_core::lru::reclaim::Verdict;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::{Request, forced};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
@@ -224,9 +225,21 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 }
                 memory.cache.deactivate(file, &locked);
             }
-            if !ready.is_empty() {
-                memory.cache.page_out(file, &ready, of_machine, &mut world.log);
-                evicted += ready.iter().map(|folio| folio.order.pages()).sum::<u64>();
+            let mut leaving = Vec::new();
+            for folio in ready {
+                match advised.judge(folio, &mut memory.cache) {
+                    Verdict::Evict => leaving.push(folio),
+                    verdict => {
+                        memory.cache.deactivate(file, &[folio]);
+                        // The last of several uses leaves an active folio referenced.
+                        let uses = if verdict == Verdict::Keep { 1 } else { 3 };
+                        (0..uses).for_each(|_| memory.cache.file(file).mark_accessed(folio.head));
+                    }
+                }
+            }
+            if !leaving.is_empty() {
+                memory.cache.page_out(file, &leaving, of_machine, &mut world.log);
+                evicted += leaving.iter().map(|folio| folio.order.pages()).sum::<u64>();
             }
         }
         world.tally.evicted_pages += evicted;

@@ -55,6 +55,27 @@ fn a_folio_of_which_a_part_is_meant_stays_as_base_pages() {
     assert_eq!((evicted_pages[4], cached), (1, 255), "then the page goes by itself");
 }
 
+/// A folio of 2 MiB that one PMD entry maps, of which another mapping has touched a page: seen on a
+/// booted 6.1.192, where MADV_PAGEOUT left it cached. 6.12 does so by the count of its entries.
+#[test]
+fn what_others_have_accessed_stays_before_6_18() {
+    let left = |kernel: &str, other: &str| {
+        let text = format!(
+            "kernel = '{kernel}'\nfs = 'xfs'\nread_ahead_kb = 128\n[[file]]\nname = 'f'\n\
+             size = '2m'\n[[open]]\nname = 'o'\nfile = 'f'\n[[mapping]]\nname = 'm'\n\
+             open = 'o'\nadvice = 'hugepage'\n[[mapping]]\nname = 'other'\nopen = 'o'\n\
+             shift = 3\n[[thread]]\nphase = [{{ mapping = 'm', pages = [0] }}, {other} \
+             {{ mapping = 'm', madvise = 'pageout' }}]"
+        );
+        let program = valid(&text);
+        trace(&program, &Profile::DEFAULT, &mut ()).unwrap().files[0].cached.unwrap()
+    };
+    let touched = "{ mapping = 'other', pages = [447] },";
+    for (kernel, with_other) in [("6.1", 512), ("6.6", 512), ("6.12", 512), ("6.18", 0)] {
+        assert_eq!((left(kernel, ""), left(kernel, touched)), (0, with_other), "{kernel}");
+    }
+}
+
 #[test]
 fn cold_pages_are_evicted_before_others() {
     let keys = "memory_max = '2m'\nkernel = '6.18'\nfs = 'base-pages'\n[[file]]\nname = 'g'\n\

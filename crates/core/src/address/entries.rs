@@ -91,6 +91,7 @@ pub trait MappedFile: FileCache {
     /// Takes away the entries and private copies of the pages of `mask` in `word`.
     fn unmap(&mut self, word: u64, mask: u64) -> Unmapped;
 
-    /// Clears the accessed bits of the entries that map the pages of `mask` in `word`.
-    fn make_old(&mut self, word: u64, mask: u64);
+    /// Clears the accessed bits of the entries that map the pages of `mask` in `word`. Returns
+    /// those that were set.
+    fn make_old(&mut self, word: u64, mask: u64) -> u64;
 }

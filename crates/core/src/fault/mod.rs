@@ -226,7 +226,10 @@ impl Fault {
     }
 
     fn look<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        view.log.record(Decision::Locked { lock: self.lock });
+        // Without locks of VMAs the faults of accesses alone are told by theirs.
+        if !self.populates || lock::of_access(&view.limits.rules) == Lock::Vma {
+            view.log.record(Decision::Locked { lock: self.lock });
+        }
         if self.interrupted && self.is_served(view) {
             return self.done(view);
         }

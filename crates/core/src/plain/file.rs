@@ -137,11 +137,13 @@ impl MappedFile for PlainFile<'_> {
         unmapped
     }
 
-    fn make_old(&mut self, word: u64, mask: u64) {
+    fn make_old(&mut self, word: u64, mask: u64) -> u64 {
+        let mut young = 0;
         for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
             let entry = self.entry(PageIndex(word * WORD_PAGES + offset));
-            self.cache.young.remove(&entry);
+            young |= u64::from(self.cache.young.remove(&entry)) << offset;
         }
+        young
     }
 
     fn copy(&mut self, index: PageIndex) {

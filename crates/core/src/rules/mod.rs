@@ -156,6 +156,8 @@ pub struct Rules {
     pub dontneed_frees_tables: FreedTables,
     /// MADV_DONTNEED of pages of one VMA takes the lock of that, and not `mmap_lock`.
     pub dontneed_locks_vma: bool,
+    /// MADV_PAGEOUT leaves a folio cached that was accessed through other mappings.
+    pub paging_out_judges: bool,
     /// Which large folios MADV_COLD and MADV_PAGEOUT split, and which they pass over.
     pub advised_folios: AdvisedFolios,
     /// The pages of a folio that is split stand after its first one in their list, the last page
@@ -210,6 +212,7 @@ impl Rules {
                 lock_for_io: LockForIo::DroppedToRead,
                 dontneed_frees_tables: FreedTables::Never,
                 dontneed_locks_vma: false,
+                paging_out_judges: true,
                 advised_folios: AdvisedFolios::SplitByPage,
                 split_reverses: false,
             },
@@ -235,6 +238,7 @@ impl Rules {
                 entries_are_uses: false,
                 reclaim_flushes_statistics: false,
                 xfs_large_blocks: true,
+                paging_out_judges: false,
                 advised_folios: AdvisedFolios::KeepByEntries,
                 ..Rules::new(Kernel::V6_6, series)
             },

@@ -81,8 +81,8 @@ impl MappedFile for OneFile {
         self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).touch(index)
     }
 
-    fn make_old(&mut self, word: u64, mask: u64) {
-        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).make_old(word, mask);
+    fn make_old(&mut self, word: u64, mask: u64) -> u64 {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).make_old(word, mask)
     }
 
     fn copy(&mut self, index: PageIndex) {

@@ -85,11 +85,13 @@ impl Aliases {
         unmapped
     }
 
-    /// Clears the accessed bits of the entries of the pages of `mask` in `word`.
-    pub fn make_old(&mut self, word: u64, layer: Layer, mask: u64) {
-        if let Some(entries) = self.entries.get_mut(&(word, layer)) {
-            entries.young &= !mask;
-        }
+    /// Clears the accessed bits of the entries of the pages of `mask` in `word`. Returns those that
+    /// were set.
+    pub fn make_old(&mut self, word: u64, layer: Layer, mask: u64) -> u64 {
+        let Some(entries) = self.entries.get_mut(&(word, layer)) else { return 0 };
+        let young = entries.young & mask;
+        entries.young &= !mask;
+        young
     }
 
     /// The first of the pages `from..end` in whose word a page has such an entry, or `end`.

@@ -351,14 +351,19 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
         unmapped
     }
 
-    fn make_old(&mut self, word: u64, mask: u64) {
+    fn make_old(&mut self, word: u64, mask: u64) -> u64 {
         let number = self.word_in_row(word);
         if self.layer != Layer::FIRST {
             return self.cache.aliases.make_old(number, self.layer, mask);
         }
+        let mut young = 0;
         if let Some(chunk) = self.cache.chunks.get_mut(number / W as u64) {
-            chunk.change_some_flags(number as usize % W, |flags| flags.young &= !mask);
+            chunk.change_some_flags(number as usize % W, |flags| {
+                young = flags.accessed(mask);
+                flags.young &= !mask;
+            });
         }
+        young
     }
 
     fn copy(&mut self, index: PageIndex) {
