@@ -37,7 +37,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     }
     let named = match args.fuzz {
         Some(jobs) => conform::random(jobs, spec)?,
-        None if is_job => vec![(conform::JOB.to_string(), spec)],
+        None if is_job => vec![(conform::JOB.to_string(), Written::Flags(Box::new(spec)))],
         None if args.pattern.is_empty() => conform::built_in().to_vec(),
         None => conform::chosen(&args.pattern)?,
     };
@@ -64,7 +64,7 @@ fn of_program(
     }
     let output = args.output.open(inputs, &[])?;
     let on = Asked::take(&given.flags, &mut tables.shared())?;
-    let mut spec = tables.clone().overlay(&on.on_kernel(&tables.shared()));
+    let mut spec = on.tables_on_kernel(tables);
     spec.on = Some(EngineKind::Kernel.to_string());
     let mut written = Written::Tables(Box::new(spec));
     given.resolve(&mut written)?;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
 use crate::flags::JobSpec;
 use crate::program::{Job, ProgramSpec};
 
@@ -26,6 +27,17 @@ impl Written {
                 let duration = tables.thread.iter().find_map(|thread| thread.lasts.clone());
                 Cow::Owned(JobSpec { duration, ..tables.shared() })
             }
+        }
+    }
+
+    /// The job, checked: [`JobSpec::validate`] or [`ProgramSpec::validate`].
+    ///
+    /// # Errors
+    /// Theirs.
+    pub fn validate(&self, host_release: Option<&str>) -> Result<Job, Error> {
+        match self {
+            Written::Flags(spec) => JobSpec::clone(spec).validate(host_release),
+            Written::Tables(tables) => tables.validate(host_release),
         }
     }
 

@@ -180,10 +180,15 @@ fn keep_khugepaged_asleep() -> Result<(), String> {
 }
 
 fn mount_disk(filesystem: Filesystem) -> Result<(), String> {
-    let device = format!("/dev/{}", disk(SCRATCH_SERIAL)?);
+    let device = scratch_disk()?;
     let name = filesystem.name();
     mount(&device, DATA_DIR, name, MountFlags::NOATIME, filesystem.mount_options())
         .map_err(|error| format!("mount {device} as {name}: {error}; give --modules with it"))
+}
+
+/// Where the scratch disk is as a device.
+pub(super) fn scratch_disk() -> Result<String, String> {
+    Ok(format!("/dev/{}", disk(SCRATCH_SERIAL)?))
 }
 
 /// The name of the disk with this serial number: of virtio where the kernel has its driver.

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 mod accelerator;
+pub mod active_list;
 mod boot_image;
 mod built_in;
 mod bzimage;

@@ -55,6 +55,11 @@ impl Asked {
         spec
     }
 
+    /// A pattern with tables on this kernel.
+    pub fn tables_on_kernel(&self, tables: &ProgramSpec) -> ProgramSpec {
+        tables.clone().overlay(&self.on_kernel(&tables.shared()))
+    }
+
     /// What runs jobs on it.
     ///
     /// # Errors
@@ -66,20 +71,24 @@ impl Asked {
         }
     }
 
-    /// The commands that show more of `job.toml`, a job file that was printed.
-    pub(super) fn commands(&self, rules: &Rules) -> Vec<String> {
+    /// The commands that show more of `job.toml`, a job file that was printed. A kernel is explained
+    /// where one of the jobs is `of_flags`.
+    pub(super) fn commands(&self, rules: &Rules, of_flags: bool) -> Vec<String> {
         let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
         let rules = format!(" --kernel {}{with}", rules.kernel.name());
         let kernel = match &self.image {
             Some(_) => Asked { rules: None, with: None, ..self.clone() }.flags(),
             None => " --on kernel".to_string(),
         };
-        vec![
+        let mut commands = vec![
             format!("filemap conform job.toml{}", self.flags()),
             format!("filemap run job.toml{rules} --log -"),
             format!("filemap explain job.toml{rules}"),
-            format!("filemap explain job.toml{kernel}"),
-        ]
+        ];
+        if of_flags {
+            commands.push(format!("filemap explain job.toml{kernel}"));
+        }
+        commands
     }
 
     /// The flags that say it again, each after a blank.

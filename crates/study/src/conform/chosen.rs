@@ -1,6 +1,6 @@
 //! Built-in patterns by their names.
 
-use filemap_job::JobSpec;
+use filemap_job::Written;
 
 use super::patterns::built_in;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::error::Error;
 ///
 /// # Errors
 /// A name that no pattern has.
-pub fn chosen(names: &[String]) -> Result<Vec<(String, JobSpec)>, Error> {
+pub fn chosen(names: &[String]) -> Result<Vec<(String, Written)>, Error> {
     let mut all = built_in().to_vec();
     let known: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
     let mut wanted = Vec::new();

@@ -1,8 +1,8 @@
 //! Jobs of one file in the model and on a kernel.
 
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, Written};
 
-use super::asked::{Asked, job_file};
+use super::asked::{Asked, job_file, tables_file};
 use super::bench::Bench;
 use super::difference_text::first_of;
 use super::outcome::{check_left_out, footer};
@@ -25,7 +25,7 @@ const MOST_KEPT: usize = 100;
 /// # Errors
 /// A kernel that cannot be watched; jobs none of which can be run here.
 pub fn of_jobs(
-    named: &[(String, JobSpec)],
+    named: &[(String, Written)],
     on: &Asked,
     stops_at_first: bool,
     engines: &impl Engines,
@@ -34,7 +34,7 @@ pub fn of_jobs(
     let (journal, _undoing) = engines.journal()?;
     let mut bench = on.bench(&journal, engines)?;
     let mut found = on_bench(named, on, stops_at_first, &mut bench, engines)?;
-    let first = named.first().map(|(_, spec)| validated(spec, on)).transpose()?;
+    let first = named.first().map(|(_, job)| validated(job, on)).transpose()?;
     let command = first.as_ref().map_or(String::new(), command);
     let mut footer = footer(first.as_ref().map(|job| &job.rules), on, &bench, command);
     console::add_noted(&mut footer.environment, &found.footer.environment);
@@ -45,13 +45,13 @@ pub fn of_jobs(
 
 /// The same on `bench`, with a footer that has only what the kernel warned of.
 pub(super) fn on_bench(
-    named: &[(String, JobSpec)],
+    named: &[(String, Written)],
     on: &Asked,
     stops_at_first: bool,
     bench: &mut Bench,
     engines: &impl Engines,
 ) -> Result<Conformance, Error> {
-    let jobs = named.iter().map(|(_, spec)| validated(spec, on)).collect::<Result<Vec<_>, _>>()?;
+    let jobs = named.iter().map(|(_, job)| validated(job, on)).collect::<Result<Vec<_>, _>>()?;
     let findings = findings(bench, named, &jobs, stops_at_first, engines)?;
     let complaints = bench.take_complaints();
     if findings.len() > jobs.iter().zip(&findings).filter(|(_, found)| found.is_some()).count() {
@@ -59,14 +59,17 @@ pub(super) fn on_bench(
         bench.begin_anew(engines.tell());
     }
     let of = named.iter().zip(&jobs).zip(findings);
-    let compared = of.filter_map(|(((name, spec), job), finding)| {
-        let text = job_file(job.of_flags.as_deref().unwrap_or(spec));
-        let spec = Some(spec);
+    let compared = of.filter_map(|(((name, written), job), finding)| {
+        let text = match written {
+            Written::Flags(spec) => job_file(job.of_flags.as_deref().unwrap_or(spec)),
+            Written::Tables(tables) => tables_file(tables),
+        };
+        let spec = Some(written);
         Some(Judged { name: name.clone(), text, spec, job, file: 0, finding: finding? })
     });
     let compared: Vec<Judged> = compared.collect();
     let progress = engines.progress(None);
-    let mut found = conformance(&compared, on, bench, &|spec| validated(spec, on), &*progress)?;
+    let mut found = conformance(&compared, on, bench, &|job| validated(job, on), &*progress)?;
     let noted = &mut found.footer.environment;
     for (number, complaint) in complaints {
         console::note(noted, &[complaint], &named[number].0);
@@ -77,16 +80,19 @@ pub(super) fn on_bench(
     Ok(found)
 }
 
-/// `spec` as a job for the kernel that is asked about.
-fn validated(spec: &JobSpec, on: &Asked) -> Result<Job, filemap_job::Error> {
-    on.on_kernel(spec).validate(Some(&on.release))
+/// A job for the kernel that is asked about.
+fn validated(written: &Written, on: &Asked) -> Result<Job, filemap_job::Error> {
+    match written {
+        Written::Flags(spec) => on.on_kernel(spec).validate(Some(&on.release)),
+        Written::Tables(tables) => on.tables_on_kernel(tables).validate(Some(&on.release)),
+    }
 }
 
 /// What is found of each of `jobs`; `None` of those that were not reached. Where they are several,
 /// what one needs and is not there keeps the others from nothing.
 fn findings(
     bench: &mut Bench,
-    named: &[(String, JobSpec)],
+    named: &[(String, Written)],
     jobs: &[Job],
     stops_at_first: bool,
     engines: &impl Engines,

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use filemap_job::JobSpec;
+use filemap_job::{JobSpec, Written};
 use serde::Deserialize;
 
 use super::random_patterns::drawn;
@@ -12,12 +12,12 @@ use crate::error::Error;
 const DEFAULT_SEED: u64 = 1;
 
 /// Names and jobs, in order.
-pub fn built_in() -> &'static [(String, JobSpec)] {
-    static ALL: LazyLock<Vec<(String, JobSpec)>> = LazyLock::new(read);
+pub fn built_in() -> &'static [(String, Written)] {
+    static ALL: LazyLock<Vec<(String, Written)>> = LazyLock::new(read);
     &ALL
 }
 
-fn read() -> Vec<(String, JobSpec)> {
+fn read() -> Vec<(String, Written)> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct File {
@@ -27,7 +27,7 @@ fn read() -> Vec<(String, JobSpec)> {
     #[serde(deny_unknown_fields)]
     struct Entry {
         name: String,
-        job: JobSpec,
+        job: Written,
     }
     let file: File = toml::from_str(include_str!("patterns.toml")).expect("patterns.toml is ours");
     file.pattern.into_iter().map(|entry| (entry.name, entry.job)).collect()
@@ -37,7 +37,7 @@ fn read() -> Vec<(String, JobSpec)> {
 ///
 /// # Errors
 /// When other flags are given.
-pub fn random(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, JobSpec)>, Error> {
+pub fn random(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, Written)>, Error> {
     let seed = seed(&flags);
     flags.seed = None;
     if flags != JobSpec::default() {
@@ -45,7 +45,8 @@ pub fn random(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, JobSpec)>, E
         return Err(Error::Usage(message.to_string()));
     }
     let name = |number| format!("random {seed}/{number}");
-    Ok((0..jobs).map(|number| (name(number), drawn(seed, number))).collect())
+    let job = |number| Written::Flags(Box::new(drawn(seed, number)));
+    Ok((0..jobs).map(|number| (name(number), job(number))).collect())
 }
 
 /// The seed of the random patterns that `flags` ask for.
@@ -57,9 +58,12 @@ pub fn seed(flags: &JobSpec) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
+    use filemap_core::rules::Kernel;
     use filemap_job::{Seen, ShownLog};
-    use filemap_model::{Profile, trace_settled};
+    use filemap_model::extents::ExtentCache;
+    use filemap_model::{Profile, Timing, trace_on, trace_settled};
 
+    use super::super::agreed::agreed;
     use super::super::comparison::compare;
     use super::*;
 
@@ -69,8 +73,31 @@ mod tests {
         assert!(patterns.len() >= 85, "{} patterns", patterns.len());
         let names: BTreeSet<_> = patterns.iter().map(|(name, _)| name.clone()).collect();
         assert_eq!(names.len(), patterns.len());
-        for (name, spec) in patterns {
-            assert!(spec.clone().validate(None).is_ok(), "{name}");
+        for (name, written) in patterns {
+            let job = written.validate(None).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!((job.files.len(), job.threads.len()), (1, 1), "{name}");
+        }
+    }
+
+    /// What the retry of a fault maps goes by how soon pages arrive. No advice of a pattern goes by
+    /// that, and no page that is evicted: else a kernel might differ that has the right rules.
+    #[test]
+    fn patterns_with_tables_go_by_no_timing() {
+        let of_tables = built_in().iter().filter_map(|(name, job)| Some((name, job.tables()?)));
+        for (name, tables) in of_tables {
+            // A kernel of the mm tree has not been built.
+            let built = Kernel::ALL.into_iter().filter(|of| *of != Kernel::Mm0b2777a511b7);
+            for kernel in built.map(Kernel::name) {
+                let rules = JobSpec { kernel: Some(kernel.to_string()), ..JobSpec::default() };
+                let job = tables.clone().overlay(&rules).validate(None).unwrap();
+                let [settled, prompt] = [Timing::Settled, Timing::Prompt].map(|timing| {
+                    let mut log = ShownLog::default().under(&job.rules);
+                    let cache = ExtentCache::new(job.machine.cache_limit);
+                    trace_on(&job, &Profile::DEFAULT, timing, cache, &mut log).unwrap();
+                    log.into_lines()
+                });
+                assert!(agreed(&settled, &prompt, Seen::ALL).is_all(), "{name} on {kernel}");
+            }
         }
     }
 
@@ -79,8 +106,8 @@ mod tests {
     #[test]
     fn the_patterns_make_the_model_decide_much() {
         let (mut lines, mut calls) = (0, 0);
-        for (name, spec) in built_in() {
-            let job = spec.clone().validate(None).unwrap();
+        for (name, written) in built_in() {
+            let job = written.validate(None).unwrap();
             let mut log = ShownLog::default();
             trace_settled(&job, &Profile::DEFAULT, &mut log).unwrap();
             let log = log.into_lines();

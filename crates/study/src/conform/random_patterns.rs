@@ -2,7 +2,7 @@
 //! in most one thing changed, as what is drawn at large comes to most rules once in hundreds.
 
 use filemap_job::random::Rng;
-use filemap_job::{JobSpec, SizeText, parse_size};
+use filemap_job::{JobSpec, SizeText, Written, parse_size};
 
 use super::patterns::built_in;
 use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
@@ -16,10 +16,13 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
     if place == AT_LARGE - 1 {
         return random_jobs::drawn(seed, number);
     }
-    let all = built_in();
-    // They stand in the order of what they tell.
-    let (_, pattern) = &all[(round * (AT_LARGE - 1) + place) as usize % all.len()];
-    let mut job = pattern.clone();
+    // They stand in the order of what they tell. What has tables is as it is.
+    let of_flags = |(_, written): &'static (String, Written)| match written {
+        Written::Flags(job) => Some(&**job),
+        Written::Tables(_) => None,
+    };
+    let all: Vec<&JobSpec> = built_in().iter().filter_map(of_flags).collect();
+    let mut job = all[(round * (AT_LARGE - 1) + place) as usize % all.len()].clone();
     let mut rng = Rng(Rng(seed).next() ^ number);
     job.seed = Some(1 + rng.below(1 << 40));
     if rng.chance(67) {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use filemap_core::series::Series;
 use filemap_job::program::Job;
-use filemap_job::{JobSpec, PhaseSpec, Seen};
+use filemap_job::{JobSpec, PhaseSpec, ProgramSpec, Seen, Written};
 
-use super::asked::job_file;
+use super::asked::{job_file, tables_file};
 use super::bench::Bench;
 use super::case::Case;
 use super::comparison::Comparison;
@@ -39,7 +39,7 @@ pub(super) struct Smallest {
 #[derive(Clone, Copy)]
 pub(super) struct Trying<'a> {
     /// Makes a job for the kernel in question.
-    pub(super) validate: &'a dyn Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
+    pub(super) validate: &'a dyn Fn(&Written) -> Result<Job, filemap_job::Error>,
     /// Series with which the model decides as the kernel does: only jobs that tell them from those
     /// in question are tried.
     pub(super) like: Option<Series>,
@@ -55,7 +55,10 @@ pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result
     let (Some(spec), Some(alike)) = (case.spec, &case.found.alike) else {
         return Ok(Smallest { text: case.text.to_string(), found, is_all: true });
     };
-    let spec = &in_phases(spec, case.job);
+    let spec = &match spec {
+        Written::Flags(spec) => Written::Flags(Box::new(in_phases(spec, case.job))),
+        Written::Tables(_) => spec.clone(),
+    };
     let begun = Instant::now();
     let last = |found: &Comparison| found.first.as_ref()?.access;
     let mut is_all = true;
@@ -81,10 +84,17 @@ pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result
         Ok(None)
     })?;
     // Other commands go by the readahead of this machine where a job says none.
-    let flags = (trying.validate)(&spec)?.of_flags;
-    let read_ahead_kb = flags.and_then(|flags| flags.read_ahead_kb);
-    let spec = JobSpec { read_ahead_kb, ..without_phases(spec) };
-    Ok(Smallest { text: job_file(&spec), found, is_all })
+    let job = (trying.validate)(&spec)?;
+    let text = match spec {
+        Written::Flags(spec) => {
+            let read_ahead_kb = job.of_flags.and_then(|flags| flags.read_ahead_kb);
+            job_file(&JobSpec { read_ahead_kb, ..without_phases(*spec) })
+        }
+        Written::Tables(spec) => {
+            tables_file(&ProgramSpec { read_ahead_kb: job.spec.read_ahead_kb, ..*spec })
+        }
+    };
+    Ok(Smallest { text, found, is_all })
 }
 
 /// `spec`, of which `job` was made, with its workload as a phase, which can be made smaller.

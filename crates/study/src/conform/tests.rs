@@ -2,7 +2,7 @@
 //! series.
 
 use filemap_core::series::Series;
-use filemap_job::{JobSpec, Seen};
+use filemap_job::{JobSpec, ProgramSpec, Seen, Written};
 use filemap_report::Format;
 
 use super::asked::Asked;
@@ -24,11 +24,13 @@ fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> 
         rules: None,
         with: with.map(String::from),
     };
-    let named = jobs
-        .iter()
-        .enumerate()
-        .map(|(number, text)| (format!("job {number}"), JobSpec::from_toml(text).unwrap()));
-    let named: Vec<(String, JobSpec)> = named.collect();
+    let written = |text: &str| match JobSpec::from_toml(text) {
+        Ok(spec) => Written::Flags(Box::new(spec)),
+        Err(_) => Written::Tables(Box::new(ProgramSpec::from_toml(text).unwrap())),
+    };
+    let named = jobs.iter().enumerate();
+    let named = named.map(|(number, text)| (format!("job {number}"), written(text)));
+    let named: Vec<(String, Written)> = named.collect();
     let series: Series = has.parse().unwrap();
     let mut bench = Bench::modelled(series, seen());
     on_bench(&named, &on, stops_at_first, &mut bench, &Mock::default()).unwrap()
@@ -70,6 +72,27 @@ fn an_unpatched_kernel_is_told() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+/// STRIDE with an idle mapping and with advice that changes nothing.
+const TABLES: &str = "[[file]]\nname = 'f'\nsize = '256m'\n[[open]]\nname = 'o'\nfile = 'f'\n\
+                      [[mapping]]\nname = 'm'\nopen = 'o'\n[[mapping]]\nname = 'idle'\n\
+                      open = 'o'\n[[thread]]\nname = 't'\nphase = [\
+                      { mapping = 'idle', madvise = 'pageout' },\
+                      { mapping = 'm', workload = 'stride:73', accesses = 150 },\
+                      { open = 'o', workload = 'read-random', accesses = 9 }]";
+
+/// A kernel is explained where it can be: not with tables.
+#[test]
+fn a_job_with_tables_is_made_small_too() {
+    let found = found("baseline", Some("mmap-miss"), &[TABLES], false);
+    let [difference] = found.differences.as_slice() else { panic!("{:?}", found.differences) };
+    assert!(difference.is_smallest);
+    let job = ProgramSpec::from_toml(&difference.job).unwrap();
+    assert_eq!((job.mapping.len(), job.thread[0].phase.len()), (1, 1), "{}", difference.job);
+    assert_eq!(job.thread[0].phase[0].accesses, Some(101), "{}", difference.job);
+    assert_eq!(found.commands.len(), 3, "{:?}", found.commands);
+    assert!(found.commands[1].starts_with("filemap run job.toml"), "{:?}", found.commands);
 }
 
 /// Of differences that are alike one is shown, small, with what the model did there.

@@ -1,6 +1,6 @@
 //! From what was found of jobs to what it comes to.
 
-use filemap_job::JobSpec;
+use filemap_job::Written;
 use filemap_job::program::Job;
 
 use super::asked::Asked;
@@ -21,7 +21,7 @@ pub(super) struct Judged<'a> {
     /// As a job file.
     pub(super) text: String,
     /// As it was written, where that can be made smaller.
-    pub(super) spec: Option<&'a JobSpec>,
+    pub(super) spec: Option<&'a Written>,
     pub(super) job: &'a Job,
     pub(super) file: usize,
     pub(super) finding: Finding,
@@ -36,7 +36,7 @@ pub(super) fn conformance(
     compared: &[Judged],
     on: &Asked,
     bench: &mut Bench,
-    validate: &dyn Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
+    validate: &dyn Fn(&Written) -> Result<Job, filemap_job::Error>,
     progress: &dyn Progress,
 ) -> Result<Conformance, Error> {
     let cases: Vec<Case> = compared.iter().filter_map(case).collect();
@@ -50,13 +50,15 @@ pub(super) fn conformance(
         .map(|of| kernel.pattern(of.name.clone(), of.finding.clone(), of.text.clone()));
     let rules = compared.first().map(|of| of.job.rules);
     let commands = rules.filter(|_| !differences.is_empty());
+    let is_of_flags = |case: &Case| matches!(case.spec, Some(Written::Flags(_)));
+    let of_flags = cases.iter().any(|case| case.differs() && is_of_flags(case));
     Ok(Conformance {
         rules: rules.map(|rules| rules.kernel.name().to_string()),
         with: rules.map(|rules| on.with.clone().unwrap_or(rules.series.to_string())),
         switched,
         likeness,
         differences,
-        commands: commands.map_or(Vec::new(), |rules| on.commands(&rules)),
+        commands: commands.map_or(Vec::new(), |rules| on.commands(&rules, of_flags)),
         ..kernel.conformance(patterns.collect())
     })
 }

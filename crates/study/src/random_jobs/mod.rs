@@ -5,7 +5,7 @@ mod shrink;
 use filemap_job::random::{self, Rng};
 use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
-pub use shrink::shrink;
+pub use shrink::{Shrinks, shrink};
 
 /// Bytes of a page of these jobs.
 pub const PAGE: u64 = 4096;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use filemap_job::JobSpec;
+use filemap_job::{JobSpec, Written};
 use serde::{Deserialize, Serialize};
 
 use super::mutant::Mutant;
@@ -23,12 +23,14 @@ const ANY: u64 = 1000;
 pub struct Power {
     /// The kernel.
     pub on: String,
-    /// By the built-in patterns.
+    /// By the built-in patterns, of those that any job of one mapping tells.
     pub built_in: BTreeSet<usize>,
     /// By the random patterns of each seed.
     pub random: Vec<BTreeSet<usize>>,
-    /// By any job.
+    /// By any job of one mapping.
     pub any: BTreeSet<usize>,
+    /// By built-in patterns with tables, and by no job of one mapping.
+    pub by_tables: BTreeSet<usize>,
     /// Of those, each that no built-in pattern tells, with the number of the first job that does.
     pub by_job: BTreeMap<usize, u64>,
     /// At which of the rules that are made wrong it matters in any job that they are.
@@ -40,7 +42,7 @@ pub fn measure(switches: &impl Switches, mutants: &[Mutant], on: &On, jobs: u64)
     let telling = Telling::new(switches, mutants);
     let all: BTreeSet<usize> = (0..mutants.len()).collect();
     let mut power = Power { on: on.name(), ..Power::default() };
-    let mut first_told = |jobs: &mut dyn Iterator<Item = JobSpec>, open: &BTreeSet<usize>| {
+    let mut first_told = |jobs: &mut dyn Iterator<Item = Written>, open: &BTreeSet<usize>| {
         let mut open = open.clone();
         let mut told = BTreeMap::new();
         for (number, job) in (0..).zip(jobs) {
@@ -52,13 +54,15 @@ pub fn measure(switches: &impl Switches, mutants: &[Mutant], on: &On, jobs: u64)
         told
     };
     let built_in = || conform::built_in().iter().map(|(_, job)| job.clone());
-    let random = |seed| (0..PATTERNS).map(move |number| conform::drawn(seed, number));
-    let mut told = vec![keys(first_told(&mut built_in(), &all))];
+    let has_tables = |job: &Written| matches!(job, Written::Tables(_));
+    let random = |seed| (0..PATTERNS).map(move |number| of_flags(conform::drawn(seed, number)));
+    let mut of_flags_alone = built_in().filter(|job| !has_tables(job));
+    let mut told = vec![keys(first_told(&mut of_flags_alone, &all))];
     for seed in 1..=SEEDS {
         told.push(keys(first_told(&mut random(seed), &all)));
     }
     let open = all.difference(&told[0]).copied().collect();
-    let mut by_job = first_told(&mut (0..jobs).map(job), &open);
+    let mut by_job = first_told(&mut (0..jobs).map(|number| of_flags(job(number))), &open);
     let any: BTreeSet<usize> = told.iter().flatten().chain(by_job.keys()).copied().collect();
     // One may hide another that is wrong at the same time: what is left is tried again with few.
     let left = |told: &BTreeSet<usize>| any.difference(told).copied().collect();
@@ -69,12 +73,18 @@ pub fn measure(switches: &impl Switches, mutants: &[Mutant], on: &On, jobs: u64)
         let more = first_told(&mut random(seed), &left(told));
         told.extend(more.keys());
     }
+    let beyond = all.difference(&any).copied().collect();
+    let by_tables = keys(first_told(&mut built_in().filter(has_tables), &beyond));
     let random = told.split_off(1);
-    Power { built_in: told.remove(0), random, any, by_job, ..power }
+    Power { built_in: told.remove(0), random, any, by_tables, by_job, ..power }
 }
 
 fn keys(told: BTreeMap<usize, u64>) -> BTreeSet<usize> {
     told.into_keys().collect()
+}
+
+fn of_flags(job: JobSpec) -> Written {
+    Written::Flags(Box::new(job))
 }
 
 /// One of all jobs that a kernel can be compared in: as conform draws them, or at large.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use filemap_core::decision::Decision;
-use filemap_job::{Job, JobSpec, Seen};
+use filemap_job::{JobSpec, Seen, Written};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_on};
 
@@ -53,6 +53,19 @@ impl On {
         On { kernel, with: with.map(str::to_string) }
     }
 
+    /// `job` by its rules.
+    fn under(&self, job: &Written) -> Written {
+        let rules = JobSpec {
+            kernel: Some(self.kernel.clone()),
+            with: self.with.clone(),
+            ..JobSpec::default()
+        };
+        match job.clone() {
+            Written::Flags(spec) => Written::Flags(Box::new(spec.overlay(rules))),
+            Written::Tables(tables) => Written::Tables(Box::new(tables.overlay(&rules))),
+        }
+    }
+
     /// Its name in tables.
     pub fn name(&self) -> String {
         let with = self.with.iter().map(|series| format!(" with {series}"));
@@ -86,13 +99,12 @@ impl<'a, S: Switches> Telling<'a, S> {
     }
 
     /// Which of `open` the job tells on this kernel; `None` where it is no job there.
-    pub fn told(&self, spec: &JobSpec, on: &On, open: &BTreeSet<usize>) -> Option<Told> {
-        let kernel = Some(on.kernel.clone());
-        let spec = JobSpec { kernel, with: on.with.clone(), ..spec.clone() };
+    pub fn told(&self, job: &Written, on: &On, open: &BTreeSet<usize>) -> Option<Told> {
+        let job = &on.under(job);
         let sites: BTreeSet<usize> = open.iter().map(|of| self.mutants[*of].site).collect();
         sites.iter().for_each(|site| self.switches.note(*site));
         self.switches.count(u64::MAX);
-        let right = decided(&spec, None);
+        let right = decided(job, None);
         let asked = self.switches.count(u64::MAX);
         sites.iter().for_each(|site| self.switches.set(*site, 0));
         let noted: Vec<u8> = sites.iter().map(|site| self.switches.noted(*site)).collect();
@@ -104,7 +116,7 @@ impl<'a, S: Switches> Telling<'a, S> {
         };
         let reached: Vec<usize> = open.iter().filter(matters).copied().collect();
         let most = MOST_ASKED * asked + LEAST_ASKED;
-        let mut run = Run { telling: self, spec: &spec, right, most, told: Vec::new() };
+        let mut run = Run { telling: self, job, right, most, told: Vec::new() };
         let groups = self.groups.borrow().of(&reached);
         for group in groups {
             run.split(&group);
@@ -117,7 +129,7 @@ impl<'a, S: Switches> Telling<'a, S> {
 /// One job on one kernel.
 struct Run<'a, S> {
     telling: &'a Telling<'a, S>,
-    spec: &'a JobSpec,
+    job: &'a Written,
     right: Decided,
     most: u64,
     told: Vec<usize>,
@@ -148,7 +160,7 @@ impl<S: Switches> Run<'_, S> {
         let of = |number: &usize| &mutants[*number];
         group.iter().map(of).for_each(|mutant| switches.set(mutant.site, mutant.way));
         switches.count(self.most);
-        let wrong = decided(self.spec, Some(&self.right));
+        let wrong = decided(self.job, Some(&self.right));
         switches.count(u64::MAX);
         group.iter().map(of).for_each(|mutant| switches.set(mutant.site, 0));
         match wrong {
@@ -169,9 +181,9 @@ struct Decided {
 
 /// What the model decides, as the kernel shows it; `None` where it is no job, has no end, or was
 /// stopped at a difference.
-fn decided(spec: &JobSpec, right: Option<&Decided>) -> Option<Decided> {
+fn decided(job: &Written, right: Option<&Decided>) -> Option<Decided> {
     let decided = || {
-        let job: Job = spec.clone().validate(None).ok()?;
+        let job = job.validate(None).ok()?;
         let mut profile = Profile::DEFAULT;
         profile.device.io_bytes = IO_BYTES;
         let as_it_came = right.map(|right| right.as_it_came.as_slice());

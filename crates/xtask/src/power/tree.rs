@@ -2,7 +2,7 @@
 //! what measures with it is built.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -103,11 +103,30 @@ impl Tree {
         }
         self.write("crates/power/Cargo.toml", PACKAGE)?;
         self.write("crates/power/src/main.rs", PROGRAM)?;
+        self.remove_old(&self.root.join("crates"), repository)?;
         let mutants = self.prune(repository)?;
         println!("{} wrong rules compile; building", mutants.len());
         let status = self.cargo(&["build", "--profile", "power", "-p", "filemap-power"]).status();
         ensure!(status.context("cargo does not start")?.success(), "the copy does not build");
         Ok((self.target.join("power/filemap-power"), mutants))
+    }
+
+    /// Removes the sources in `directory` that the repository does not have any more.
+    fn remove_old(&self, directory: &Path, repository: &Repository) -> Result<()> {
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            let name = path.strip_prefix(&self.root)?.to_string_lossy().into_owned();
+            if path.is_dir() {
+                self.remove_old(&path, repository)?;
+            } else if name.ends_with(".rs")
+                && !name.starts_with("crates/power/")
+                && name != format!("{CORE}switched.rs")
+                && repository.text(&name).is_none()
+            {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Leaves out what does not compile, until the core does.

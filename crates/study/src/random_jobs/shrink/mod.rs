@@ -1,10 +1,44 @@
 //! The smallest job that still shows something.
 
-use filemap_job::{JobSpec, PhaseSpec};
+mod of_flags;
+mod of_tables;
+
+use filemap_job::Written;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{PAGE, size};
 use crate::error::Error;
+
+/// A job that can be made smaller.
+pub trait Shrinks: Clone + PartialEq {
+    /// Jobs that are simpler, the simplest first. Where nothing matters after the access of number
+    /// `last`, first one without what comes after it.
+    fn smaller(&self, last: Option<u64>) -> Vec<Self>;
+
+    /// Jobs without one of the keys: as they are by default.
+    fn without_a_key(&self) -> Vec<Self>;
+}
+
+impl Shrinks for Written {
+    fn smaller(&self, last: Option<u64>) -> Vec<Written> {
+        match self {
+            Written::Flags(spec) => all(spec.smaller(last), Written::Flags),
+            Written::Tables(spec) => all(spec.smaller(last), Written::Tables),
+        }
+    }
+
+    fn without_a_key(&self) -> Vec<Written> {
+        match self {
+            Written::Flags(spec) => all(spec.without_a_key(), Written::Flags),
+            Written::Tables(spec) => all(spec.without_a_key(), Written::Tables),
+        }
+    }
+}
+
+fn all<S>(specs: Vec<S>, written: impl Fn(Box<S>) -> Written) -> Vec<Written> {
+    specs.into_iter().map(|spec| written(Box::new(spec))).collect()
+}
 
 /// The smallest job found that still shows what `spec` does, after at most `most` tries, and what
 /// it shows. Where these are not enough, each key is tried once more. `shows` gives the first of
@@ -13,17 +47,17 @@ use crate::error::Error;
 ///
 /// # Errors
 /// Those of `shows`.
-pub fn shrink<T>(
-    spec: &JobSpec,
+pub fn shrink<S: Shrinks, T>(
+    spec: &S,
     found: T,
     most: usize,
     last: impl Fn(&T) -> Option<u64>,
-    mut shows: impl FnMut(&[JobSpec]) -> Result<Option<(usize, T)>, Error>,
-) -> Result<(JobSpec, T), Error> {
+    mut shows: impl FnMut(&[S]) -> Result<Option<(usize, T)>, Error>,
+) -> Result<(S, T), Error> {
     let mut best = (spec.clone(), found);
     let mut left = most;
     while left > 0 {
-        let mut specs = smaller(&best.0, last(&best.1));
+        let mut specs = best.0.smaller(last(&best.1));
         let is_all = specs.len() <= left;
         specs.truncate(left);
         let Some((at, found)) = shows(&specs)? else {
@@ -41,12 +75,12 @@ pub fn shrink<T>(
 
 /// Drops each key of `best` that does not matter, trying each once: whoever reads the job takes all
 /// that are left for a part of what it shows.
-fn without_idle_keys<T>(
-    best: &mut (JobSpec, T),
-    mut shows: impl FnMut(&[JobSpec]) -> Result<Option<(usize, T)>, Error>,
+fn without_idle_keys<S: Shrinks, T>(
+    best: &mut (S, T),
+    mut shows: impl FnMut(&[S]) -> Result<Option<(usize, T)>, Error>,
 ) -> Result<(), Error> {
     let mut needed = 0;
-    while let Some(less) = without_a_key(&best.0).into_iter().nth(needed) {
+    while let Some(less) = best.0.without_a_key().into_iter().nth(needed) {
         match shows(std::slice::from_ref(&less))? {
             Some((_, found)) => *best = (less, found),
             None => needed += 1,
@@ -55,89 +89,33 @@ fn without_idle_keys<T>(
     Ok(())
 }
 
-/// `phases` without what comes after the access of this number.
-fn up_to(phases: &[PhaseSpec], access: u64) -> Vec<PhaseSpec> {
-    let mut left = access.saturating_add(1);
-    let mut kept = Vec::new();
-    for phase in phases {
-        let accesses = phase.accesses.unwrap_or(1).min(left);
-        kept.extend((left > 0).then(|| PhaseSpec { accesses: Some(accesses), ..phase.clone() }));
-        left -= accesses;
-    }
-    kept
-}
-
-/// Jobs that are simpler than `spec`, the simplest first. Of one in which nothing matters after
-/// the access of number `last`, first what comes before.
-fn smaller(spec: &JobSpec, last: Option<u64>) -> Vec<JobSpec> {
-    let mut jobs = Vec::new();
-    let mut with = |change: &dyn Fn(&mut JobSpec)| {
-        let mut job = spec.clone();
-        change(&mut job);
-        if job != *spec {
-            jobs.push(job);
-        }
-    };
-    if let Some(access) = last {
-        with(&|job| job.phase = up_to(&spec.phase, access));
-    }
-    for phase in 0..spec.phase.len() {
-        if spec.phase.len() > 1 {
-            with(&|job| drop(job.phase.remove(phase)));
-        }
-    }
-    for phase in 0..spec.phase.len() {
-        let accesses = spec.phase[phase].accesses.unwrap_or(1);
-        for fewer in [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1] {
-            with(&|job| job.phase[phase].accesses = Some(fewer.max(1)));
-        }
-    }
-    with(&|job| (job.split, job.split_prot) = (None, None));
-    with(&|job| (job.map_offset, job.map_len) = (None, None));
-    without_a_key(spec).into_iter().for_each(|less| with(&|job| job.clone_from(&less)));
-    // Fewer pages, and no part of one.
-    let bytes = spec.file_size.as_ref().and_then(|size| size.bytes().ok()).unwrap_or(0);
-    let pages = bytes.div_ceil(PAGE);
-    for fewer in [pages / 8, pages / 2, pages - pages / 8, pages] {
-        with(&|job| job.file_size = size(fewer.max(1)));
-    }
-    if let Some(split) = spec.split {
-        with(&|job| job.split = Some((split / 2).max(1)));
-    }
-    jobs
-}
-
-/// Keys of jobs and of phases that are made smaller and not dropped: what they are by default is
-/// more, or another job.
-const KEPT: [&str; 5] = ["workload", "accesses", "fraction", "file_size", "phase"];
-
-/// `spec` without one of its keys, or one of a phase: as it is by default.
-fn without_a_key(spec: &JobSpec) -> Vec<JobSpec> {
+/// `spec` without one of the keys of its objects at `places`, but for those that are `kept`.
+fn without_one<S: Serialize + DeserializeOwned>(
+    spec: &S,
+    places: &[String],
+    kept: &[&str],
+) -> Vec<S> {
     let value = serde_json::to_value(spec).expect("its keys are texts");
-    let keys = |object: &Value| -> Vec<String> {
-        let keys = object.as_object().into_iter().flat_map(Map::keys);
-        keys.filter(|key| !KEPT.contains(&key.as_str())).cloned().collect()
-    };
     let mut less = Vec::new();
-    let mut without = |place: &str, key: &str| {
-        let mut value = value.clone();
-        let of = value.pointer_mut(place).and_then(Value::as_object_mut);
-        of.expect("it is there").remove(key);
-        // What cannot be left out is no job.
-        less.extend(serde_json::from_value::<JobSpec>(value));
-    };
-    keys(&value).iter().for_each(|key| without("", key));
-    for phase in 0..spec.phase.len() {
-        let place = format!("/phase/{phase}");
-        let of_phase = value.pointer(&place).map_or(Vec::new(), keys);
-        of_phase.iter().for_each(|key| without(&place, key));
+    for place in places {
+        let of_place = value.pointer(place).and_then(Value::as_object);
+        for key in of_place.into_iter().flat_map(Map::keys) {
+            if kept.contains(&key.as_str()) {
+                continue;
+            }
+            let mut value = value.clone();
+            let of = value.pointer_mut(place).and_then(Value::as_object_mut);
+            of.expect("it is there").remove(key);
+            // What cannot be left out is no job.
+            less.extend(serde_json::from_value::<S>(value));
+        }
     }
     less
 }
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::SizeText;
+    use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
     use super::*;
 
@@ -148,16 +126,6 @@ mod tests {
             ..PhaseSpec::default()
         };
         accesses.iter().map(phase).collect()
-    }
-
-    #[test]
-    fn what_comes_behind_an_access_is_cut_off() {
-        let all = phases("random", &[3, 4, 5]);
-        for (access, left) in
-            [(0, vec![1]), (2, vec![3]), (3, vec![3, 1]), (11, vec![3, 4, 5]), (99, vec![3, 4, 5])]
-        {
-            assert_eq!(up_to(&all, access), phases("random", &left), "{access}");
-        }
     }
 
     /// A job that shows something whenever a phase has at least 3 accesses in reverse comes down

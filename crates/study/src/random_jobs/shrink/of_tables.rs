@@ -1,0 +1,154 @@
+//! Smaller jobs with tables: programs of one thread.
+
+use std::sync::Arc;
+
+use filemap_job::program::ThreadPhaseSpec;
+use filemap_job::{ProgramSpec, SizeText};
+
+use super::{Shrinks, without_one};
+use crate::random_jobs::PAGE;
+
+/// Keys that are made smaller and not dropped, or without which a table says something else.
+const KEPT: [&str; 18] = [
+    "accesses", "barrier", "fadvise", "file", "fork", "madvise", "map", "mapping", "mprotect",
+    "name", "offsets", "open", "pages", "phase", "size", "thread", "unmap", "workload",
+];
+
+impl Shrinks for ProgramSpec {
+    fn smaller(&self, last: Option<u64>) -> Vec<ProgramSpec> {
+        let mut jobs = Vec::new();
+        let mut with = |change: &dyn Fn(&mut ProgramSpec)| {
+            let mut job = self.clone();
+            change(&mut job);
+            if job != *self {
+                jobs.push(job);
+            }
+        };
+        for (number, thread) in self.thread.iter().enumerate() {
+            let needed = last.map_or(thread.phase.len(), |last| phases_up_to(&thread.phase, last));
+            with(&|job| job.thread[number].phase.truncate(needed));
+            for phase in 0..thread.phase.len() {
+                if thread.phase.len() > 1 {
+                    with(&|job| drop(job.thread[number].phase.remove(phase)));
+                }
+            }
+        }
+        for (number, mapping) in self.mapping.iter().enumerate() {
+            let of_mapping = |phase: &ThreadPhaseSpec| {
+                [&phase.mapping, &phase.map, &phase.unmap]
+                    .into_iter()
+                    .flatten()
+                    .any(|name| *name == mapping.name)
+            };
+            if !self.thread.iter().flat_map(|thread| &thread.phase).any(of_mapping) {
+                with(&|job| drop(job.mapping.remove(number)));
+            }
+        }
+        for (number, thread) in self.thread.iter().enumerate() {
+            for (at, phase) in thread.phase.iter().enumerate() {
+                for fewer in shorter(phase) {
+                    with(&|job| job.thread[number].phase[at].clone_from(&fewer));
+                }
+            }
+        }
+        self.without_a_key().into_iter().for_each(|less| with(&|job| job.clone_from(&less)));
+        for (number, file) in self.file.iter().enumerate() {
+            let bytes = file.size.as_ref().and_then(|size| size.bytes().ok()).unwrap_or(0);
+            let pages = bytes.div_ceil(PAGE);
+            for fewer in [pages / 8, pages / 2, pages - pages / 8, pages] {
+                let size = Some(SizeText((fewer.max(1) * PAGE).to_string()));
+                with(&|job| job.file[number].size.clone_from(&size));
+            }
+        }
+        jobs
+    }
+
+    fn without_a_key(&self) -> Vec<ProgramSpec> {
+        let numbered = |table: &str, count: usize| -> Vec<String> {
+            (0..count).map(|number| format!("{table}/{number}")).collect()
+        };
+        let mut places = vec![String::new()];
+        places.extend(numbered("/mapping", self.mapping.len()));
+        for (number, thread) in self.thread.iter().enumerate() {
+            places.extend(numbered(&format!("/thread/{number}/phase"), thread.phase.len()));
+        }
+        without_one(self, &places, &KEPT)
+    }
+}
+
+/// How many phases are needed for the access of this number, which is counted from 0.
+fn phases_up_to(phases: &[ThreadPhaseSpec], access: u64) -> usize {
+    let mut before = 0;
+    let is_before = |phase: &&ThreadPhaseSpec| {
+        before += accesses(phase);
+        before <= access
+    };
+    phases.iter().take_while(is_before).count() + 1
+}
+
+/// How many accesses a phase makes, of those that say it.
+fn accesses(phase: &ThreadPhaseSpec) -> u64 {
+    let listed = phase.pages.as_ref().or(phase.offsets.as_ref());
+    phase.accesses.or(listed.map(|list| list.len() as u64)).unwrap_or(0)
+}
+
+/// A phase with fewer accesses.
+fn shorter(phase: &ThreadPhaseSpec) -> Vec<ThreadPhaseSpec> {
+    let mut all = Vec::new();
+    if let Some(accesses) = phase.accesses {
+        for fewer in [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1] {
+            all.push(ThreadPhaseSpec { accesses: Some(fewer.max(1)), ..phase.clone() });
+        }
+    }
+    if let Some(pages) = phase.pages.as_ref().filter(|pages| pages.len() > 1) {
+        let (first, rest) = pages.split_at(pages.len() / 2);
+        for part in [first, rest, &pages[..pages.len() - 1], &pages[1..]] {
+            all.push(ThreadPhaseSpec { pages: Some(Arc::new(part.to_vec())), ..phase.clone() });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shrink;
+    use super::*;
+
+    const PROGRAM: &str = "seed = 5\nread_ahead_kb = 16\n[[file]]\nname = 'f'\nsize = '4m'\n\
+        [[open]]\nname = 'o'\nfile = 'f'\n[[mapping]]\nname = 'm'\nopen = 'o'\nshift = 3\n\
+        [[mapping]]\nname = 'other'\nopen = 'o'\n[[thread]]\nname = 't'\nphase = [\n\
+        { mapping = 'm', workload = 'random', accesses = 40 },\n\
+        { mapping = 'm', madvise = 'pageout', offset = '8k', len = '4k' },\n\
+        { mapping = 'other', pages = [1, 2, 3, 4, 5] },\n\
+        { open = 'o', workload = 'read-random', accesses = 9, bs = '8k' }]\n";
+
+    /// What needs the advice and one page of the other mapping comes down to these.
+    #[test]
+    fn the_smallest_program_that_shows_it_is_found() {
+        let spec = ProgramSpec::from_toml(PROGRAM).unwrap();
+        let needs = |spec: &ProgramSpec| {
+            let phases = &spec.thread[0].phase;
+            phases.iter().any(|phase| phase.madvise.is_some())
+                && phases
+                    .iter()
+                    .any(|phase| phase.pages.as_ref().is_some_and(|pages| pages.contains(&4)))
+        };
+        let found = |specs: &[ProgramSpec]| Ok(specs.iter().position(needs).map(|at| (at, ())));
+        let (smallest, ()) = shrink(&spec, (), 400, |()| None, found).unwrap();
+        let phases = &smallest.thread[0].phase;
+        assert_eq!(phases.len(), 2, "{phases:?}");
+        assert_eq!(phases[1].pages.as_deref(), Some(&vec![4]));
+        assert!(phases[0].offset.is_none() && phases[0].len.is_none(), "{phases:?}");
+        assert!(smallest.seed.is_none() && smallest.mapping[0].shift.is_none(), "{smallest:?}");
+        assert_eq!(smallest.file[0].size.as_ref().unwrap().0, "4096");
+    }
+
+    #[test]
+    fn what_comes_after_an_access_is_left_out() {
+        let spec = ProgramSpec::from_toml(PROGRAM).unwrap();
+        let phases = &spec.thread[0].phase;
+        for (access, needed) in [(0, 1), (39, 1), (40, 3), (44, 3), (45, 4)] {
+            assert_eq!(phases_up_to(phases, access), needed, "{access}");
+        }
+    }
+}
