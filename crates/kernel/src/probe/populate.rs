@@ -39,11 +39,13 @@ pub(super) fn populate(
 ) -> Result<PhaseCost, Error> {
     let mut own = Meter::open();
     let mut missed = Some(0);
+    let waits = settle.is_some();
     let mut cost = meter.phase(|| {
         for start in (0..pages.0).step_by(CHUNK_PAGES as usize) {
             let chunk = CHUNK_PAGES.min(pages.0 - start);
             match part.cached(start, chunk) {
-                Some(cached) if cached < chunk => {
+                // Where it waits, a mark may have more pages read, which come next.
+                cached if waits || cached.is_some_and(|cached| cached < chunk) => {
                     for number in start..start + chunk {
                         let more = part.populate_one(number)?;
                         missed = missed.zip(more).map(|(missed, more)| missed + more);

@@ -71,8 +71,8 @@ impl Asked {
         }
     }
 
-    /// The commands that show more of `job.toml`, a job file that was printed. A kernel is explained
-    /// where one of the jobs is `of_flags`.
+    /// The commands that show more of `job.toml`, a job file that was printed. What a kernel did is
+    /// explained where one of the jobs is `of_flags`.
     pub(super) fn commands(&self, rules: &Rules, of_flags: bool) -> Vec<String> {
         let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
         let rules = format!(" --kernel {}{with}", rules.kernel.name());
