@@ -196,7 +196,8 @@ fn what_was_accessed_elsewhere_is_judged_before_6_12() {
         scene.maps(0, 5, 6);
         assert_eq!(scene.judge(&mapping), once);
         assert_eq!(scene.judge(&mapping), Evict, "the entry is not accessed any more");
-        (scene.maps(0, 5, 6), scene.maps(1, 4, 9));
+        scene.maps(0, 5, 6);
+        scene.maps(1, 4, 9);
         assert_eq!(scene.judge(&mapping), twice);
     }
 }
