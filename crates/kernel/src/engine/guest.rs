@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use filemap_job::program::{Job, Madvise, ProgramStep};
+use filemap_job::program::Job;
 use filemap_job::{Engine, Machine, Ran};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value};
@@ -17,9 +17,6 @@ use crate::image::active_list;
 use crate::image::guest::{self, Log};
 use crate::journal::Journal;
 use crate::{Error, page_size};
-
-/// Most of the memory is for the job.
-const LONGEST_LIST: u64 = 256 << 20;
 
 /// In the guest, which has no other place for it.
 const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
@@ -48,7 +45,7 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
         Err(error) => return refused(error),
     };
     let program = received(&message.job, &release).map_err(|error| wrong(&error))?;
-    active_list::lengthen(evicted_bytes(&program))?;
+    active_list::lengthen(message.active_list_bytes)?;
     match asked {
         Some(asked) => match observed(&program, asked, log) {
             Ok(environment) => Ok(answer_observed(environment)),
@@ -56,16 +53,6 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
         },
         None => answer(run(&program)),
     }
-}
-
-/// How many bytes may leave the cache between the times that a page of `program` is paged out and
-/// returns, as the kernel counts them: each also where it becomes active.
-fn evicted_bytes(program: &Job) -> u64 {
-    let pages = program.steps().map(|step| match step {
-        ProgramStep::Madvise { advice: Madvise::PageOut, pages, .. } => 2 * pages.0,
-        _ => 0,
-    });
-    (pages.sum::<u64>() * page_size()).min(LONGEST_LIST)
 }
 
 fn run(program: &Job) -> Result<Ran, Error> {

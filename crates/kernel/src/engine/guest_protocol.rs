@@ -1,15 +1,15 @@
 //! What is sent to a kernel that was booted for a job, and what comes back from it.
 
 use filemap_core::series::{Series, Switch};
-use filemap_job::program::{Job, ProgramSpec, ProgramStep, ProgramThread, Rounds};
+use filemap_job::program::{Job, Madvise, ProgramSpec, ProgramStep, ProgramThread, Rounds};
 use filemap_job::{EngineKind, JobSpec, Ran, Run};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::Error;
 use crate::image::Error as ImageError;
 use crate::probe::cpus;
+use crate::{Error, page_size};
 
 /// The keys of an answer: the runs, or where a program was observed, or what of the job was too
 /// large for its memory or its files. Every other failure is told in words.
@@ -26,10 +26,15 @@ const PROGRAM: &str = "program";
 const FLAGS: &str = "flags";
 
 /// The keys of a message beside the job: the series that are switched on and off before it runs,
-/// the readahead of the disk, and how the kernel's decisions are observed, if at all.
+/// the readahead of the disk, how long the active list has to be, and how the kernel's decisions
+/// are observed, if at all.
 const SWITCHES: &str = "switches";
 const READ_AHEAD_KB: &str = "read_ahead_kb";
+const ACTIVE_LIST_BYTES: &str = "active_list_bytes";
 const OBSERVED: &str = "observed";
+
+/// Most of the memory is for the job.
+const LONGEST_LIST: u64 = 256 << 20;
 
 /// Most CPUs of the machine that QEMU emulates.
 const MOST_EMULATED_CPUS: u64 = 255;
@@ -106,6 +111,22 @@ pub(super) fn received(sent: &Value, release: &str) -> Result<Job, String> {
     Ok(program)
 }
 
+/// How many bytes may leave the cache between the times that a page of `program` is paged out and
+/// returns, as the kernel counts them: each page when it leaves, and again when it becomes active.
+/// None where the job names the RAM, which is all for the job then, and whose own active list
+/// judges what returns.
+pub(super) fn active_list_bytes(program: &Job) -> u64 {
+    if program.machine.ram_bytes.is_some() {
+        return 0;
+    }
+    let pages = program.steps().map(|step| match step {
+        ProgramStep::Madvise { advice: Madvise::PageOut, pages, .. } => pages.0.saturating_mul(2),
+        _ => 0,
+    });
+    let pages = pages.fold(0, u64::saturating_add);
+    pages.saturating_mul(page_size()).min(LONGEST_LIST)
+}
+
 /// Takes the times out of a run.
 pub(super) fn forget_times(run: &mut Run) {
     run.elapsed_ns = None;
@@ -135,6 +156,8 @@ pub(super) struct Message {
     pub(super) on: Series,
     /// Readahead of the disk that its files are on.
     pub(super) read_ahead_kb: u64,
+    /// See [`active_list_bytes`].
+    pub(super) active_list_bytes: u64,
     /// How the kernel's decisions are observed, if they are.
     pub(super) observed: Option<Value>,
 }
@@ -147,6 +170,7 @@ impl Message {
         let mut sent = self.job.clone();
         sent[SWITCHES] = Value::Object(switches.collect());
         sent[READ_AHEAD_KB] = self.read_ahead_kb.into();
+        sent[ACTIVE_LIST_BYTES] = self.active_list_bytes.into();
         sent[OBSERVED] = self.observed.clone().unwrap_or_default();
         sent.to_string()
     }
@@ -166,8 +190,9 @@ impl Message {
             }
         });
         let read_ahead_kb = job[READ_AHEAD_KB].as_u64().ok_or("it names no readahead")?;
+        let active_list_bytes = job[ACTIVE_LIST_BYTES].as_u64().unwrap_or(0);
         let observed = Some(job[OBSERVED].clone()).filter(|how| !how.is_null());
-        Ok(Message { job, named, on, read_ahead_kb, observed })
+        Ok(Message { job, named, on, read_ahead_kb, active_list_bytes, observed })
     }
 }
 
@@ -291,6 +316,17 @@ mod tests {
         assert_eq!((received.image, received.machine.ram_bytes), (None, None));
         assert_eq!(received.machine.memory_max_bytes, Some(24 << 20));
         assert_eq!((cpus(&program), program_ns(&program)), (1, 1000));
+    }
+
+    #[test]
+    fn what_is_paged_out_lengthens_the_active_list_but_not_in_ram_that_is_named() {
+        let bytes = |ram: &str, size: &str| {
+            let advice = "[[thread.phase]]\nmapping = 'm'\nmadvise = 'pageout'\n";
+            let text = PROGRAM.replace("ram = '2g'\n", ram).replace("'32m'", size) + advice;
+            active_list_bytes(&ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap())
+        };
+        assert_eq!((bytes("", "'32m'"), bytes("", "'1t'")), (64 << 20, LONGEST_LIST));
+        assert_eq!((bytes("ram = '2g'\n", "'32m'"), active_list_bytes(&program())), (0, 0));
     }
 
     #[test]

@@ -29,10 +29,11 @@ pub struct Power {
     pub random: Vec<BTreeSet<usize>>,
     /// By any job of one mapping.
     pub any: BTreeSet<usize>,
+    /// Of those, each that no built-in pattern of one mapping tells, with the number of the
+    /// first job that does.
+    pub by_job: BTreeMap<usize, u64>,
     /// By built-in patterns with tables, and by no job of one mapping.
     pub by_tables: BTreeSet<usize>,
-    /// Of those, each that no built-in pattern tells, with the number of the first job that does.
-    pub by_job: BTreeMap<usize, u64>,
     /// At which of the rules that are made wrong it matters in any job that they are.
     pub reached: BTreeSet<usize>,
 }

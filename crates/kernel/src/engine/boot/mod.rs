@@ -98,6 +98,7 @@ impl Boot {
             named: named.switches.union(series),
             on: series,
             read_ahead_kb: needs.machine.read_ahead.bytes(page_size()) >> 10,
+            active_list_bytes: guest_protocol::active_list_bytes(job),
             observed: self.observed.clone(),
         };
         let slow = slow_time(job, &needs);
