@@ -55,6 +55,9 @@ const PROMPT: Duration = Duration::from_micros(100);
 /// Reads are asked for where the last was less than this ago.
 const PROMPT_TIME: Duration = Duration::from_millis(10);
 
+/// How long it is waited at most until what is mapped is advised.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+
 /// Tasks of one process that wait at most: a process that maps without end leaves room for others.
 const MOST_TASKS: usize = 128;
 
@@ -174,6 +177,7 @@ impl Governing {
             added: HashSet::new(),
             tasks: HashMap::new(),
             last_read: None,
+            begun: Instant::now(),
             has_said: HashSet::new(),
             say: Box::new(say),
             shared: Arc::clone(&shared),
@@ -225,6 +229,7 @@ struct Work {
     tasks: HashMap<u32, usize>,
     /// When a read was asked for last.
     last_read: Option<Instant>,
+    begun: Instant,
     has_said: HashSet<String>,
     say: Box<dyn Fn(&str) + Send>,
     shared: Arc<Shared>,
@@ -260,16 +265,18 @@ impl Work {
     }
 
     /// Whoever waits for the governor is told when what was mapped is advised. A process that was
-    /// in a system call is tried again at once for that, and later only now and then.
+    /// in a system call is tried again soon for that, and later only now and then. One that maps
+    /// without end is not waited for.
     fn get_ready(&mut self) {
-        if self.shared.is_ready.load(Ordering::Relaxed) || !self.tasks.is_empty() {
+        if self.shared.is_ready.load(Ordering::Relaxed) {
             return;
         }
-        if self.governor.expects_more() {
+        let is_late = self.begun.elapsed() >= READY_WITHIN;
+        if is_late || self.tasks.is_empty() && !self.governor.expects_more() {
+            self.shared.is_ready.store(true, Ordering::Relaxed);
+        } else {
             self.governor.retry_idle(now_ns());
             self.carry_out();
-        } else {
-            self.shared.is_ready.store(true, Ordering::Relaxed);
         }
     }
 

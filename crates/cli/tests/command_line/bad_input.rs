@@ -314,6 +314,7 @@ fn comparisons() {
         ("--variants baseline,machine=/no/such", &["'/no/such'", "cannot be read"]),
         ("--variants baseline,p1 --with p2", &["--with does not go with --variants"]),
         ("--variants baseline,p1 --kernel 7.2", &["--variants p1: p1 (miss-fault-address) has no"]),
+        ("--with p1 --kernel 7.2", &["--with: p1 (miss-fault-address) has no"]),
         ("--variants baseline,p1 --on model,sun", &["unknown engine 'sun'"]),
     ] {
         fails(&format!("compare --workload random --file-size 1m {args}"), 2, words);

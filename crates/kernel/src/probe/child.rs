@@ -217,7 +217,7 @@ fn run_until_readable(input: &BufReader<StdinLock>) {
     }
 }
 
-/// How often a thread spins between two looks: some hundred microseconds, most of which is no look.
+/// How often a thread spins between two looks: for some hundred microseconds. A look is short.
 const RUNS_BETWEEN: u32 = 10_000;
 
 /// Waits for the parent's word, and holds the pages that it asks for until then.

@@ -265,10 +265,13 @@ fn planned_variants(
     let engines = written.flags().on.clone().unwrap_or(EngineKind::Model.name().to_string());
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let of_images = booted::on_kernel(variants, beside_model);
+    // The only variant is what --with names.
+    let is_of_with = written.flags().with.is_some();
     let mut cells = Vec::new();
     let mut add = |name: String, engine: &str, variant: &Variant, image| {
         let cell = cell(given, written, engine, variant, image);
-        let (job, own) = cell.map_err(|error| variant.error(error))?;
+        let (job, own) =
+            cell.map_err(|error| if is_of_with { error } else { variant.error(error) })?;
         cells.push(PlannedVariant { variant: name, job, found: own.or(found) });
         Ok::<_, Error>(())
     };

@@ -72,7 +72,7 @@ impl Asked {
     }
 
     /// The commands that show more of `job.toml`, a job file that was printed. What a kernel did is
-    /// explained where one of the jobs is `of_flags`.
+    /// explained where all jobs are `of_flags`: of programs it is not.
     pub(super) fn commands(&self, rules: &Rules, of_flags: bool) -> Vec<String> {
         let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
         let rules = format!(" --kernel {}{with}", rules.kernel.name());

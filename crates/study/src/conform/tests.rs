@@ -93,6 +93,8 @@ fn a_job_with_tables_is_made_small_too() {
     assert_eq!(job.thread[0].phase[0].accesses, Some(101), "{}", difference.job);
     assert_eq!(found.commands.len(), 3, "{:?}", found.commands);
     assert!(found.commands[1].starts_with("filemap run job.toml"), "{:?}", found.commands);
+    let commands = |jobs| self::found("baseline", Some("mmap-miss"), jobs, false).commands.len();
+    assert_eq!((commands(&[STRIDE]), commands(&[STRIDE, TABLES])), (4, 3));
 }
 
 /// Of differences that are alike one is shown, small, with what the model did there.

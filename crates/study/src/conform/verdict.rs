@@ -51,7 +51,8 @@ pub(super) fn conformance(
     let rules = compared.first().map(|of| of.job.rules);
     let commands = rules.filter(|_| !differences.is_empty());
     let is_of_flags = |case: &Case| matches!(case.spec, Some(Written::Flags(_)));
-    let of_flags = cases.iter().any(|case| case.differs() && is_of_flags(case));
+    let mut differing = cases.iter().filter(|case| case.differs());
+    let of_flags = differing.all(is_of_flags);
     Ok(Conformance {
         rules: rules.map(|rules| rules.kernel.name().to_string()),
         with: rules.map(|rules| on.with.clone().unwrap_or(rules.series.to_string())),
