@@ -6,8 +6,10 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, init_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
@@ -35,6 +37,12 @@ const VIRTIO_DRIVER: &str = "/sys/bus/virtio/drivers/virtio_blk";
 
 /// A disk is found while the kernel boots or its module loads; later means never.
 const DISK_LIMIT: Duration = Duration::from_secs(10);
+
+/// Bytes with a place for a huge page.
+const LOOKED_AT: usize = 4 << 20;
+
+/// A scan of little memory takes less.
+const SCAN_LIMIT: Duration = Duration::from_secs(1);
 
 /// What empties the page cache, and gives back what the kernel knows of files.
 const DROP_CACHES: (&str, &str) = ("/proc/sys/vm/drop_caches", "3");
@@ -172,11 +180,30 @@ fn use_classic_lru() -> Result<(), String> {
     if Path::new(switch).exists() { write(switch, "0") } else { Ok(()) }
 }
 
-/// After 10 s, which an emulated machine needs for a job, it would make one large folio of base
-/// pages that are advised HUGEPAGE, and no rule and no tracepoint says when.
+/// After 10 s, which an emulated machine needs for a job, it would make one large folio of pages
+/// that a mapping could have in one PMD entry, and no rule and no tracepoint says when. Before it
+/// sleeps it looks at the first process that has such a mapping: this one, which has it for ever.
 fn keep_khugepaged_asleep() -> Result<(), String> {
-    let sleep_ms = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
-    if Path::new(sleep_ms).exists() { write(sleep_ms, &u32::MAX.to_string()) } else { Ok(()) }
+    let directory = Path::new("/sys/kernel/mm/transparent_hugepage/khugepaged");
+    if !directory.exists() {
+        return Ok(());
+    }
+    let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
+    write(&file("scan_sleep_millisecs"), &u32::MAX.to_string())?;
+    let failed = |errno| format!("map memory for khugepaged to look at: {errno}");
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: it is mapped where nothing is, and nothing else refers to it.
+    unsafe {
+        let memory = mmap_anonymous(null_mut(), LOOKED_AT, protection, flags).map_err(failed)?;
+        // It may be refused where the kernel has huge pages for files alone.
+        let _ = madvise(memory, LOOKED_AT, Advice::LinuxHugepage);
+        memory.cast::<u8>().write_volatile(1);
+    }
+    let started = Instant::now();
+    while read(&file("full_scans"))?.trim() == "0" && started.elapsed() < SCAN_LIMIT {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 fn mount_disk(filesystem: Filesystem) -> Result<(), String> {
