@@ -229,6 +229,7 @@ struct Work {
     tasks: HashMap<u32, usize>,
     /// When a read was asked for last.
     last_read: Option<Instant>,
+    /// When it began to govern.
     begun: Instant,
     has_said: HashSet<String>,
     say: Box<dyn Fn(&str) + Send>,

@@ -190,7 +190,8 @@ impl Message {
             }
         });
         let read_ahead_kb = job[READ_AHEAD_KB].as_u64().ok_or("it names no readahead")?;
-        let active_list_bytes = job[ACTIVE_LIST_BYTES].as_u64().unwrap_or(0);
+        let active_list_bytes =
+            job[ACTIVE_LIST_BYTES].as_u64().ok_or("it names no length of the active list")?;
         let observed = Some(job[OBSERVED].clone()).filter(|how| !how.is_null());
         Ok(Message { job, named, on, read_ahead_kb, active_list_bytes, observed })
     }

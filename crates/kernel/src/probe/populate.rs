@@ -43,23 +43,21 @@ pub(super) fn populate(
     let mut cost = meter.phase(|| {
         for start in (0..pages.0).step_by(CHUNK_PAGES as usize) {
             let chunk = CHUNK_PAGES.min(pages.0 - start);
-            match part.cached(start, chunk) {
-                // Where it waits, a mark may have more pages read, which come next.
-                cached if waits || cached.is_some_and(|cached| cached < chunk) => {
-                    for number in start..start + chunk {
-                        let more = part.populate_one(number)?;
-                        missed = missed.zip(more).map(|(missed, more)| missed + more);
-                        if let Some((settle, asked)) = &mut settle
-                            && asked.anything(&mut own)
-                        {
-                            settle.after(part.page.0 + number)?;
-                        }
+            // A mark may have more pages read, which come next: they are waited for too.
+            let cached = if waits { None } else { part.cached(start, chunk) };
+            if waits || cached.is_some_and(|cached| cached < chunk) {
+                for number in start..start + chunk {
+                    let more = part.populate_one(number)?;
+                    missed = missed.zip(more).map(|(missed, more)| missed + more);
+                    if let Some((settle, asked)) = &mut settle
+                        && asked.anything(&mut own)
+                    {
+                        settle.after(part.page.0 + number)?;
                     }
                 }
-                cached => {
-                    missed = missed.filter(|_| cached.is_some());
-                    part.madvise(start, chunk)?;
-                }
+            } else {
+                missed = missed.filter(|_| cached.is_some());
+                part.madvise(start, chunk)?;
             }
         }
         Ok(())

@@ -11,6 +11,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Access, Madvise, NamedMapping, ProgramStep, ProgramThread};
 use filemap_job::{Pattern, Phase, Segment, Workload};
 use filemap_kernel::cold::drop_file;
+use filemap_kernel::interference::damon_pageout;
 use filemap_kernel::probe::{Ended, PhaseCost, Probe, Process, RETURN};
 use filemap_kernel::residency::{CacheStat, resident_pages};
 use filemap_kernel::{Error, page_size};
@@ -90,8 +91,9 @@ pub(crate) fn cold_and_warm(bench: &Bench) {
     }
     assert_eq!(resident_pages(&file, 4096).unwrap().len(), 1024);
     // Where DAMON pages out, it may have taken some since: they are there again after a run.
+    let tries = if damon_pageout().is_some() { 5 } else { 1 };
     let warm = |_| steps(&Probe::start(&process).unwrap().run().unwrap())[0];
-    let warm = (0..5).map(warm).find(|warm| warm.major == 0);
+    let warm = (0..tries).map(warm).find(|warm| warm.major == 0);
     assert_eq!(warm.map(|warm| warm.read_bytes), Some(Some(0)));
     drop_file(&path).unwrap();
     assert!(resident_pages(&file, 4096).unwrap().is_empty());

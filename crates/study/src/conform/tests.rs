@@ -24,12 +24,10 @@ fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> 
         rules: None,
         with: with.map(String::from),
     };
-    let written = |text: &str| match JobSpec::from_toml(text) {
-        Ok(spec) => Written::Flags(Box::new(spec)),
-        Err(_) => Written::Tables(Box::new(ProgramSpec::from_toml(text).unwrap())),
-    };
-    let named = jobs.iter().enumerate();
-    let named = named.map(|(number, text)| (format!("job {number}"), written(text)));
+    let named = jobs
+        .iter()
+        .enumerate()
+        .map(|(number, text)| (format!("job {number}"), toml::from_str(text).unwrap()));
     let named: Vec<(String, Written)> = named.collect();
     let series: Series = has.parse().unwrap();
     let mut bench = Bench::modelled(series, seen());

@@ -82,13 +82,12 @@ impl Given {
     /// # Errors
     /// As there.
     pub fn validate_for(&self, written: &Written, release: Option<&str>) -> Result<Job, Error> {
-        match written {
-            Written::Flags(spec) => Ok(JobSpec::clone(spec).validate(release)?),
-            Written::Tables(spec) => spec.validate(release).map_err(|error| Error::InFile {
-                path: self.name(),
-                error: Box::new(Error::from(error)),
-            }),
-        }
+        written.validate(release).map_err(|error| match written {
+            Written::Flags(_) => error.into(),
+            Written::Tables(_) => {
+                Error::InFile { path: self.name(), error: Box::new(Error::from(error)) }
+            }
+        })
     }
 
     /// Leaves the phases of a recording out of `record`: their lists have one number for each

@@ -3,11 +3,12 @@
 mod of_flags;
 mod of_tables;
 
-use filemap_job::Written;
+use filemap_job::{SizeText, Written};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::PAGE;
 use crate::error::Error;
 
 /// A job that can be made smaller.
@@ -87,6 +88,41 @@ fn without_idle_keys<S: Shrinks, T>(
         }
     }
     Ok(())
+}
+
+/// Jobs that differ from one, in order.
+struct Changed<'a, S> {
+    of: &'a S,
+    jobs: Vec<S>,
+}
+
+impl<S: Shrinks> Changed<'_, S> {
+    /// Adds the job with this change, if it is one.
+    fn with(&mut self, change: impl FnOnce(&mut S)) {
+        let mut job = self.of.clone();
+        change(&mut job);
+        if job != *self.of {
+            self.jobs.push(job);
+        }
+    }
+
+    /// Adds the jobs without one of the keys.
+    fn without_a_key(&mut self) {
+        let less = self.of.without_a_key().into_iter();
+        self.jobs.extend(less.filter(|less| less != self.of));
+    }
+}
+
+/// Fewer accesses than so many, the fewest first.
+fn fewer_accesses(accesses: u64) -> [u64; 4] {
+    [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1].map(|fewer| fewer.max(1))
+}
+
+/// Smaller files than one of this size: fewer pages, and no part of one.
+fn smaller_files(size: Option<&SizeText>) -> [Option<SizeText>; 4] {
+    let bytes = size.and_then(|size| size.bytes().ok()).unwrap_or(0);
+    let pages = bytes.div_ceil(PAGE);
+    [pages / 8, pages / 2, pages - pages / 8, pages].map(|fewer| super::size(fewer.max(1)))
 }
 
 /// `spec` without one of the keys of its objects at `places`, but for those that are `kept`.

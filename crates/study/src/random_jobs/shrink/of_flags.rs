@@ -2,8 +2,7 @@
 
 use filemap_job::{JobSpec, PhaseSpec};
 
-use super::{Shrinks, without_one};
-use crate::random_jobs::{PAGE, size};
+use super::{Changed, Shrinks, fewer_accesses, smaller_files, without_one};
 
 /// Keys of jobs and of phases that are made smaller and not dropped: what they are by default is
 /// more, or another job.
@@ -11,42 +10,30 @@ const KEPT: [&str; 5] = ["workload", "accesses", "fraction", "file_size", "phase
 
 impl Shrinks for JobSpec {
     fn smaller(&self, last: Option<u64>) -> Vec<JobSpec> {
-        let spec = self;
-        let mut jobs = Vec::new();
-        let mut with = |change: &dyn Fn(&mut JobSpec)| {
-            let mut job = spec.clone();
-            change(&mut job);
-            if job != *spec {
-                jobs.push(job);
-            }
-        };
+        let mut smaller = Changed { of: self, jobs: Vec::new() };
         if let Some(access) = last {
-            with(&|job| job.phase = up_to(&spec.phase, access));
+            smaller.with(|job| job.phase = up_to(&self.phase, access));
         }
-        for phase in 0..spec.phase.len() {
-            if spec.phase.len() > 1 {
-                with(&|job| drop(job.phase.remove(phase)));
+        for phase in 0..self.phase.len() {
+            if self.phase.len() > 1 {
+                smaller.with(|job| drop(job.phase.remove(phase)));
             }
         }
-        for phase in 0..spec.phase.len() {
-            let accesses = spec.phase[phase].accesses.unwrap_or(1);
-            for fewer in [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1] {
-                with(&|job| job.phase[phase].accesses = Some(fewer.max(1)));
+        for (phase, spec) in self.phase.iter().enumerate() {
+            for fewer in fewer_accesses(spec.accesses.unwrap_or(1)) {
+                smaller.with(|job| job.phase[phase].accesses = Some(fewer));
             }
         }
-        with(&|job| (job.split, job.split_prot) = (None, None));
-        with(&|job| (job.map_offset, job.map_len) = (None, None));
-        spec.without_a_key().into_iter().for_each(|less| with(&|job| job.clone_from(&less)));
-        // Fewer pages, and no part of one.
-        let bytes = spec.file_size.as_ref().and_then(|size| size.bytes().ok()).unwrap_or(0);
-        let pages = bytes.div_ceil(PAGE);
-        for fewer in [pages / 8, pages / 2, pages - pages / 8, pages] {
-            with(&|job| job.file_size = size(fewer.max(1)));
+        smaller.with(|job| (job.split, job.split_prot) = (None, None));
+        smaller.with(|job| (job.map_offset, job.map_len) = (None, None));
+        smaller.without_a_key();
+        for size in smaller_files(self.file_size.as_ref()) {
+            smaller.with(|job| job.file_size = size);
         }
-        if let Some(split) = spec.split {
-            with(&|job| job.split = Some((split / 2).max(1)));
+        if let Some(split) = self.split {
+            smaller.with(|job| job.split = Some((split / 2).max(1)));
         }
-        jobs
+        smaller.jobs
     }
 
     fn without_a_key(&self) -> Vec<JobSpec> {

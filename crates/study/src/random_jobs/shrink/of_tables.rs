@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use filemap_job::ProgramSpec;
 use filemap_job::program::ThreadPhaseSpec;
-use filemap_job::{ProgramSpec, SizeText};
 
-use super::{Shrinks, without_one};
-use crate::random_jobs::PAGE;
+use super::{Changed, Shrinks, fewer_accesses, smaller_files, without_one};
 
 /// Keys that are made smaller and not dropped, or without which a table says something else.
 const KEPT: [&str; 18] = [
@@ -16,20 +15,13 @@ const KEPT: [&str; 18] = [
 
 impl Shrinks for ProgramSpec {
     fn smaller(&self, last: Option<u64>) -> Vec<ProgramSpec> {
-        let mut jobs = Vec::new();
-        let mut with = |change: &dyn Fn(&mut ProgramSpec)| {
-            let mut job = self.clone();
-            change(&mut job);
-            if job != *self {
-                jobs.push(job);
-            }
-        };
+        let mut smaller = Changed { of: self, jobs: Vec::new() };
         for (number, thread) in self.thread.iter().enumerate() {
             let needed = last.map_or(thread.phase.len(), |last| phases_up_to(&thread.phase, last));
-            with(&|job| job.thread[number].phase.truncate(needed));
+            smaller.with(|job| job.thread[number].phase.truncate(needed));
             for phase in 0..thread.phase.len() {
                 if thread.phase.len() > 1 {
-                    with(&|job| drop(job.thread[number].phase.remove(phase)));
+                    smaller.with(|job| drop(job.thread[number].phase.remove(phase)));
                 }
             }
         }
@@ -41,26 +33,23 @@ impl Shrinks for ProgramSpec {
                     .any(|name| *name == mapping.name)
             };
             if !self.thread.iter().flat_map(|thread| &thread.phase).any(of_mapping) {
-                with(&|job| drop(job.mapping.remove(number)));
+                smaller.with(|job| drop(job.mapping.remove(number)));
             }
         }
         for (number, thread) in self.thread.iter().enumerate() {
             for (at, phase) in thread.phase.iter().enumerate() {
                 for fewer in shorter(phase) {
-                    with(&|job| job.thread[number].phase[at].clone_from(&fewer));
+                    smaller.with(|job| job.thread[number].phase[at] = fewer);
                 }
             }
         }
-        self.without_a_key().into_iter().for_each(|less| with(&|job| job.clone_from(&less)));
+        smaller.without_a_key();
         for (number, file) in self.file.iter().enumerate() {
-            let bytes = file.size.as_ref().and_then(|size| size.bytes().ok()).unwrap_or(0);
-            let pages = bytes.div_ceil(PAGE);
-            for fewer in [pages / 8, pages / 2, pages - pages / 8, pages] {
-                let size = Some(SizeText((fewer.max(1) * PAGE).to_string()));
-                with(&|job| job.file[number].size.clone_from(&size));
+            for size in smaller_files(file.size.as_ref()) {
+                smaller.with(|job| job.file[number].size = size);
             }
         }
-        jobs
+        smaller.jobs
     }
 
     fn without_a_key(&self) -> Vec<ProgramSpec> {
@@ -96,9 +85,8 @@ fn accesses(phase: &ThreadPhaseSpec) -> u64 {
 fn shorter(phase: &ThreadPhaseSpec) -> Vec<ThreadPhaseSpec> {
     let mut all = Vec::new();
     if let Some(accesses) = phase.accesses {
-        for fewer in [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1] {
-            all.push(ThreadPhaseSpec { accesses: Some(fewer.max(1)), ..phase.clone() });
-        }
+        let fewer = |accesses| ThreadPhaseSpec { accesses: Some(accesses), ..phase.clone() };
+        all.extend(fewer_accesses(accesses).map(fewer));
     }
     if let Some(pages) = phase.pages.as_ref().filter(|pages| pages.len() > 1) {
         let (first, rest) = pages.split_at(pages.len() / 2);
