@@ -72,8 +72,18 @@ pub(crate) fn title(record: &Record) -> String {
 pub(crate) fn heading(record: &Record) -> String {
     match record.job.tables() {
         None => record.job.flags().heading(),
-        Some(program) => format!("program of {}", setup::files_of(program)),
+        Some(program) => only_phase(program)
+            .unwrap_or_else(|| format!("program of {}", setup::files_of(program))),
     }
+}
+
+/// The workload and the size of the file of a program that does nothing else: `random of 1g`.
+fn only_phase(program: &ProgramSpec) -> Option<String> {
+    let ([file], [thread]) = (&program.file[..], &program.thread[..]) else { return None };
+    let [phase] = &thread.phase[..] else { return None };
+    let is_one = file.count.unwrap_or(1) == 1 && thread.count.unwrap_or(1) == 1;
+    let (workload, size) = (phase.workload.as_ref()?, file.size.as_ref()?);
+    is_one.then(|| format!("{workload} of {}", size.0))
 }
 
 /// Times of a real kernel, in nanoseconds, one for each run that was timed.

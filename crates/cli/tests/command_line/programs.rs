@@ -94,6 +94,22 @@ fn a_job_without_a_program_is_told_in_one_line() {
     }
 }
 
+/// A table of several such jobs says what each of them is.
+#[test]
+fn a_program_that_does_one_thing_is_titled_by_it() {
+    let scratch = Scratch::new("title");
+    let flags = "--workload stride:7 --file-size 32m";
+    let job = stdout(&format!("run {flags} --show-job"));
+    let title = |job: &str| {
+        let path = scratch.file("program.toml", job);
+        stdout(&format!("run {path}")).lines().next().unwrap().to_string()
+    };
+    assert_eq!(title(&job), "stride:7 of 32m, baseline, on the model");
+    assert_eq!(stdout(&format!("run {flags}")).lines().next(), Some(&title(&job)[..]));
+    let two = job.replace("[[thread]]", "[[thread]]\ncount = 2");
+    assert_eq!(title(&two), "program of 1 file, baseline, on the model");
+}
+
 /// The variant of a program is the program with that advice in its job file.
 #[test]
 fn advice_is_for_all_mappings_or_for_those_of_a_name() {
