@@ -11,6 +11,9 @@ pub struct Block<'a> {
     pub lines: Vec<&'a str>,
 }
 
+/// Blocks in these languages that begin with a comment that names a file are such files.
+const FILES: [&str; 2] = ["toml", "python"];
+
 /// The code blocks of a document, in order.
 pub fn all(text: &str) -> Vec<Block<'_>> {
     let mut blocks: Vec<Block<'_>> = Vec::new();
@@ -57,6 +60,20 @@ pub fn without_comment(line: &str) -> &str {
     line.split(" #").next().unwrap_or(line).trim_end()
 }
 
+/// The files that a document shows: their names, and what is in them.
+pub fn files(document: &str) -> Vec<(&str, String)> {
+    let named = |block: Block<'_>| block.lines.join("\n") + "\n";
+    all(document)
+        .into_iter()
+        .filter(|block| FILES.contains(&block.language))
+        .filter_map(|block| {
+            let name = block.lines.first()?.strip_prefix("# ")?;
+            let is_file = !name.contains(' ') && name.contains('.');
+            is_file.then(|| (name, named(block)))
+        })
+        .collect()
+}
+
 /// How documents run `filemap` from the source.
 const FROM_SOURCE: &str = "cargo run --release -- ";
 
@@ -78,6 +95,12 @@ mod tests {
         let text = "a\n```sh\nb\nc\n```\nd\n```toml\ne\n```\n";
         assert_eq!(lines(text, "sh"), [(3, "b"), (4, "c")]);
         assert_eq!(lines(text, "toml"), [(8, "e")]);
+    }
+
+    #[test]
+    fn files_are_named_in_their_first_line() {
+        let text = "```toml\n# job.toml\na = 1\n```\n```toml\n# of a job\n```\n";
+        assert_eq!(files(text), [("job.toml", "# job.toml\na = 1\n".to_string())]);
     }
 
     #[test]

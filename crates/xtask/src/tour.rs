@@ -28,9 +28,6 @@ const LACKING: i32 = 4;
 const DOCUMENTS: [&str; 4] =
     ["README.md", "docs/guide/patch.md", "docs/guide/program.md", "docs/guide/job.md"];
 
-/// Blocks in these languages that begin with a comment that names a file are such files.
-const FILES: [&str; 2] = ["toml", "python"];
-
 /// The data file that the program of the guide reads, and its bytes.
 const DATA: (&str, usize) = ("data.db", 64 << 20);
 
@@ -93,20 +90,6 @@ fn commands(document: &str) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The files that a document shows: their names, and what is in them.
-fn files(document: &str) -> Vec<(&str, String)> {
-    let named = |block: blocks::Block<'_>| block.lines.join("\n") + "\n";
-    blocks::all(document)
-        .into_iter()
-        .filter(|block| FILES.contains(&block.language))
-        .filter_map(|block| {
-            let name = block.lines.first()?.strip_prefix("# ")?;
-            let is_file = !name.contains(' ') && name.contains('.');
-            is_file.then(|| (name, named(block)))
-        })
-        .collect()
-}
-
 /// Builds `filemap` and returns the directory that it is in.
 fn built() -> Result<PathBuf> {
     let built = install::built("release")?;
@@ -146,7 +129,7 @@ impl Directories {
 
     fn write_files(&self, document: &str) -> Result<()> {
         let pages: String = (0..2000).map(|i| format!("{}\n", i * 7919 % 200_000)).collect();
-        for (name, text) in files(document).into_iter().chain([("pages.txt", pages)]) {
+        for (name, text) in blocks::files(document).into_iter().chain([("pages.txt", pages)]) {
             let path = self.work.join(name);
             fs::write(&path, text).with_context(|| format!("{} not written", path.display()))?;
         }
@@ -249,7 +232,6 @@ mod tests {
     fn commands_run_beside_their_files_and_end_in_time() {
         let directory = std::env::temp_dir().join(format!("tour-{}", std::process::id()));
         let document = "```toml\n# job.toml\nfile_size = \"1m\"\n```\n```toml\n# of a job\n```\n";
-        assert_eq!(files(document), [("job.toml", "# job.toml\nfile_size = \"1m\"\n".to_string())]);
         let place = Directories::prepare(&directory, document).unwrap();
         let run = |command| place.run(command, Path::new("/nowhere"), Duration::from_secs(1));
         let works = run("cmp -s job.toml job.toml && test -s data.db && head -1 pages.txt");

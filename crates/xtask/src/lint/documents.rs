@@ -11,6 +11,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.under("", ".md") {
         commands(file, &mut findings);
+        job_files(file, repository, &mut findings);
         links(file, repository, &mut findings);
     }
     ci_runs_the_tests(repository, &mut findings);
@@ -21,7 +22,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
 fn commands(file: &File, findings: &mut Vec<Finding>) {
     for (line, text) in blocks::commands(blocks::lines(&file.text, "sh")) {
         let Some(command) = blocks::filemap_command(&text) else { continue };
-        let words = command.split_whitespace().take_while(|word| *word != "|");
+        let words = command.split_whitespace().take_while(|word| !["|", ">"].contains(word));
         if let Err(error) = filemap_cli::command().try_get_matches_from(words) {
             // Help and version are answers, not mistakes.
             if !error.use_stderr() {
@@ -30,6 +31,27 @@ fn commands(file: &File, findings: &mut Vec<Finding>) {
             let reason = error.to_string();
             let reason = reason.lines().next().unwrap_or_default().to_string();
             findings.push(Finding::error(&file.path, line, format!("'{text}': {reason}")));
+        }
+    }
+}
+
+/// Each job file in a `filemap` command is one that the reader has: the repository holds it, the
+/// document shows it, or a command before wrote it.
+fn job_files(file: &File, repository: &Repository, findings: &mut Vec<Finding>) {
+    let mut had: Vec<String> =
+        blocks::files(&file.text).into_iter().map(|(name, _)| name.to_string()).collect();
+    for (line, text) in blocks::commands(blocks::lines(&file.text, "sh")) {
+        let Some(command) = blocks::filemap_command(&text) else { continue };
+        let mut words = command.split_whitespace();
+        while let Some(word) = words.next() {
+            if word == ">" {
+                had.extend(words.next().map(str::to_string));
+            } else if word.ends_with(".toml") && !had.iter().any(|name| name == word) {
+                let held = repository.files.iter().any(|file| file.path == word);
+                let message = format!("the reader has no {word}; show it, or write it first");
+                let finding = Finding::error(&file.path, line, message);
+                findings.extend((!held).then_some(finding));
+            }
         }
     }
 }
@@ -115,6 +137,21 @@ mod tests {
         let found = of("filemap run --workload random \\\n    --fle-size 1g");
         assert!(found[0].starts_with("docs/A.md:3: error: 'filemap run --workload"), "{found:?}");
         assert_eq!(of("filemap --version"), [""; 0]);
+    }
+
+    #[test]
+    fn job_files_are_at_hand() {
+        let of = |document: &str| messages(&[("docs/A.md", document), ("data/b.toml", "")]);
+        let run =
+            |before: &str, path: &str| of(&format!("{before}```sh\nfilemap run {path}\n```\n"));
+        let shown = "```toml\n# a.toml\n```\n";
+        let written = "```sh\nfilemap run --workload random --show-job > a.toml\n```\n";
+        for before in [shown, written] {
+            assert_eq!(run(before, "a.toml"), [""; 0], "{before}");
+        }
+        assert_eq!(run("", "data/b.toml"), [""; 0]);
+        let missing = "docs/A.md:2: error: the reader has no a.toml; show it, or write it first";
+        assert_eq!(run("", "a.toml"), [missing]);
     }
 
     #[test]
