@@ -1,6 +1,6 @@
 //! The comparison of two logs.
 
-use filemap_core::decision::Decision;
+use filemap_core::decision::{Decision, Found};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
@@ -39,6 +39,9 @@ pub struct Comparison {
     pub kernel: Option<Vec<Decision>>,
     /// The largest request of the device that it ran on.
     pub io_bytes: u64,
+    /// There readahead begins alike, but that the kernel has fewer misses. A fault-around that finds
+    /// more of a window there than the model's does so.
+    pub has_fewer_misses: bool,
     /// There the kernel goes on with base pages in the middle of a window that the model lays out
     /// in large folios. It does so where it finds no memory for one, which no rule decides.
     pub lacks_folio: bool,
@@ -102,6 +105,19 @@ fn goes_on_with_a_base_page(model: &[Decision], kernel: &[Decision]) -> bool {
     order.0 > 0 && behind
 }
 
+/// Whether both go on with the same readahead, with fewer misses of the kernel.
+fn has_fewer_misses(model: &[Decision], kernel: &[Decision]) -> bool {
+    let (
+        [Decision::Entered { cause, found }, ..],
+        [Decision::Entered { cause: also, found: own }, ..],
+    ) = (model, kernel)
+    else {
+        return false;
+    };
+    let same = Found { mmap_miss: found.mmap_miss, ..*own };
+    cause == also && *found == same && own.mmap_miss < found.mmap_miss
+}
+
 /// Compares the logs of the model and of a kernel, both with only what is `seen`. `accesses` has
 /// the number of the access of each line of the model's.
 pub fn compare(
@@ -117,6 +133,7 @@ pub fn compare(
     comparison.decisions = (same.len() + left.len().max(right.len())) as u64;
     comparison.mismatches = differing(left, right);
     comparison.lacks_folio = lacks_folio(left, right, seen);
+    comparison.has_fewer_misses = has_fewer_misses(left, right);
     let shown = |lines: &[Decision]| lines.iter().take(CONTEXT).map(Decision::to_string).collect();
     // Where the model's log has ended, the access is its last one.
     let access = accesses.get(model.len() - left.len()).or(accesses.last());
@@ -156,12 +173,18 @@ impl Comparison {
         fewer + of_other(self).saturating_sub(of_other(timing))
     }
 
-    /// Takes `as_prompt` in place of this, where a fault was passed over, the logs differ after it,
-    /// and nothing is left to explain if the device brings all at once: that is what `as_prompt`
+    /// Whether it may be a matter of when pages arrive: a fault was passed over, or the kernel has
+    /// taken back more misses.
+    pub(super) fn may_be_timing(&self) -> bool {
+        self.excluded > 0 || self.has_fewer_misses
+    }
+
+    /// Takes `as_prompt` in place of this, where the logs differ, it may be a matter of timing, and
+    /// nothing is left to explain if the device brings all at once: that is what `as_prompt`
     /// compares with. A fault more or less is a hit more or less, and one hit can decide whether
     /// the next miss reads a window.
     pub(super) fn settle_by(&mut self, as_prompt: Comparison) {
-        if self.excluded > 0 && self.mismatches > 0 && as_prompt.is_exact() {
+        if self.may_be_timing() && self.mismatches > 0 && as_prompt.is_exact() {
             *self = as_prompt;
         }
     }
@@ -191,7 +214,7 @@ fn readahead_calls(lines: &[Decision]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use filemap_core::decision::{Cause, Found};
+    use filemap_core::decision::Cause;
 
     use super::*;
 
@@ -301,6 +324,23 @@ mod tests {
         assert_eq!(mismatches(&extra, 5, &[], 4), (2, 1), "who has the fault has the hit");
         assert_eq!(mismatches(&extra, 4, &[], 6), (2, 1), "a fault has one hit");
         assert_eq!(mismatches(&[], 4, &[], 5), (0, 1), "without such a fault they are equal");
+    }
+
+    #[test]
+    fn fewer_misses_alone_are_settled_by_an_equal_log() {
+        let entered = |mmap_miss| Decision::Entered {
+            cause: Cause::AsyncFault,
+            found: Found { index: PageIndex(24), mmap_miss, ..Found::default() },
+        };
+        let log = |misses| with(&[entered(misses)]);
+        let settled = |of_kernel, as_prompt| {
+            let mut found = compare(&log(10), &log(of_kernel));
+            found.settle_by(compare(&log(as_prompt), &log(of_kernel)));
+            found.mismatches == 0
+        };
+        assert!(settled(9, 9));
+        assert!(!settled(9, 8), "no device brings so much");
+        assert!(!settled(11, 11), "nothing that arrives adds a miss");
     }
 
     #[test]
