@@ -125,7 +125,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A number is below 0.
-    #[error("'{text}' is negative; give a {what} of 0 or more")]
+    #[error("'{text}' is negative; give a {what} without a sign")]
     Negative {
         /// The text given.
         text: String,
@@ -286,7 +286,10 @@ pub enum Error {
         text: String,
     },
     /// A line of an accesses file is beyond the mapping.
-    #[error("line {line}: page {page} is beyond the mapping; its last page is {last}")]
+    #[error(
+        "line {line}: page {page} is beyond the mapping; its last page is {last}; give a larger \
+         --file-size, or pages within it"
+    )]
     ListBeyond {
         /// Line, counted from 1.
         line: usize,

@@ -154,7 +154,9 @@ impl Position {
         };
         let known = known.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(", ");
         match (self.headers.as_slice(), form) {
-            ([], Form::OneFile) => "the keys are the flags, with underscores".to_string(),
+            ([], Form::OneFile) => {
+                "the keys are the flags that say what a job is, with underscores".to_string()
+            }
             ([], Form::Program { keys }) => format!(
                 "a program takes the tables [[file]], [[open]], [[mapping]] and [[thread]], and {}",
                 keys.join(", ")

@@ -13,9 +13,19 @@ pub fn fits(table: &Table) -> bool {
 
 impl Report {
     pub(crate) fn text(&self) -> String {
-        let mut blocks: Vec<String> = self.parts.iter().filter_map(Part::text).collect();
+        let text = |index: usize| self.parts[index].text().filter(|_| !self.is_empty(index));
+        let mut blocks: Vec<String> = (0..self.parts.len()).filter_map(text).collect();
         blocks.push(self.footer.text());
         blocks.join("\n")
+    }
+
+    /// Whether the part there is the heading of what is only to be looked at.
+    fn is_empty(&self, index: usize) -> bool {
+        let is_heading = |part: &Part| matches!(part, Part::Heading(_));
+        let mut below =
+            self.parts[index + 1..].iter().take_while(|part| !is_heading(part)).peekable();
+        let has_some = below.peek().is_some();
+        is_heading(&self.parts[index]) && has_some && below.all(|part| part.text().is_none())
     }
 }
 
@@ -168,6 +178,33 @@ mod tests {
         let expected =
             "Pages\n\n        long\nname       N\n-----  -----\na          1\nb|\"c,  12345\n";
         assert_eq!(table.text(), expected);
+    }
+
+    #[test]
+    fn a_section_with_nothing_to_read_is_left_out() {
+        let heading = |text: &str| Part::Heading(text.to_string());
+        let drawn = || Part::Cards(Vec::new());
+        let paragraph = Part::Paragraph("read".to_string());
+        let report = Report {
+            parts: vec![
+                heading("title"),
+                heading("drawn"),
+                drawn(),
+                heading("c"),
+                drawn(),
+                paragraph,
+            ],
+            rows: Table::default(),
+            footer: Footer {
+                facts: Vec::new(),
+                command: String::new(),
+                origin: String::new(),
+                environment: serde_json::Map::new(),
+            },
+            record_json: String::new(),
+        };
+        let text = report.text();
+        assert!(text.starts_with("title\n=====\n\nc\n=\n\nread\n"), "{text}");
     }
 
     #[test]

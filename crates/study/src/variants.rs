@@ -67,6 +67,10 @@ pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
     let mut variants: Vec<Variant> = Vec::new();
     for part in text.split(',') {
         let part = part.trim();
+        if text.trim().is_empty() {
+            let message = "--variants '' names no variant; give some, such as baseline,mmap-miss";
+            return Err(Error::Usage(message.to_string()));
+        }
         if part.is_empty() {
             return Err(Error::Usage(format!(
                 "--variants {}: a variant is missing beside a comma; a list with blanks needs \
@@ -358,7 +362,7 @@ mod tests {
         for (text, words) in [
             ("nothing", &["--variants nothing: unknown series 'nothing'", "advice=random"][..]),
             ("baseline,nothing", &["--variants nothing: unknown series 'nothing'"]),
-            ("", &["a variant is missing beside a comma"]),
+            ("", &["'' names no variant", "baseline,mmap-miss"]),
             ("baseline,", &["a variant is missing beside a comma", "quotes"]),
             ("p1,,p2", &["a variant is missing"]),
             ("p1+", &["unknown series ''"]),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use filemap_job::ProgramSpec;
+use filemap_job::{JobSpec, ProgramSpec};
 
 use crate::Outcome;
 use crate::error::Error;
@@ -19,11 +19,31 @@ pub fn run(given: &Given) -> Result<Outcome, Error> {
     let found = given.resolve(&mut written)?;
     given::profile(&mut written)?;
     let job = given.validate(&written)?;
+    let shown = without_defaults(job.spec.clone(), &given.written.flags());
     if job.of_flags.is_some() {
         // Less can be mapped by a program than by a job of one file.
         job.spec.validate(input::host_release().as_deref())?;
     }
-    print(&job.spec, &found.warnings)
+    print(&shown, &found.warnings)
+}
+
+/// `program` without what it says of where and how it runs and was not `given`: what takes the file
+/// can still say so.
+fn without_defaults(program: ProgramSpec, given: &JobSpec) -> ProgramSpec {
+    let mut program = program;
+    keep(&mut program.on, &given.on);
+    keep(&mut program.kernel, &given.kernel);
+    keep(&mut program.with, &given.with);
+    keep(&mut program.machine, &given.machine);
+    keep(&mut program.runs, &given.runs);
+    program
+}
+
+/// Takes `value` away where nothing was `given`.
+fn keep<T>(value: &mut Option<T>, given: &Option<T>) {
+    if given.is_none() {
+        *value = None;
+    }
 }
 
 fn print(program: &ProgramSpec, warnings: &[String]) -> Result<Outcome, Error> {

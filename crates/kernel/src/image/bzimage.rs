@@ -1,10 +1,11 @@
 //! Reads the release of a kernel from the setup header of its bzImage.
 //!
 //! The layout is the one of the x86 boot protocol: `HdrS` at 0x202, and at 0x20e the offset of
-//! the version text, counted from 0x200.
+//! the version text, counted from 0x200. At 0x1f1 is the number of sectors of setup code, and at
+//! 0x1f4 how many times 16 bytes follow these.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::Error;
@@ -15,11 +16,29 @@ const SETUP_BYTES: u64 = 65 * 512;
 /// The release (`uname -r`) of the kernel at `path`.
 pub(super) fn release(path: &Path) -> Result<String, Error> {
     let fail = |reason: String| Error::Kernel { path: path.to_owned(), reason };
+    let io = |source: io::Error| fail(source.to_string());
     let mut setup = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(SETUP_BYTES).read_to_end(&mut setup))
-        .map_err(|source| fail(source.to_string()))?;
-    parse(&setup).ok_or_else(|| fail("it has no boot header with a version".into()))
+    let file = File::open(path).map_err(io)?;
+    let bytes = file.metadata().map_err(io)?.len();
+    file.take(SETUP_BYTES).read_to_end(&mut setup).map_err(io)?;
+    let release = parse(&setup);
+    let release = release.ok_or_else(|| fail("it has no boot header with a version".into()))?;
+    match image_bytes(&setup) {
+        Some(needed) if bytes < needed => {
+            let reason = format!("it is cut off: {bytes} bytes of {needed} are there");
+            Err(fail(reason))
+        }
+        _ => Ok(release),
+    }
+}
+
+/// How long the file is by its header.
+fn image_bytes(setup: &[u8]) -> Option<u64> {
+    let sectors = u64::from(*setup.get(0x1f1)?);
+    let paragraphs = u32::from_le_bytes(setup.get(0x1f4..0x1f8)?.try_into().ok()?);
+    // 0 has always meant 4.
+    let sectors = if sectors == 0 { 4 } else { sectors };
+    Some((sectors + 1) * 512 + u64::from(paragraphs) * 16)
 }
 
 fn parse(setup: &[u8]) -> Option<String> {
@@ -47,6 +66,17 @@ mod tests {
         setup[0x202] = 0;
         assert_eq!(parse(&setup), None);
         assert_eq!(parse(b"short"), None);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_told_by_the_header() {
+        let mut setup = vec![0; 0x400];
+        setup[0x1f1] = 3;
+        setup[0x1f4..0x1f8].copy_from_slice(&1000_u32.to_le_bytes());
+        assert_eq!(image_bytes(&setup), Some(4 * 512 + 16_000));
+        setup[0x1f1] = 0;
+        assert_eq!(image_bytes(&setup), Some(5 * 512 + 16_000));
+        assert_eq!(image_bytes(b"short"), None);
     }
 
     #[test]

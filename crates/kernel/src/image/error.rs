@@ -78,8 +78,9 @@ pub enum Error {
     },
     /// QEMU ended with a failure of its own, or was killed.
     #[error(
-        "QEMU ended ({status}) without a result; if nobody killed it, give a smaller --ram, which \
-         leaves it more memory; last of its console: {line}"
+        "QEMU ended ({status}) without a result; if nobody killed it, give another --ram: a smaller \
+         one leaves QEMU more memory, a larger one has room for what is booted; last of its \
+         console: {line}"
     )]
     Died {
         /// How it ended.
@@ -95,8 +96,8 @@ pub enum Error {
     },
     /// The machine did not boot in time, and was killed.
     #[error(
-        "the kernel did not boot within {} s and was killed; boot it by hand to see why, or give \
-         the --modules of its release; last of its console: {line}",
+        "the kernel did not boot within {} s and was killed; boot it by hand to see why, give fewer \
+         --cpus, or the --modules of its release; last of its console: {line}",
         limit.as_secs_f64()
     )]
     BootLimit {
@@ -119,8 +120,8 @@ pub enum Error {
     },
     /// The machine shut down without a result.
     #[error(
-        "the guest stopped without a result; if it ran out of memory, give a larger --ram; last of \
-         its console: {line}"
+        "the guest stopped without a result; if it ran out of memory, give a larger --ram; if its \
+         console says nothing, the image may be damaged; last of its console: {line}"
     )]
     NoResult {
         /// The last lines of the guest's console that tell something.

@@ -92,8 +92,9 @@ impl Changed {
             if word.len() > LONGEST_WORD {
                 self.shortened.set(true);
                 // Of a path, its end says the most.
-                let end = &word[word.len() - (LONGEST_WORD - SHORTENED.len())..];
-                format!("{SHORTENED}{end}")
+                let quote = if word.starts_with('\'') { "'" } else { "" };
+                let end = &word[word.len() - (LONGEST_WORD - SHORTENED.len() - quote.len())..];
+                format!("{quote}{SHORTENED}{end}")
             } else {
                 word.to_string()
             }
@@ -154,6 +155,8 @@ mod tests {
         let text = letter.text();
         assert!(is_plain(text.trim_end()), "{text}");
         assert!(text.contains("It read ...xxx") && text.contains("xxx/end once."), "{text}");
+        let quoted = Letter { parts: vec![Part::Paragraph(format!("From '{path}'."))], ..letter };
+        assert!(quoted.text().contains("From '...xxx"), "{}", quoted.text());
         assert!(text.contains("gr??e\n-----\n1\n"), "{text}");
         let said = text.replace('\n', " ");
         assert!(said.contains("begins with ... is shortened") && said.contains("A ? can"));

@@ -1,9 +1,14 @@
 //! Built-in patterns by their names.
 
+use std::cmp::Reverse;
+
 use filemap_job::Written;
 
 use super::patterns::built_in;
 use crate::error::Error;
+
+/// Of an unknown name, so many that are like it are named.
+const NAMED: usize = 5;
 
 /// The built-in patterns that `names` name, in their own order. Each is a name, or several joined
 /// by commas, which names have too.
@@ -22,10 +27,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<(String, Written)>, Error> {
                 behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(','))
             };
             let name = known.iter().filter(begins).max_by_key(|name| name.len());
-            let name = name.ok_or_else(|| {
-                let known = known.join("'; '");
-                Error::Usage(format!("--pattern '{rest}' is no built-in pattern; give '{known}'"))
-            })?;
+            let name = name.ok_or_else(|| unknown(rest, &known))?;
             wanted.push(name.clone());
             rest = rest[name.len()..].trim_start_matches([',', ' ']);
             if rest.is_empty() {
@@ -35,6 +37,29 @@ pub fn chosen(names: &[String]) -> Result<Vec<(String, Written)>, Error> {
     }
     all.retain(|(name, _)| wanted.contains(name));
     Ok(all)
+}
+
+/// Refuses `name`, with the names of `known` that are most like it.
+fn unknown(name: &str, known: &[String]) -> Error {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let wanted = words(name);
+    let mut like: Vec<&String> = known.iter().collect();
+    like.sort_by_cached_key(|known| {
+        let own = words(known);
+        let has = |word: &&String| own.iter().any(|own| own.starts_with(word.as_str()));
+        let shared = wanted.iter().filter(has).count();
+        (Reverse(shared), own.len())
+    });
+    like.truncate(NAMED);
+    let like = like.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join("; ");
+    let number = known.len();
+    Error::Usage(format!(
+        "--pattern '{name}' is no built-in pattern; give the name of one of the {number}, such as \
+         {like}"
+    ))
 }
 
 #[cfg(test)]
@@ -55,10 +80,11 @@ mod tests {
         let error = chosen(&[format!("{first}, none")]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         let message = error.to_string();
-        assert!(
-            message.starts_with("--pattern 'none' is no built-in pattern; give '"),
-            "{message}"
-        );
-        assert!(message.contains(last.as_str()) && !message.contains('\n'), "{message}");
+        assert!(message.starts_with("--pattern 'none' is no built-in pattern; give"), "{message}");
+        assert!(message.matches("'; '").count() + 1 == NAMED && !message.contains('\n'));
+        // With other letters, and one word less.
+        let near = last.to_uppercase().rsplit_once(',').unwrap().0.to_string();
+        let message = chosen(&[near]).unwrap_err().to_string();
+        assert!(message.contains(&format!("such as '{last}'")), "{message}");
     }
 }
