@@ -299,7 +299,7 @@ mod tests {
             ("1.5", "line 1: '1.5' is no page index"),
             ("1 2", "line 1: '1 2' is no page index"),
             ("99999999999999999999", "line 1: '99999999999999999999' is no page index"),
-            ("0\n\n3", "line 3: page 3 is beyond the mapping; its last page is 2; give"),
+            ("0\n\n3", "line 3: page 3 is beyond the mapping; its last page is 2; map"),
         ] {
             let error = parse_accesses(text, PageCount(3)).unwrap_err().to_string();
             assert!(error.contains(words), "{text:?}: {error}");

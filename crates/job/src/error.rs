@@ -287,8 +287,8 @@ pub enum Error {
     },
     /// A line of an accesses file is beyond the mapping.
     #[error(
-        "line {line}: page {page} is beyond the mapping; its last page is {last}; give a larger \
-         --file-size, or pages within it"
+        "line {line}: page {page} is beyond the mapping; its last page is {last}; map more of \
+         the file, or give pages within it"
     )]
     ListBeyond {
         /// Line, counted from 1.

@@ -5,7 +5,7 @@ use crate::table::{Table, in_one_line};
 
 impl Report {
     pub(crate) fn markdown(&self) -> String {
-        let mut blocks: Vec<String> = self.parts.iter().filter_map(Part::markdown).collect();
+        let mut blocks: Vec<String> = self.to_read().filter_map(Part::markdown).collect();
         let facts = self.footer.facts.iter().map(|(label, text)| format!("- {label}: {text}\n"));
         let footer: String = facts.collect();
         blocks.push(format!("{footer}- Command: `{}`\n", self.footer.command));

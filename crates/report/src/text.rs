@@ -13,19 +13,24 @@ pub fn fits(table: &Table) -> bool {
 
 impl Report {
     pub(crate) fn text(&self) -> String {
-        let text = |index: usize| self.parts[index].text().filter(|_| !self.is_empty(index));
-        let mut blocks: Vec<String> = (0..self.parts.len()).filter_map(text).collect();
+        let mut blocks: Vec<String> = self.to_read().filter_map(Part::text).collect();
         blocks.push(self.footer.text());
         blocks.join("\n")
     }
 
-    /// Whether the part there is the heading of what is only to be looked at.
-    fn is_empty(&self, index: usize) -> bool {
-        let is_heading = |part: &Part| matches!(part, Part::Heading(_));
-        let mut below =
-            self.parts[index + 1..].iter().take_while(|part| !is_heading(part)).peekable();
-        let has_some = below.peek().is_some();
-        is_heading(&self.parts[index]) && has_some && below.all(|part| part.text().is_none())
+    /// Its parts without the headings of what is only to be looked at. The title stays.
+    pub(crate) fn to_read(&self) -> impl Iterator<Item = &Part> {
+        let heads_pictures = |index: usize| {
+            let is_heading = |part: &Part| matches!(part, Part::Heading(_));
+            let below = self.parts[index + 1..].iter().take_while(|part| !is_heading(part));
+            let below: Vec<Option<String>> = below.map(Part::text).collect();
+            index > 0
+                && is_heading(&self.parts[index])
+                && !below.is_empty()
+                && below.iter().all(Option::is_none)
+        };
+        let parts = self.parts.iter().enumerate();
+        parts.filter(move |(index, _)| !heads_pictures(*index)).map(|(_, part)| part)
     }
 }
 

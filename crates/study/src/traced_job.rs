@@ -52,7 +52,16 @@ pub fn settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result<(), E
     timed(program, io_bytes, Timing::Settled, log)
 }
 
-fn timed(program: &Job, io_bytes: u64, timing: Timing, log: &mut impl Log) -> Result<(), Error> {
+/// The same with a device of this `timing`.
+///
+/// # Errors
+/// Those of the model.
+pub fn timed(
+    program: &Job,
+    io_bytes: u64,
+    timing: Timing,
+    log: &mut impl Log,
+) -> Result<(), Error> {
     let mut profile = Profile::DEFAULT;
     profile.device.io_bytes = io_bytes;
     let cache = ExtentCache::new(program.machine.cache_limit);

@@ -64,13 +64,13 @@ enum Word {
 /// # Errors
 /// In one line: what is no series, no setting, or no value of it.
 pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
+    if text.trim().is_empty() {
+        let message = "--variants '' names no variant; give some, such as baseline,mmap-miss";
+        return Err(Error::Usage(message.to_string()));
+    }
     let mut variants: Vec<Variant> = Vec::new();
     for part in text.split(',') {
         let part = part.trim();
-        if text.trim().is_empty() {
-            let message = "--variants '' names no variant; give some, such as baseline,mmap-miss";
-            return Err(Error::Usage(message.to_string()));
-        }
         if part.is_empty() {
             return Err(Error::Usage(format!(
                 "--variants {}: a variant is missing beside a comma; a list with blanks needs \

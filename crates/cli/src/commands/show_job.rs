@@ -19,7 +19,7 @@ pub fn run(given: &Given) -> Result<Outcome, Error> {
     let found = given.resolve(&mut written)?;
     given::profile(&mut written)?;
     let job = given.validate(&written)?;
-    let shown = without_defaults(job.spec.clone(), &given.written.flags());
+    let shown = as_given(job.spec.clone(), &given.written.flags());
     if job.of_flags.is_some() {
         // Less can be mapped by a program than by a job of one file.
         job.spec.validate(input::host_release().as_deref())?;
@@ -27,23 +27,11 @@ pub fn run(given: &Given) -> Result<Outcome, Error> {
     print(&shown, &found.warnings)
 }
 
-/// `program` without what it says of where and how it runs and was not `given`: what takes the file
-/// can still say so.
-fn without_defaults(program: ProgramSpec, given: &JobSpec) -> ProgramSpec {
-    let mut program = program;
-    keep(&mut program.on, &given.on);
-    keep(&mut program.kernel, &given.kernel);
-    keep(&mut program.with, &given.with);
-    keep(&mut program.machine, &given.machine);
-    keep(&mut program.runs, &given.runs);
-    program
-}
-
-/// Takes `value` away where nothing was `given`.
-fn keep<T>(value: &mut Option<T>, given: &Option<T>) {
-    if given.is_none() {
-        *value = None;
-    }
+/// `program` with the engine, kernel, series, profile and runs that were `given`, and no others:
+/// what takes the file can still say them.
+fn as_given(program: ProgramSpec, given: &JobSpec) -> ProgramSpec {
+    let JobSpec { on, kernel, with, machine, runs, .. } = given.clone();
+    ProgramSpec { on, kernel, with, machine, runs, ..program }
 }
 
 fn print(program: &ProgramSpec, warnings: &[String]) -> Result<Outcome, Error> {

@@ -32,7 +32,7 @@ fn commands_and_flags() {
         ("run --runs 1 --runs 2", &["--runs", "multiple times"]),
         ("run a.toml b.toml", &["'b.toml'"]),
         ("conform --fuzz 0", &["0 is out of range", "1 to 1000000"]),
-        ("conform --pattern none", &["'none' is no built-in pattern", "give '"]),
+        ("conform --pattern none", &["'none' is no built-in pattern", "such as '"]),
         ("conform --pattern=", &["'' is no built-in pattern"]),
         ("conform --pattern none --fuzz 2", &["--fuzz", "--pattern"]),
         ("conform --pattern none --advice random", &["--pattern", "the flags of the job"]),

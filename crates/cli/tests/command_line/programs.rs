@@ -94,6 +94,31 @@ fn a_job_without_a_program_is_told_in_one_line() {
     }
 }
 
+/// So that the flags of what takes the file can still say it.
+#[test]
+fn a_shown_job_says_only_what_was_given_of_where_it_runs() {
+    let shown = |more: &str| {
+        let text = stdout(&format!("run --workload random --file-size 1m {more} --show-job"));
+        text.parse::<toml::Table>().unwrap()
+    };
+    let of = |table: &toml::Table, key: &str| table.get(key).map(toml::Value::to_string);
+    let plain = shown("");
+    let given = shown("--kernel host --with p1 --runs 2 --machine server --on model");
+    for (key, value) in [
+        ("on", "\"model\""),
+        ("kernel", "\"host\""),
+        ("with", "\"p1\""),
+        ("machine", "\"server\""),
+        ("runs", "2"),
+    ] {
+        assert_eq!(of(&plain, key), None, "{key}");
+        assert_eq!(of(&given, key).as_deref(), Some(value));
+    }
+    let scratch = Scratch::new("shown_job");
+    let path = scratch.file("job.toml", stdout("run --workload random --file-size 1m --show-job"));
+    stdout(&format!("compare {path} --variants baseline,mmap-miss"));
+}
+
 /// A table of several such jobs says what each of them is.
 #[test]
 fn a_program_that_does_one_thing_is_titled_by_it() {

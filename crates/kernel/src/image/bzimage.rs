@@ -25,14 +25,14 @@ pub(super) fn release(path: &Path) -> Result<String, Error> {
     let release = release.ok_or_else(|| fail("it has no boot header with a version".into()))?;
     match image_bytes(&setup) {
         Some(needed) if bytes < needed => {
-            let reason = format!("it is cut off: {bytes} bytes of {needed} are there");
+            let reason = format!("it is cut off at {bytes} of {needed} bytes, so copy it again");
             Err(fail(reason))
         }
         _ => Ok(release),
     }
 }
 
-/// How long the file is by its header.
+/// How long the file is at least, by its header.
 fn image_bytes(setup: &[u8]) -> Option<u64> {
     let sectors = u64::from(*setup.get(0x1f1)?);
     let paragraphs = u32::from_le_bytes(setup.get(0x1f4..0x1f8)?.try_into().ok()?);

@@ -81,21 +81,28 @@ impl PassedOver {
     /// Whether two lines are equal, but that each fault of the other log alone may have lowered the
     /// counter of misses there by the hit that it credits. What it did lower is known then.
     fn are_equal(&mut self, model: &Decision, kernel: &Decision) -> bool {
-        let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
-            (model, kernel)
-        else {
+        let Some([ours, theirs]) = misses_where_alike(model, kernel) else {
             return model == kernel;
         };
-        let of_model = theirs.mmap_miss.saturating_sub(found.mmap_miss);
-        let of_kernel = found.mmap_miss.saturating_sub(theirs.mmap_miss);
-        let same = Found { mmap_miss: found.mmap_miss, ..*theirs };
-        let are_equal =
-            cause == also && *found == same && of_model <= self.model && of_kernel <= self.kernel;
+        let of_model = theirs.saturating_sub(ours);
+        let of_kernel = ours.saturating_sub(theirs);
+        let are_equal = of_model <= self.model && of_kernel <= self.kernel;
         if are_equal {
             *self = PassedOver { model: of_model, kernel: of_kernel };
         }
         are_equal
     }
+}
+
+/// The counters of misses of two lines on which the same readahead begins.
+pub(super) fn misses_where_alike(model: &Decision, kernel: &Decision) -> Option<[u16; 2]> {
+    let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
+        (model, kernel)
+    else {
+        return None;
+    };
+    let same = Found { mmap_miss: found.mmap_miss, ..*theirs };
+    (cause == also && *found == same).then_some([found.mmap_miss, theirs.mmap_miss])
 }
 
 /// A fault that nothing came of but a fault-around.

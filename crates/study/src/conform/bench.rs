@@ -17,7 +17,10 @@ use super::record::{Compared, Finding};
 use crate::error::Error;
 use crate::traced_job::{decided, decided_promptly, expected_events, shown};
 #[cfg(test)]
-use {super::switched::with, crate::traced_job::settled, filemap_core::series::Series};
+use {
+    super::switched::with, crate::traced_job::timed, filemap_core::series::Series,
+    filemap_model::Timing,
+};
 
 /// How often a job is run again where the kernel found no memory for a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
@@ -28,9 +31,9 @@ enum Kernel {
     Running(Observer),
     /// Those that jobs name.
     Booted(Boot),
-    /// The model with these series, in place of a kernel that was built with them.
+    /// The model with these series and this device, in place of a kernel that was built with them.
     #[cfg(test)]
-    Modelled(Series),
+    Modelled(Series, Timing),
 }
 
 /// What observes, and how often it was disturbed.
@@ -74,10 +77,11 @@ impl Bench {
         std::mem::take(&mut self.complaints)
     }
 
-    /// A bench for a kernel that does as the model with `series`, and shows so much.
+    /// A bench for a kernel that does as the model with `series` and such a device, and shows so
+    /// much.
     #[cfg(test)]
-    pub(super) fn modelled(series: Series, seen: Seen) -> Self {
-        Bench::of(Kernel::Modelled(series), seen)
+    pub(super) fn modelled(series: Series, timing: Timing, seen: Seen) -> Self {
+        Bench::of(Kernel::Modelled(series, timing), seen)
     }
 
     /// Leaves what a booted kernel was sent and has not run.
@@ -174,10 +178,10 @@ impl Bench {
         let observer = match &mut self.kernel {
             Kernel::Running(observer) => observer,
             #[cfg(test)]
-            Kernel::Modelled(series) => {
+            Kernel::Modelled(series, timing) => {
                 for (number, program) in programs.iter().enumerate() {
                     let mut decisions = Vec::new();
-                    settled(&with(program, *series), IO_BYTES, &mut decisions)?;
+                    timed(&with(program, *series), IO_BYTES, *timing, &mut decisions)?;
                     let observed = Observed {
                         seen: self.seen,
                         decisions,
