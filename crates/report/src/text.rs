@@ -23,11 +23,11 @@ impl Report {
         let heads_pictures = |index: usize| {
             let is_heading = |part: &Part| matches!(part, Part::Heading(_));
             let below = self.parts[index + 1..].iter().take_while(|part| !is_heading(part));
-            let below: Vec<Option<String>> = below.map(Part::text).collect();
+            let mut below = below.peekable();
             index > 0
                 && is_heading(&self.parts[index])
-                && !below.is_empty()
-                && below.iter().all(Option::is_none)
+                && below.peek().is_some()
+                && below.all(|part| part.text().is_none())
         };
         let parts = self.parts.iter().enumerate();
         parts.filter(move |(index, _)| !heads_pictures(*index)).map(|(_, part)| part)

@@ -82,8 +82,10 @@ fn only_phase(program: &ProgramSpec) -> Option<String> {
     let ([file], [thread]) = (&program.file[..], &program.thread[..]) else { return None };
     let [phase] = &thread.phase[..] else { return None };
     let is_one = file.count.unwrap_or(1) == 1 && thread.count.unwrap_or(1) == 1;
-    let (workload, size) = (phase.workload.as_ref()?, file.size.as_ref()?);
-    is_one.then(|| format!("{workload} of {}", size.0))
+    let (workload, file_size) = (phase.workload.clone(), file.size.clone());
+    let says_both = workload.is_some() && file_size.is_some();
+    let flags = JobSpec { workload, file_size, ..JobSpec::default() };
+    (is_one && says_both).then(|| flags.heading())
 }
 
 /// Times of a real kernel, in nanoseconds, one for each run that was timed.
