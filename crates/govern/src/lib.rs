@@ -25,11 +25,11 @@ mod process;
 mod range;
 mod reader;
 pub mod ready;
+pub mod recorder;
 mod release;
 mod request;
 pub mod run_directory;
 mod settings;
-mod single_pages;
 mod statistics;
 
 pub use advising::{Advising, Extent, Given, Rule};
@@ -39,5 +39,4 @@ pub use governing::{Error, Governing, Outcome, Target};
 pub use journal::{Journal, start_ticks};
 pub use release::{Left, release};
 pub use settings::Settings;
-pub use single_pages::SinglePages;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

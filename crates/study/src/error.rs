@@ -1,6 +1,7 @@
 //! Why a question has no answer.
 
 pub use filemap_attach::reason;
+use filemap_govern::recorder::RecordError;
 use filemap_recording::Problem;
 use filemap_recording::import::Error as ImportError;
 
@@ -104,6 +105,18 @@ pub enum Error {
     /// What this machine or this build cannot do.
     #[error("{0}")]
     CannotRun(String),
+}
+
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Error {
+        match error {
+            RecordError::Attach(error) => error.into(),
+            RecordError::Kernel(error) => error.into(),
+            RecordError::Program(error) => error.into(),
+            RecordError::Recording(error) => error.into(),
+            RecordError::CannotRun(message) => Error::CannotRun(message),
+        }
+    }
 }
 
 impl Error {

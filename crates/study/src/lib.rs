@@ -30,7 +30,6 @@ pub mod provenance;
 pub mod published;
 pub mod random_jobs;
 pub mod record;
-pub mod recorder;
 pub mod run;
 pub mod schema;
 pub mod search;

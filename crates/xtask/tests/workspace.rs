@@ -16,7 +16,10 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("filemap-core", &["filemap-policy"]),
     ("filemap-mapcount", &[]),
     ("filemap-job", &["filemap-core"]),
-    ("filemap-govern", &["filemap-attach", "filemap-kernel", "filemap-policy"]),
+    (
+        "filemap-govern",
+        &["filemap-attach", "filemap-job", "filemap-kernel", "filemap-policy", "filemap-recording"],
+    ),
     ("filemap-model", &["filemap-core", "filemap-job"]),
     ("filemap-kernel", &["filemap-core", "filemap-job"]),
     ("filemap-recording", &["filemap-job"]),

@@ -78,7 +78,12 @@ fn file_of(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Why> {
     let mut why = Why::NotFound;
     for directory in std::env::split_paths(directories) {
         // An empty entry is the working directory.
-        match executable(Path::new(".").join(directory).join(name)) {
+        let candidate = Path::new(".").join(directory).join(name);
+        // Shells skip directories that cannot be searched, and report "not found".
+        if fs::metadata(&candidate).is_err() {
+            continue;
+        }
+        match executable(candidate) {
             Ok(path) => return Ok(path),
             Err(Why::NotExecutable(path)) => why = Why::NotExecutable(path),
             Err(_) => {}
@@ -128,6 +133,11 @@ mod tests {
         assert_eq!(only_a, Err(Why::NotExecutable(at("a/program"))));
         assert_eq!(file_of(OsStr::new("none"), Some(&path)), Err(Why::NotFound));
         assert_eq!(file_of(OsStr::new(""), Some(&path)), Err(Why::NotFound));
+        // A directory that an ordinary user cannot search.
+        fs::create_dir(at("closed")).unwrap();
+        fs::set_permissions(at("closed"), fs::Permissions::from_mode(0)).unwrap();
+        let closed = at("closed");
+        assert_eq!(file_of(program, Some(closed.as_os_str())), Err(Why::NotFound));
         let named = at("a");
         assert_eq!(file_of(named.as_os_str(), None), Err(Why::Directory(named.clone())));
         assert!(file_of(OsStr::new("sh"), None).is_ok());

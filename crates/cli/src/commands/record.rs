@@ -39,13 +39,13 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     match (&args.show, args.import.as_deref()) {
         (Some(path), _) => show(path),
         (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),
-        _ if args.cgroup.is_some() || !args.pid.is_empty() => made::of_processes(args),
+        _ if args.cgroup.is_some() || !args.pid.is_empty() => made::processes(args),
         _ if args.program.is_empty() => Err(Error::Usage(
             "a program is missing; give it after --, as in filemap record -- PROGRAM, or give \
              --pid, --cgroup, --show RECORDING or --import KIND FILE"
                 .to_string(),
         )),
-        _ => made::of_program(args),
+        _ => made::program(args),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Recordings that are made: of a program, and of processes that run.
+//! Makes recordings: of a program that is started, and of running processes.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use filemap_attach::cgroup;
 use filemap_attach::program::parent::Waited;
-use filemap_study::recorder::{self, Asked, Recorded, SMALLEST, WantedFiles};
+use filemap_govern::recorder::{
+    DEFAULT_MIN_FILE_BYTES, FileFilter, RecordOptions, RecordOutcome, check_program,
+    record_processes, record_program,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::RecordArgs;
@@ -15,10 +18,10 @@ use crate::govern;
 use crate::output::{self, Inputs, Target};
 use crate::{Outcome, ended, say};
 
-/// Runs a program and records what it does with its files.
-pub fn of_program(args: &RecordArgs) -> Result<Outcome, Error> {
+/// Runs a program and records its file accesses.
+pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
     let program = govern::find(&args.program)?;
-    recorder::check_program(&program)?;
+    check_program(&program)?;
     if args.out.as_deref() == Some("-") {
         return Err(Error::Usage(
             "--out - would mix the recording with what the program prints; give a file".to_string(),
@@ -31,18 +34,16 @@ pub fn of_program(args: &RecordArgs) -> Result<Outcome, Error> {
     let target = output::open_part("--out", &name, &inputs)?;
     // From here on no signal ends this process and leaves what it has made.
     let waited = Waited::block();
-    let (asked, called) = (asked(args), (&program, args.program.as_slice()));
-    let (ended, recorded) =
-        recorder::of_program(called, &waited, (target, &name), &asked, args.apply, |line| {
-            say(line)
-        })?;
+    let options = options(args);
+    let command = (&program, args.program.as_slice());
+    let (ended, outcome) =
+        record_program(command, &waited, (target, &name), &options, args.apply, |line| say(line))?;
     drop(waited);
-    Ok(ended::outcome(ended, kept(recorded, &name, &asked)))
+    Ok(ended::outcome(ended, finish(outcome, &name, &options)))
 }
 
-/// Records what processes do from now on, until they have ended, for so long as it is said, or
-/// until a signal asks for the end.
-pub fn of_processes(args: &RecordArgs) -> Result<Outcome, Error> {
+/// Records running processes until they exit, the duration is over, or a signal arrives.
+pub fn processes(args: &RecordArgs) -> Result<Outcome, Error> {
     let pids = match &args.cgroup {
         Some(name) => cgroup::processes(name)?,
         None => args.pid.clone(),
@@ -53,44 +54,48 @@ pub fn of_processes(args: &RecordArgs) -> Result<Outcome, Error> {
     });
     let name = super::place(args.out.as_deref(), &shown.replace('/', "-"))?;
     let target = output::open_part("--out", &name, &Inputs::default())?;
-    let is_asked = Arc::new(AtomicBool::new(false));
+    let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let registered = signal_hook::flag::register(signal, is_asked.clone());
+        let registered = signal_hook::flag::register(signal, is_interrupted.clone());
         registered.map_err(|error| Error::CannotRun(format!("no handler of signals: {error}")))?;
     }
-    let asked = asked(args);
-    let is_ended = || is_asked.load(Ordering::Acquire);
-    let recorded =
-        recorder::of_processes((&pids, args.cold), (target, &name), &asked, is_ended, |line| {
+    let options = options(args);
+    let is_ended = || is_interrupted.load(Ordering::Acquire);
+    let outcome =
+        record_processes((&pids, args.cold), (target, &name), &options, is_ended, |line| {
             say(line)
         })?;
-    kept(recorded, &name, &asked)?;
+    finish(outcome, &name, &options)?;
     Ok(Outcome::Done)
 }
 
-fn asked(args: &RecordArgs) -> Asked {
-    let min_bytes = args.min_size.unwrap_or(SMALLEST);
-    let wanted = WantedFiles { min_bytes, patterns: args.files.clone() };
-    Asked { wanted, changes: args.changes, duration: args.duration }
+fn options(args: &RecordArgs) -> RecordOptions {
+    let min_bytes = args.min_size.unwrap_or(DEFAULT_MIN_FILE_BYTES);
+    let files = FileFilter { min_bytes, patterns: args.files.clone() };
+    RecordOptions { files, changes: args.changes, duration: args.duration }
 }
 
-/// Keeps the recording, and says what is in it where a user looks.
-fn kept(mut recorded: Recorded<Target>, name: &str, asked: &Asked) -> Result<(), Error> {
-    recorded.left_advised().iter().for_each(say);
-    let (target, totals) = recorded.end()?;
+/// Moves the recording to its place, and reports what may be missing from it.
+fn finish(
+    mut outcome: RecordOutcome<Target>,
+    name: &str,
+    options: &RecordOptions,
+) -> Result<(), Error> {
+    outcome.unrestored_message().iter().for_each(say);
+    let (target, totals) = outcome.take_output()?;
     let mut files = Inputs::default();
-    recorded.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
+    outcome.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
     output::check_only("--out", name, &files)?;
     target.finish()?;
-    if let Some(error) = recorded.failed.take() {
-        return Err(error);
+    if let Some(error) = outcome.failed.take() {
+        return Err(error.into());
     }
-    if let Some(line) = recorded.lacks(name, totals) {
-        say(line);
+    if let Some(reason) = outcome.incomplete_reason(name, totals) {
+        say(reason);
     } else if totals.touches == 0 {
-        say(asked.found_nothing());
+        say(options.no_touch_message());
     } else if stderr().is_terminal() {
-        let which = if asked.changes { "" } else { "first " };
+        let which = if options.changes { "" } else { "first " };
         say(format!("{} {which}touches of pages are in '{name}'", totals.touches));
     }
     Ok(())

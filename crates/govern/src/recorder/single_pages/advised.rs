@@ -3,39 +3,39 @@
 use filemap_attach::process::Readahead;
 use filemap_attach::{FileId, MappedRange};
 
-pub struct Advised {
+pub struct AdvisedMapping {
     pub pid: u32,
     pub range: MappedRange,
-    /// What it was advised before.
-    pub was: Readahead,
+    /// Its advice before.
+    pub previous: Readahead,
 }
 
-impl Advised {
-    /// Whether a part of `range` is one of the same file's.
-    pub fn has(&self, range: &MappedRange) -> bool {
+impl AdvisedMapping {
+    /// Whether `range` overlaps it and maps the same file.
+    pub fn has_part(&self, range: &MappedRange) -> bool {
         let id = |range: &MappedRange| -> Option<FileId> { Some(range.file.as_ref()?.id) };
         id(&self.range) == id(range) && self.overlaps(range)
     }
 
-    /// Whether `map`, which process `pid` has now, is in place of it or of a part of it.
-    pub fn is_cut_by(&self, pid: u32, map: &MappedRange) -> bool {
-        self.pid == pid && self.overlaps(map) && !self.goes_on_as(map)
+    /// Whether `map` of process `pid` replaces it or a part of it.
+    pub fn is_replaced_by(&self, pid: u32, map: &MappedRange) -> bool {
+        self.pid == pid && self.overlaps(map) && !self.is_same_mapping(map)
     }
 
-    /// What is left of it.
-    pub fn without(self, pid: u32, map: &MappedRange) -> Vec<Advised> {
-        if !self.is_cut_by(pid, map) {
+    /// The parts of it that `map` does not replace.
+    pub fn without(self, pid: u32, map: &MappedRange) -> Vec<AdvisedMapping> {
+        if !self.is_replaced_by(pid, map) {
             return vec![self];
         }
-        let Advised { range, was, .. } = self;
+        let AdvisedMapping { range, previous, .. } = self;
         let parts = [range.part(range.address, map.address), range.part(map.end(), range.end())];
-        parts.into_iter().flatten().map(|range| Advised { pid, range, was }).collect()
+        parts.into_iter().flatten().map(|range| AdvisedMapping { pid, range, previous }).collect()
     }
 
-    /// Whether it is a part of the same mapping that has another protection.
-    fn goes_on_as(&self, map: &MappedRange) -> bool {
-        let start = |of: &MappedRange| of.offset_bytes.wrapping_sub(of.address);
-        self.has(map) && start(&self.range) == start(map)
+    /// Whether `map` is a part of this mapping with another protection.
+    fn is_same_mapping(&self, map: &MappedRange) -> bool {
+        let start = |range: &MappedRange| range.offset_bytes.wrapping_sub(range.address);
+        self.has_part(map) && start(&self.range) == start(map)
     }
 
     fn overlaps(&self, map: &MappedRange) -> bool {
@@ -56,12 +56,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_in_its_place_is_cut_out() {
+    fn cuts_out_replaced_part() {
         let left = |map: &MappedRange, pid: u32| {
             let range = range(0x10000, 0x8000, 0x4000, 7);
-            let of = Advised { pid: 1, range, was: Readahead::Normal };
-            let left = of.without(pid, map).into_iter();
-            left.map(|of| (of.range.address, of.range.end(), of.range.offset_bytes))
+            let own = AdvisedMapping { pid: 1, range, previous: Readahead::Normal };
+            let left = own.without(pid, map).into_iter();
+            left.map(|own| (own.range.address, own.range.end(), own.range.offset_bytes))
                 .collect::<Vec<_>>()
         };
         let whole = vec![(0x10000, 0x18000, 0x4000)];
@@ -69,7 +69,7 @@ mod tests {
         let parts = vec![(0x10000, 0x12000, 0x4000), (0x14000, 0x18000, 0x8000)];
         assert_eq!(left(&memory, 1), parts);
         assert_eq!(left(&memory, 2), whole);
-        // Another protection of a part is no other mapping; another part of the file is.
+        // mprotect(2) of a part keeps the mapping; another part of the file replaces it.
         assert_eq!(left(&range(0x12000, 0x2000, 0x6000, 7), 1), whole);
         assert_eq!(left(&range(0x12000, 0x2000, 0, 7), 1), parts);
         assert_eq!(left(&range(0x10000, 0x8000, 0x4000, 9), 1), []);

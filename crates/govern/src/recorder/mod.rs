@@ -1,0 +1,306 @@
+//! Records what processes do with their files: events of the kernel are read while the processes
+//! run, and written as a recording.
+
+mod cpu_time;
+mod file_filter;
+mod single_pages;
+mod targets;
+mod tracker;
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use filemap_attach::{MOST_OPEN, MappedRange, Source};
+use filemap_job::format_size;
+use filemap_kernel::cold::drop_pages;
+use filemap_recording::assembly::{Assembly, Told};
+use filemap_recording::{Event, Header, Mode, Totals, What, Writer};
+
+use cpu_time::CpuTimes;
+use tracker::ProcessTracker;
+
+pub use file_filter::{DEFAULT_MIN_FILE_BYTES, FileFilter};
+pub use targets::{check_program, record_processes, record_program};
+
+/// How often the user time of threads is read.
+const CPU_TIME_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often a block is flushed to the file, so that a recorder that is killed leaves it readable.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Observations that are buffered until the CPU times are read, at most.
+const MAX_BUFFERED: usize = 1 << 16;
+
+/// The `clock` of recordings.
+const CLOCK: &str = "user time of the thread, looked at every 50 ms";
+
+/// Why a recording could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The processes cannot be followed.
+    #[error(transparent)]
+    Attach(#[from] filemap_attach::Error),
+    /// A setting of the kernel cannot be changed, or its journal cannot be written.
+    #[error(transparent)]
+    Kernel(#[from] filemap_kernel::Error),
+    /// The program cannot be run.
+    #[error(transparent)]
+    Program(#[from] filemap_attach::program::Refused),
+    /// The recording cannot be written.
+    #[error(transparent)]
+    Recording(#[from] filemap_recording::Error),
+    /// This machine or this program does not permit it; the message has the remedy.
+    #[error("{0}")]
+    CannotRun(String),
+}
+
+/// Options of a recording.
+#[derive(Clone, Debug)]
+pub struct RecordOptions {
+    /// The files whose accesses are recorded.
+    pub files: FileFilter,
+    /// Records every change of page instead of first touches only.
+    pub changes: bool,
+    /// Ends the recording after this time.
+    pub duration: Option<Duration>,
+}
+
+impl RecordOptions {
+    /// The header of a recording of `command`, which is empty where it is not known.
+    fn header(&self, command: Vec<OsString>) -> Header {
+        let system = rustix::system::uname();
+        let text = |text: &CStr| text.to_string_lossy().into_owned();
+        let mode = if self.changes { Mode::Changes } else { Mode::FirstTouches };
+        Header {
+            open_pages: if self.changes { MOST_OPEN } else { 0 },
+            command,
+            page_size: rustix::param::page_size() as u64,
+            clock: CLOCK.to_string(),
+            kernel: text(system.release()),
+            machine: text(system.machine()),
+            ..Header::new(mode)
+        }
+    }
+
+    /// Refuses to record changes of page without tracepoints: other sources miss touches.
+    fn check(&self, source: &Source) -> Result<(), RecordError> {
+        if self.changes && !source.tells_calls() {
+            return Err(RecordError::CannotRun(
+                "--changes needs the tracepoints of page faults, which root of the machine has on \
+                 x86-64 with tracefs; leave it out for first touches"
+                    .to_string(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The message for a recording without a single touch.
+    pub fn no_touch_message(&self) -> String {
+        let min_size = format_size(self.files.min_bytes);
+        let files = if self.files.patterns.is_empty() { "" } else { " whose path matches --files" };
+        format!(
+            "no touch of a mapped page was recorded; files of {min_size} (--min-size) or \
+             more{files} are, on a disk, and pages that nobody else has in use"
+        )
+    }
+}
+
+/// A recording that has ended.
+pub struct RecordOutcome<W> {
+    /// The output and the totals, until [`RecordOutcome::take_output`] takes them.
+    output: Option<Result<(W, Totals), filemap_recording::Error>>,
+    /// Observations that refer to objects whose own observation was lost.
+    unknown: u64,
+    /// Paths of the recorded files.
+    pub files: Vec<OsString>,
+    tracker: ProcessTracker,
+    /// Mappings that are still advised MADV_RANDOM, with their processes.
+    unrestored: Vec<(u32, MappedRange)>,
+    /// The error that ended the recording early.
+    pub failed: Option<RecordError>,
+    /// Another program changed fault-around while the recording needed it off.
+    fault_around_changed: bool,
+}
+
+impl<W> RecordOutcome<W> {
+    /// The output and its totals.
+    ///
+    /// # Errors
+    /// When the recording could not be written.
+    ///
+    /// # Panics
+    /// When called twice.
+    pub fn take_output(&mut self) -> Result<(W, Totals), RecordError> {
+        Ok(self.output.take().expect("the output is taken once")?)
+    }
+
+    /// Why the recording in the file `name` may be incomplete; `None` where it is complete. Files
+    /// whose pages came too early are dropped from the page cache, so that a second try succeeds.
+    pub fn incomplete_reason(&self, name: &str, totals: Totals) -> Option<String> {
+        let lost = totals.lost + self.unknown;
+        let (late, late_pages) = self.tracker.late();
+        let (stayed, reclaim_error) = self.tracker.unreclaimed();
+        Some(if lost > 0 {
+            format!(
+                "the recording in '{name}' is not whole, as {lost} events or more were lost; run \
+                 it again on a machine that does less"
+            )
+        } else if self.fault_around_changed {
+            format!(
+                "the recording in '{name}' may lack touches, as somebody has changed fault-around \
+                 meanwhile; run it again alone"
+            )
+        } else if let Some(refused) = self.tracker.refused() {
+            format!(
+                "the recording in '{name}' lacks touches of pages that came with others, as a \
+                 process was not made to read single pages: {refused}"
+            )
+        } else if late > 0 {
+            self.files.iter().for_each(drop_cached);
+            let pages = match late_pages {
+                0 => "pages".to_string(),
+                1 => "a page".to_string(),
+                pages => format!("{pages} pages"),
+            };
+            format!(
+                "the recording in '{name}' may lack touches: {pages} of {late} of its mappings came \
+                 with others before they could be read one at a time; run it again"
+            )
+        } else if let Some(error) = reclaim_error {
+            format!(
+                "the recording in '{name}' lacks touches of pages that were touched before: {error}"
+            )
+        } else if stayed > 0 {
+            format!(
+                "the recording in '{name}' may lack touches: {stayed} times a page stayed in its \
+                 process while more than {MOST_OPEN} others were touched, as another mapping has \
+                 it, it was written to or locked, or the machine is too busy"
+            )
+        } else {
+            return None;
+        })
+    }
+
+    /// A message that names the processes whose advice could not be restored, if there are any.
+    pub fn unrestored_message(&self) -> Option<String> {
+        let pids: BTreeSet<u32> = self.unrestored.iter().map(|(pid, _)| *pid).collect();
+        let flags: String = pids.iter().map(|pid| format!(" --pid {pid}")).collect();
+        (!pids.is_empty()).then(|| {
+            format!(
+                "{} mappings stay advised MADV_RANDOM, as no thread of their process could be \
+                 held; run filemap govern --release{flags}",
+                self.unrestored.len()
+            )
+        })
+    }
+}
+
+/// Drops the unmapped pages of a file from the page cache.
+fn drop_cached(path: impl AsRef<Path>) {
+    if let Ok(file) = File::open(path.as_ref()) {
+        drop_pages(&file);
+    }
+}
+
+/// Writes what `tracker` observes to `output` until `is_over`; `name` is the output in error
+/// messages. After a write error events are still drained, so that the processes are not disturbed.
+fn record<W: Write>(
+    mut tracker: ProcessTracker,
+    output: W,
+    name: &str,
+    header: &Header,
+    is_over: &dyn Fn() -> bool,
+) -> RecordOutcome<W> {
+    let has_changes = header.mode == Mode::Changes;
+    if has_changes {
+        tracker.record_changes();
+    }
+    let mut recording = RecordingWriter {
+        writer: Writer::new(output, name, header),
+        assembly: Assembly::new(header.page_size, has_changes),
+        cpu_times: CpuTimes::default(),
+        buffered: Vec::new(),
+    };
+    let (mut last_times, mut last_flush) = (Instant::now(), Instant::now());
+    let failed = loop {
+        // Events from before the end are read after it.
+        let was_over = is_over();
+        match tracker.observe(was_over) {
+            Ok(observations) => recording.buffered.extend(observations),
+            Err(error) => break Some(error.into()),
+        }
+        let is_due =
+            last_times.elapsed() >= CPU_TIME_INTERVAL || recording.buffered.len() >= MAX_BUFFERED;
+        if was_over || is_due {
+            recording.write_buffered();
+            last_times = Instant::now();
+        }
+        if was_over {
+            break None;
+        }
+        if last_flush.elapsed() >= FLUSH_INTERVAL {
+            recording.with_writer(Writer::flush);
+            last_flush = Instant::now();
+        }
+    };
+    let unrestored = tracker.restore_advice();
+    let (output, unknown, files) = recording.finish(tracker.lost());
+    RecordOutcome {
+        output: Some(output),
+        unknown,
+        files,
+        tracker,
+        unrestored,
+        failed,
+        fault_around_changed: false,
+    }
+}
+
+/// What [`RecordingWriter::finish`] returns: output and totals, unknown observations, file paths.
+type Finished<W> = (Result<(W, Totals), filemap_recording::Error>, u64, Vec<OsString>);
+
+struct RecordingWriter<W: Write> {
+    writer: Result<Writer<W>, filemap_recording::Error>,
+    assembly: Assembly,
+    cpu_times: CpuTimes,
+    /// Observations without CPU times yet.
+    buffered: Vec<Told>,
+}
+
+impl<W: Write> RecordingWriter<W> {
+    fn write_buffered(&mut self) {
+        let mut buffered = std::mem::take(&mut self.buffered);
+        self.cpu_times.distribute(&mut buffered);
+        for observation in &buffered {
+            for event in self.assembly.take(observation) {
+                self.with_writer(|writer| writer.write(&event));
+            }
+        }
+    }
+
+    /// Runs `write` unless an earlier write has failed.
+    fn with_writer(
+        &mut self,
+        write: impl FnOnce(&mut Writer<W>) -> Result<(), filemap_recording::Error>,
+    ) {
+        if let Ok(writer) = &mut self.writer
+            && let Err(error) = write(writer)
+        {
+            self.writer = Err(error);
+        }
+    }
+
+    fn finish(mut self, lost: u64) -> Finished<W> {
+        self.write_buffered();
+        if lost > 0 {
+            let lost = Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } };
+            self.with_writer(|writer| writer.write(&lost));
+        }
+        let Assembly { unknown, paths, .. } = self.assembly;
+        (self.writer.and_then(Writer::finish), unknown, paths)
+    }
+}

@@ -1,0 +1,90 @@
+//! Pages that a process had when one of its threads was held, and dropping them.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use filemap_attach::trace_points::Event as Seen;
+use filemap_attach::{MappedRange, Source, mapped_pages, now_ns, settle_lists};
+use filemap_kernel::page_size;
+use filemap_kernel::residency::{self, CacheStat};
+use rustix::fs::{Advice, fadvise};
+
+/// Pause between two attempts to drop a file: pages under I/O arrive within milliseconds.
+pub const DROP_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A file is dropped repeatedly until this many attempts in a row leave as many pages.
+const MAX_ATTEMPTS_WITHOUT_PROGRESS: u32 = 5;
+
+/// Limit of all attempts, since a thread is held meanwhile.
+const DROP_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// The state of a mapping when a thread of its process was held.
+pub struct HeldPages {
+    at_ns: u64,
+    /// Address ranges with page table entries; `None` where the kernel cannot report them.
+    mapped: Option<Vec<Range<u64>>>,
+    more_arrive: OnceLock<bool>,
+}
+
+impl HeldPages {
+    /// Reads the page table of a mapping.
+    pub fn read(pid: u32, range: &MappedRange) -> HeldPages {
+        let mapped = mapped_pages(pid, range);
+        HeldPages { at_ns: now_ns(), mapped, more_arrive: OnceLock::new() }
+    }
+
+    /// Drops the file of the mapping from the page cache until no more pages arrive.
+    pub fn drop_file(&self, file: &File) {
+        self.more_arrive.get_or_init(|| drop_arriving(file));
+    }
+
+    /// Whether pages may still have arrived after [`HeldPages::drop_file`].
+    pub fn more_arrive(&self) -> bool {
+        self.more_arrive.get().copied().unwrap_or_default()
+    }
+
+    /// The number of pages that were mapped without a fault of their own since `event`: touches of
+    /// them are invisible. `None` where the page table could not be read.
+    pub fn unfaulted_pages(
+        &self,
+        source: &Source,
+        event: &Seen,
+        range: &MappedRange,
+    ) -> Option<u64> {
+        let faulted = source.faults(event.pid, range, event.at_ns, self.at_ns);
+        let page_bytes = page_size();
+        let runs = self.mapped.as_ref()?.iter();
+        let pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
+        Some(pages.filter(|page| !faulted.contains(page)).count() as u64)
+    }
+}
+
+/// Drops a file from the page cache while its pages still arrive from the disk. Returns whether
+/// more may arrive.
+fn drop_arriving(file: &File) -> bool {
+    let (start, mut fewest, mut without_progress) = (Instant::now(), u64::MAX, 0);
+    while without_progress < MAX_ATTEMPTS_WITHOUT_PROGRESS && start.elapsed() < DROP_TIMEOUT {
+        let _ = fadvise(file, 0, None, Advice::DontNeed);
+        settle_lists();
+        // cachestat(2) is refused to users who neither own the file nor may write to it.
+        let cached = CacheStat::of(file, ..).map_or(u64::MAX, |stat| stat.cached);
+        if cached == 0 {
+            return false;
+        }
+        without_progress = if cached < fewest { 0 } else { without_progress + 1 };
+        fewest = fewest.min(cached);
+        sleep(DROP_INTERVAL);
+    }
+    pages_under_io(file).is_some_and(|pages| pages > 0)
+}
+
+/// The number of cached pages that are not up to date yet. `None` where the kernel does not say.
+fn pages_under_io(file: &File) -> Option<u64> {
+    let cached = CacheStat::of(file, ..).ok()?.cached;
+    let pages = file.metadata().ok()?.len().div_ceil(page_size());
+    let resident = residency::resident_pages(file, pages).ok()?.len();
+    Some(cached.saturating_sub(resident))
+}

@@ -1,0 +1,445 @@
+//! Makes every first touch of a recorded mapping a fault of its own: the mapping is advised
+//! MADV_RANDOM from outside, and pages that were read before are dropped.
+
+mod advised;
+mod held_pages;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use filemap_attach::process::{self, Readahead};
+use filemap_attach::trace_points::Event as Seen;
+use filemap_attach::{
+    Advice, FileId, MappedRange, Refusal, Source, advise_all, advise_any, now_ns,
+};
+use filemap_kernel::cold::drop_pages;
+use filemap_kernel::residency::CacheStat;
+
+use crate::journal::{Journal, start_ticks};
+use crate::run_directory::run_directory;
+use advised::AdvisedMapping;
+use held_pages::{DROP_INTERVAL, HeldPages};
+
+/// An attempt to hold a thread goes over all threads of the process once.
+const SINGLE_ROUND: Duration = Duration::ZERO;
+
+/// A file is dropped for this many mappings of it at most. Each drop takes some milliseconds.
+const MAX_DROPS: u32 = 256;
+
+/// Attempts to drop a file whose pages are under I/O.
+const MAX_DROP_ATTEMPTS: usize = 10;
+
+/// Mappings that wait for a thread that can be held, at most.
+const MAX_PENDING: usize = 1024;
+
+/// Above this number, the mappings of exited processes are forgotten.
+const MAX_ADVISED: usize = 4096;
+
+/// Pause between two attempts to advise a mapping; it doubles from the minimum to the maximum.
+const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(500);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Attempts to restore the advice of a mapping.
+const MAX_RESTORE_ATTEMPTS: u32 = 20;
+
+/// Injected calls that are remembered: the kernel reports them within milliseconds.
+const MAX_OWN_ADVICE: usize = 4096;
+
+/// A call that did not return in time is expected to be reported within this time.
+const UNFINISHED_CALL_NS: u64 = 1_000_000_000;
+
+/// Advises the mappings of recorded processes so that their pages come one at a time.
+pub struct SinglePages {
+    /// Drops a file from the page cache when it is first mapped.
+    drops_files: bool,
+    /// Reads the previous advice of a mapping from smaps, where madvise(2) calls are not reported.
+    reads_advice: bool,
+    /// Fault-around is on, so that a fault maps cached pages around it.
+    has_fault_around: bool,
+    /// By process and address: the advice that a mapping had before.
+    previous: HashMap<(u32, u64), Readahead>,
+    /// How often each file was dropped.
+    drops: HashMap<FileId, u32>,
+    advised: Vec<AdvisedMapping>,
+    /// The advised mappings on disk, for `filemap govern --release` after a kill.
+    journal: Option<Journal>,
+    /// Mappings whose processes had no thread that could be held yet.
+    pending: Vec<PendingMapping>,
+    /// Injected calls, to recognise them among the reported ones.
+    own: VecDeque<OwnAdvice>,
+    /// The first refusal that is not worth a retry.
+    pub refused: Option<Refusal>,
+    /// Mappings that were touched before they were advised.
+    late: u64,
+    /// Pages of these mappings whose touches may be missing, as far as they are known.
+    late_pages: u64,
+}
+
+/// A call of madvise(2) that was injected, or may have been.
+struct OwnAdvice {
+    pid: u32,
+    address: u64,
+    advice: u64,
+    from_ns: u64,
+    until_ns: u64,
+}
+
+/// A mapping that could not be advised yet.
+struct PendingMapping {
+    event: Seen,
+    range: MappedRange,
+    next_try: Instant,
+    interval: Duration,
+}
+
+impl SinglePages {
+    /// For programs that are started. Files are dropped when they are first mapped.
+    /// `fault_around_off` says that no fault maps pages around it.
+    pub fn of_children(source: &Source, fault_around_off: bool) -> SinglePages {
+        let reads_advice = !source.tells_calls();
+        SinglePages { has_fault_around: !fault_around_off, ..SinglePages::new(true, reads_advice) }
+    }
+
+    /// For running processes.
+    pub fn of_processes(drops_files: bool, pids: &[u32]) -> SinglePages {
+        let mut single = SinglePages::new(drops_files, true);
+        for pid in pids {
+            let maps = process::advised_maps(*pid).unwrap_or_default().into_iter();
+            let previous = maps.map(|(range, advice)| ((*pid, range.address), advice.readahead));
+            single.previous.extend(previous);
+        }
+        single
+    }
+
+    fn new(drops_files: bool, reads_advice: bool) -> SinglePages {
+        SinglePages {
+            drops_files,
+            reads_advice,
+            has_fault_around: true,
+            previous: HashMap::new(),
+            drops: HashMap::new(),
+            advised: Vec::new(),
+            journal: run_directory().and_then(|directory| Journal::create(&directory).ok()),
+            pending: Vec::new(),
+            own: VecDeque::new(),
+            refused: None,
+            late: 0,
+            late_pages: 0,
+        }
+    }
+
+    /// A recorded file was mapped; `path` is its path in this process' mount namespace.
+    pub fn on_mapping(
+        &mut self,
+        source: &mut Source,
+        event: &Seen,
+        range: &MappedRange,
+        path: &Path,
+    ) {
+        self.advise_mapping(source, (event, range), path, None);
+    }
+
+    /// A recorded file was mapped, but the event arrived after the end. The mapping was never
+    /// advised, so its touched pages came together with others.
+    pub fn on_missed_mapping(&mut self, source: &Source, event: &Seen, range: &MappedRange) {
+        if !(self.drops_files && self.has_fault_around) {
+            return;
+        }
+        let faults = source.faults(event.pid, range, event.at_ns, u64::MAX).len() as u64;
+        self.late += u64::from(faults > 0);
+        self.late_pages += faults.saturating_sub(1);
+    }
+
+    /// Advises a mapping, or queues it for a retry. `last_interval` is the pause before a retry, by
+    /// which time its faults may have been taken out of the source.
+    fn advise_mapping(
+        &mut self,
+        source: &mut Source,
+        (event, range): (&Seen, &MappedRange),
+        path: &Path,
+        last_interval: Option<Duration>,
+    ) {
+        let is_retry = last_interval.is_some();
+        let key = (event.pid, range.address);
+        // The mapping is older than the recording.
+        let was_mapped_before = self.previous.contains_key(&key);
+        if self.reads_advice && !was_mapped_before {
+            let maps = process::advised_maps(event.pid).unwrap_or_default();
+            let found = maps.into_iter().find(|(other, _)| other.address == range.address);
+            self.previous.extend(found.map(|(_, advice)| (key, advice.readahead)));
+        }
+        let previous = self.previous.get(&key).copied().unwrap_or_default();
+        let id = range.file.as_ref().map(|file| file.id);
+        let drops = id.and_then(|id| self.drops.get(&id)).copied().unwrap_or_default();
+        let may_drop = self.drops_files && drops < MAX_DROPS;
+        let file = File::open(path).ok().filter(|_| may_drop).map(Arc::new);
+        let is_private = range.is_private_writable();
+        if previous != Readahead::Random {
+            self.add_to_journal(event.pid, range);
+        }
+        let held: Arc<OnceLock<HeldPages>> = Arc::default();
+        let is_done = match file.clone() {
+            // Pages are dropped while the thread is held, so that it finds none of those that came
+            // with its first touches.
+            Some(file) if !is_private => self.advise_and_drop(event, range, file, held.clone()),
+            _ => self.inject(event, range, &[Advice::Random], || ()),
+        };
+        if !is_done {
+            if self.pending.len() < MAX_PENDING {
+                let interval = last_interval
+                    .map_or(MIN_RETRY_INTERVAL, |last| (last * 2).min(MAX_RETRY_INTERVAL));
+                self.pending.push(PendingMapping {
+                    event: event.clone(),
+                    range: range.clone(),
+                    next_try: Instant::now() + interval,
+                    interval,
+                });
+            } else {
+                self.late += 1;
+            }
+            return;
+        }
+        let until_ns = now_ns();
+        self.advised.retain(|own| own.pid != event.pid || own.range.address != range.address);
+        self.advised.push(AdvisedMapping { pid: event.pid, range: range.clone(), previous });
+        self.drops.extend(id.map(|id| (id, drops + 1)));
+        self.late += u64::from(self.drops_files && !may_drop);
+        let Some(file) = file.filter(|_| source.pull().is_ok()) else { return };
+        if is_private {
+            return drop_pages(&file);
+        }
+        let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
+        let faults = source.faults(event.pid, range, event.at_ns, until_ns).len() as u64;
+        // Without the page table, each fault but the first may have mapped a page that an earlier
+        // one had read.
+        let mut late_pages = unfaulted.unwrap_or(faults.saturating_sub(1));
+        // Without a fault, the program populated the mapping itself.
+        late_pages *= u64::from(is_retry || faults > 0);
+        let mut more_arrive = held.get().is_some_and(HeldPages::more_arrive);
+        // Pages that other threads read meanwhile can only be dropped now.
+        let mut last_cached = u64::MAX;
+        for _ in 0..MAX_DROP_ATTEMPTS {
+            let cached = CacheStat::of(&file, ..).map_or(u64::MAX, |stat| stat.cached);
+            let touched = source.faults(event.pid, range, until_ns, u64::MAX).len() as u64;
+            // Without progress, other processes have the pages mapped.
+            if cached <= touched || !more_arrive && cached >= last_cached {
+                break;
+            }
+            last_cached = cached;
+            sleep(DROP_INTERVAL);
+            let held: Arc<OnceLock<HeldPages>> = Arc::default();
+            let is_done = self.advise_and_drop(event, range, file.clone(), held.clone());
+            if source.pull().is_err() || !is_done {
+                break;
+            }
+            let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
+            late_pages += unfaulted.unwrap_or_default();
+            more_arrive = held.get().is_some_and(HeldPages::more_arrive);
+        }
+        if !was_mapped_before {
+            self.late_pages += late_pages;
+            // The process exited before it could be advised.
+            let was_missed = self.has_fault_around && held.get().is_none() && faults > 0;
+            self.late += u64::from(late_pages > 0 || more_arrive || was_missed);
+        }
+    }
+
+    /// Advises a mapping MADV_RANDOM and drops its pages, in one stop of a thread. `held` gets the
+    /// state of the page table at the stop.
+    fn advise_and_drop(
+        &mut self,
+        event: &Seen,
+        range: &MappedRange,
+        file: Arc<File>,
+        held: Arc<OnceLock<HeldPages>>,
+    ) -> bool {
+        let (pid, mapping) = (event.pid, range.clone());
+        self.inject(event, range, &[Advice::Random, Advice::PageOut], move || {
+            let is_after_random = held.get().is_none();
+            let held = held.get_or_init(|| HeldPages::read(pid, &mapping));
+            if !is_after_random {
+                held.drop_file(&file);
+            }
+        })
+    }
+
+    /// The number of mappings that were touched before they were advised, or never were.
+    pub fn late(&self) -> u64 {
+        self.late + self.pending.len() as u64
+    }
+
+    /// The number of pages of these mappings whose touches may be missing, as far as it is known.
+    pub fn late_pages(&self) -> u64 {
+        self.late_pages
+    }
+
+    /// Whether the page at an address may be reclaimed: it belongs to the file of an advised
+    /// mapping.
+    pub fn may_reclaim(&self, pid: u32, address: u64) -> bool {
+        let contains = |own: &AdvisedMapping| own.pid == pid && own.range.contains(address);
+        self.advised.iter().any(|own| contains(own) && !own.range.is_private_writable())
+    }
+
+    /// A range was mapped in place of what was there, or got another protection.
+    pub fn on_replaced(&mut self, pid: u32, map: &MappedRange) {
+        if self.advised.iter().any(|own| own.is_replaced_by(pid, map)) {
+            let advised = std::mem::take(&mut self.advised).into_iter();
+            self.advised = advised.flat_map(|own| own.without(pid, map)).collect();
+        }
+    }
+
+    /// A process runs another program now.
+    pub fn forget(&mut self, pid: u32) {
+        self.advised.retain(|own| own.pid != pid);
+    }
+
+    /// Retries pending mappings that are due.
+    pub fn retry(&mut self, source: &mut Source, path_of: impl Fn(&FileId) -> Option<PathBuf>) {
+        let now = Instant::now();
+        let is_due = |mapping: &PendingMapping| mapping.next_try <= now;
+        let (due, pending) = std::mem::take(&mut self.pending).into_iter().partition(is_due);
+        self.pending = pending;
+        for PendingMapping { event, range, interval, .. } in due {
+            if let Some(path) = range.file.as_ref().and_then(|file| path_of(&file.id)) {
+                self.advise_mapping(source, (&event, &range), &path, Some(interval));
+            }
+        }
+    }
+
+    /// Takes the `MADV_` number of the advice that a mapping had before, if it was not the default.
+    pub fn take_previous_advice(&mut self, pid: u32, address: u64) -> Option<u32> {
+        let advice = match self.previous.remove(&(pid, address))? {
+            Readahead::Normal => return None,
+            Readahead::Random => libc::MADV_RANDOM,
+            Readahead::Sequential => libc::MADV_SEQUENTIAL,
+        };
+        Some(advice.cast_unsigned())
+    }
+
+    /// Whether a reported madvise(2) was injected by this process.
+    pub fn is_own(&self, event: &Seen, address: u64, advice: u64) -> bool {
+        self.own.iter().any(|own| {
+            (own.pid, own.address, own.advice) == (event.pid, address, advice)
+                && (own.from_ns..=own.until_ns).contains(&event.at_ns)
+        })
+    }
+
+    /// The program called madvise(2) itself. Its advice is restored in the end, and overridden
+    /// until then.
+    pub fn on_program_advice(&mut self, event: &Seen, (address, length): (u64, u64), advice: u64) {
+        let previous = match i32::try_from(advice) {
+            Ok(libc::MADV_NORMAL) => Readahead::Normal,
+            Ok(libc::MADV_RANDOM) => Readahead::Random,
+            Ok(libc::MADV_SEQUENTIAL) => Readahead::Sequential,
+            _ => return,
+        };
+        let end = address.saturating_add(length);
+        let mut overridden = Vec::new();
+        for own in self.advised.iter_mut().filter(|own| own.pid == event.pid) {
+            if own.range.address < end && address < own.range.end() {
+                own.previous = previous;
+                overridden.extend((previous != Readahead::Random).then(|| own.range.clone()));
+            }
+        }
+        for range in overridden {
+            self.inject(event, &range, &[Advice::Random], || ());
+        }
+    }
+
+    /// A forked process inherits the advice of its parent's mappings.
+    pub fn on_fork(&mut self, parent: u32, pid: u32) {
+        if self.advised.len() > MAX_ADVISED {
+            self.advised.retain(|own| start_ticks(own.pid).is_some());
+        }
+        let inherited = self.advised.iter().filter(|own| own.pid == parent);
+        let inherited: Vec<_> = inherited.map(|own| (own.range.clone(), own.previous)).collect();
+        for (range, previous) in inherited {
+            if previous != Readahead::Random {
+                self.add_to_journal(pid, &range);
+            }
+            self.advised.push(AdvisedMapping { pid, range, previous });
+        }
+    }
+
+    fn add_to_journal(&mut self, pid: u32, range: &MappedRange) {
+        if let Some(journal) = &mut self.journal {
+            // Without the entry the advice is still restored, unless this process is killed.
+            let _ = journal.add(pid, range);
+        }
+    }
+
+    /// Restores the advice of all mappings. Returns those where that failed, with their processes;
+    /// they stay in the journal.
+    pub fn restore(&mut self) -> Vec<(u32, MappedRange)> {
+        let pids: HashSet<u32> = self.advised.iter().map(|own| own.pid).collect();
+        let mut unrestored = Vec::new();
+        for pid in pids {
+            for (range, current) in process::advised_maps(pid).unwrap_or_default() {
+                let own = self.advised.iter().find(|own| own.pid == pid && own.has_part(&range));
+                let advice = match own.map(|own| own.previous) {
+                    Some(Readahead::Normal) => Advice::Normal,
+                    Some(Readahead::Sequential) => Advice::Sequential,
+                    _ => continue,
+                };
+                if current.readahead == Readahead::Random {
+                    let mut results = (0..MAX_RESTORE_ATTEMPTS)
+                        .map(|_| advise_any(pid, pid, &range, advice))
+                        .skip_while(|result| result.as_ref().is_err_and(|e| !e.is_lasting()));
+                    let has_failed = match results.next() {
+                        Some(Ok(_) | Err(Refusal::Changed { .. })) => false,
+                        Some(Err(_)) | None => true,
+                    };
+                    if has_failed && start_ticks(pid).is_some() {
+                        unrestored.push((pid, range));
+                    }
+                }
+            }
+        }
+        if let Some(journal) = self.journal.take() {
+            // The next command removes stale entries.
+            let _ = journal.end(&unrestored);
+        }
+        unrestored
+    }
+
+    /// Has a thread of the process make the calls of `advice`, with `after_call` after each of
+    /// them. Returns whether that is settled: done, or refused for good.
+    fn inject(
+        &mut self,
+        event: &Seen,
+        range: &MappedRange,
+        advice: &[Advice],
+        after_call: impl Fn() + Send + Sync + 'static,
+    ) -> bool {
+        let after_call = Arc::new(after_call);
+        let from_ns = now_ns();
+        let result = advise_all(event.pid, event.tid, range, advice, after_call, SINGLE_ROUND);
+        // A call that did not return in time may still be made.
+        let is_unfinished = matches!(result, Err(Refusal::Unfinished { .. }));
+        let until_ns = now_ns() + if is_unfinished { UNFINISHED_CALL_NS } else { 0 };
+        for advice in advice {
+            let advice = advice.number().unsigned_abs().into();
+            let (pid, address) = (event.pid, range.address);
+            self.own.push_back(OwnAdvice { pid, address, advice, from_ns, until_ns });
+        }
+        while self.own.len() > MAX_OWN_ADVICE {
+            self.own.pop_front();
+        }
+        if is_unfinished {
+            return true;
+        }
+        match result {
+            Ok(_) => {}
+            // MADV_PAGEOUT failed: the pages are locked in memory.
+            Err(Refusal::Failed { .. }) if advice.len() > 1 => self.late += 1,
+            Err(refusal) if !refusal.is_lasting() => return false,
+            Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {}
+            Err(refusal) => drop(self.refused.get_or_insert(refusal)),
+        }
+        true
+    }
+}

@@ -1,0 +1,160 @@
+//! What is recorded: a program that is started, or processes that already run.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Instant;
+
+use filemap_attach::Source;
+use filemap_attach::program::parent::{self, Ended, Waited};
+use filemap_attach::program::{Program, gain};
+use filemap_attach::trace_points::switch_on;
+use filemap_kernel::engine::FaultAround;
+use filemap_kernel::journal::Journal;
+use filemap_kernel::trace::TraceFs;
+use rustix::process::geteuid;
+
+use super::single_pages::SinglePages;
+use super::{ProcessTracker, RecordError, RecordOptions, RecordOutcome, drop_cached, record};
+
+/// Refuses a program of which the kernel reports no events.
+///
+/// # Errors
+/// A set-user-ID, set-group-ID or file-capability program, where it would gain privilege.
+pub fn check_program(program: &Program) -> Result<(), RecordError> {
+    let path = program.path.display();
+    match gain(&program.path) {
+        // Root's programs gain nothing where root starts them.
+        Some(reason) if !(geteuid().is_root() && reason.contains("root")) => {
+            Err(RecordError::CannotRun(format!(
+                "'{path}' cannot be recorded: it {reason}, and the kernel reports nothing of it; \
+                 start it as that user, as in filemap record -- setpriv --reuid USER {path}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs `program`, started as `words`, and records it to `output`, which errors call by its name.
+/// With `fault_around_off`, fault-around is switched off for the whole machine meanwhile. Warnings
+/// go to `warn`.
+///
+/// # Errors
+/// A program that cannot be run; no right to follow it.
+pub fn record_program<W: Write + Send>(
+    (program, words): (&Program, &[OsString]),
+    signals: &Waited,
+    (output, name): (W, &str),
+    options: &RecordOptions,
+    fault_around_off: bool,
+    warn: fn(&str),
+) -> Result<(Ended, RecordOutcome<W>), RecordError> {
+    let journal = if fault_around_off { Some(Journal::open()?) } else { Journal::open().ok() };
+    let page_bytes = rustix::param::page_size() as u64;
+    let fault_around = match &journal {
+        Some(journal) if fault_around_off => Some(FaultAround::set(page_bytes, journal)?),
+        _ => None,
+    };
+    let arguments = words.iter().skip(1);
+    arguments.filter(|word| options.files.accepts(Path::new(word))).for_each(drop_cached);
+    let has_ended = AtomicBool::new(false);
+    let deadline = options.duration.map(|duration| Instant::now() + duration);
+    let is_over = || {
+        has_ended.load(Ordering::Acquire)
+            || deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    };
+    let (ended, mut outcome) = thread::scope(|scope| {
+        let (sender, receiver) = channel::<Source>();
+        // The thread inherits this thread's signal mask, so that no signal is delivered to it. It
+        // exists before any event is opened, since it would inherit those too.
+        let recorder = scope.spawn(|| {
+            // Nothing is sent where the source could not be opened.
+            let source = receiver.into_iter().next()?;
+            let header = options.header(words.to_vec());
+            let single = SinglePages::of_children(&source, fault_around_off);
+            let files = options.files.clone();
+            let tracker = ProcessTracker::new(source, single, header.page_size, files);
+            Some(record(tracker, output, name, &header, &is_over))
+        });
+        let ended = open_source(journal.as_ref(), warn).and_then(|(source, events)| {
+            options.check(&source)?;
+            // The receiver waits for nothing else.
+            let _ = sender.send(source);
+            Ok(parent::run(program, signals, move || switch_on(&events))?)
+        });
+        drop(sender);
+        has_ended.store(true, Ordering::Release);
+        let outcome = recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map(|ended| (ended, outcome.expect("a program that has run was recorded")))
+    })?;
+    outcome.fault_around_changed = fault_around.as_ref().is_some_and(|setting| !setting.holds());
+    Ok((ended, outcome))
+}
+
+/// Opens the event source for children of this thread: tracepoints for root, perf events
+/// otherwise. Returns with it the descriptors that the child has to enable.
+fn open_source(
+    journal: Option<&Journal>,
+    warn: fn(&str),
+) -> Result<(Source, Vec<RawFd>), RecordError> {
+    let root_journal = journal.filter(|_| geteuid().is_root());
+    let tracepoints = root_journal.and_then(|journal| {
+        let tracefs = TraceFs::open(journal).ok()?;
+        Source::points(tracefs.root()).ok()
+    });
+    let Some((source, events)) = tracepoints else {
+        return Ok((Source::children()?, Vec::new()));
+    };
+    for missing in source.missing() {
+        warn(&format!(
+            "this kernel has no tracepoint {missing}: what it tells is not in the recording"
+        ));
+    }
+    Ok((source, events))
+}
+
+/// Records what the processes `pids` do from now on to `output`, which errors call by its name,
+/// until they have exited, the duration is over, or `is_ended`. With `cold`, files are dropped from
+/// the page cache when their mappings are first seen. Warnings go to `warn`.
+///
+/// # Errors
+/// No process that can be followed.
+pub fn record_processes<W: Write>(
+    (pids, cold): (&[u32], bool),
+    (output, name): (W, &str),
+    options: &RecordOptions,
+    is_ended: impl Fn() -> bool,
+    warn: fn(&str),
+) -> Result<RecordOutcome<W>, RecordError> {
+    let journal = Journal::open().ok();
+    let tracefs = journal.as_ref().and_then(|journal| TraceFs::open(journal).ok());
+    let (source, refused) = Source::processes(pids, tracefs.as_ref().map(TraceFs::root))?;
+    if let Some(error) = refused {
+        warn(&format!("{error}; the others are recorded"));
+    }
+    options.check(&source)?;
+    let single = SinglePages::of_processes(cold, pids);
+    warn(&format!(
+        "a running process is recorded from now on: pages that it has touched already show no \
+         touch{}{}",
+        if cold { " where others have them in use" } else { " (--cold drops them)" },
+        if source.tells_calls() {
+            ""
+        } else {
+            ", and what it reads and advises is told to root only"
+        }
+    ));
+    let header = options.header(Vec::new());
+    let tracker = ProcessTracker::new(source, single, header.page_size, options.files.clone());
+    let deadline = options.duration.map(|duration| Instant::now() + duration);
+    let is_over = || {
+        is_ended()
+            || deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || !pids.iter().any(|pid| Path::new(&format!("/proc/{pid}/exe")).is_symlink())
+    };
+    Ok(record(tracker, output, name, &header, &is_over))
+}

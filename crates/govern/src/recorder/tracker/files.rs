@@ -1,0 +1,116 @@
+//! Open files of processes, and reads of them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use filemap_attach::FileId;
+use filemap_attach::trace_points::{Event as Seen, What};
+use filemap_recording::assembly::{Did, Stored};
+
+use super::ProcessTracker;
+use super::process::program_path;
+
+/// Reads of one process that are deferred until the path of their file is known, at most.
+const MAX_DEFERRED: usize = 4096;
+
+impl ProcessTracker {
+    /// execve(2) returned without a new program: the deferred reads are this program's own.
+    pub(super) fn on_exec_return(&mut self, pid: u32) {
+        let process = self.process(pid);
+        process.is_in_exec = false;
+        for event in std::mem::take(&mut process.deferred) {
+            if let What::Read { file, first, last } = event.what {
+                self.add_read(&event, file, first, last);
+            }
+        }
+    }
+
+    pub(super) fn on_read(&mut self, event: &Seen, file: FileId, first: u64, last: u64) {
+        let previous = self.reads.insert(event.tid, (file, first, last));
+        // A read(2) that takes several steps is reported at each, with the same last page.
+        let is_continued =
+            previous.is_some_and(|(same, from, to)| (same, to) == (file, last) && from < first);
+        if is_continued {
+            return;
+        }
+        if self.process(event.pid).is_in_exec {
+            self.defer(event);
+        } else {
+            self.add_read(event, file, first, last);
+        }
+    }
+
+    pub(super) fn defer(&mut self, event: &Seen) {
+        let deferred = &mut self.process(event.pid).deferred;
+        if deferred.len() < MAX_DEFERRED {
+            deferred.push(event.clone());
+        }
+    }
+
+    pub(super) fn add_read(&mut self, event: &Seen, file: FileId, first: u64, last: u64) {
+        if !self.files.contains_key(&file)
+            && let Some(path) = open_path(event.pid, file)
+        {
+            self.add_file(file, &path);
+        }
+        if !self.files.contains_key(&file) {
+            // The dynamic loader maps a file after its first read.
+            self.defer(event);
+            return;
+        }
+        let Some(stored) = self.files.get(&file).cloned().flatten() else { return };
+        let open = self.open_number(event, file, &stored);
+        let offset = first * self.page_bytes;
+        let end = (last + 1).saturating_mul(self.page_bytes).min(stored.size_bytes);
+        if offset < end {
+            self.add(event, Did::Read { open, offset_bytes: offset, length: end - offset });
+        }
+    }
+
+    /// Decides whether the file at `path` is recorded.
+    pub(super) fn add_file(&mut self, file: FileId, path: &Path) {
+        let stored = self.filter.recorded_file(file, path);
+        self.files.insert(file, stored);
+    }
+
+    /// The number of a file in its process. The first file of a process adds the process to the
+    /// recording.
+    pub(super) fn open_number(&mut self, event: &Seen, file: FileId, stored: &Stored) -> u64 {
+        let process = self.process(event.pid);
+        if let Some(open) = process.opens.get(&file) {
+            return *open;
+        }
+        let (parent, is_recorded) = (process.parent, process.is_recorded);
+        process.is_recorded = true;
+        if !is_recorded {
+            let mut program = program_path(event.pid);
+            if program.as_os_str().is_empty() {
+                // The process has exited. A program maps its own file before all others.
+                program.clone_from(&stored.path);
+            }
+            self.process(event.pid).program.clone_from(&program);
+            self.add(event, Did::Begin { parent, fork: 0, program });
+        }
+        self.opens += 1;
+        let open = self.opens;
+        self.process(event.pid).opens.insert(file, open);
+        self.add(event, Did::Open { number: open, file: stored.clone() });
+        open
+    }
+}
+
+/// The path of a file that a process has open.
+fn open_path(pid: u32, file: FileId) -> Option<PathBuf> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    descriptors.flatten().find_map(|entry| {
+        let data = fs::metadata(entry.path()).ok()?;
+        let is_file = data.is_file() && data.ino() == file.inode;
+        if is_file { fs::read_link(entry.path()).ok() } else { None }
+    })
+}
+
+/// Whether `event` is a read of `file`.
+pub(super) fn is_read_of(event: &Seen, file: FileId) -> bool {
+    matches!(event.what, What::Read { file: read, .. } if read == file)
+}

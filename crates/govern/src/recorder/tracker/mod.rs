@@ -1,0 +1,274 @@
+//! Turns the events of followed processes into observations for a recording.
+
+mod files;
+mod mappings;
+mod process;
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use filemap_attach::trace_points::{Event as Seen, What};
+use filemap_attach::{Changes, Error, FileId, MappedFile, MappedRange, Source};
+use filemap_recording::assembly::{Did, Stored, Told};
+
+use super::file_filter::FileFilter;
+use super::single_pages::SinglePages;
+use process::TrackedProcess;
+
+/// The state of all followed processes.
+///
+/// An event is handled twice: `act` runs as soon as it is read, to advise new mappings in time, and
+/// `translate` runs in order of time, to make observations.
+pub struct ProcessTracker {
+    source: Source,
+    single: SinglePages,
+    /// Takes touched pages away again, where each change of page is recorded.
+    reclaimer: Option<Changes>,
+    page_bytes: u64,
+    filter: FileFilter,
+    /// Files that were looked at; `None` for those that are not recorded.
+    files: HashMap<FileId, Option<Stored>>,
+    processes: HashMap<u32, TrackedProcess>,
+    /// How many programs each PID has run.
+    images: HashMap<u32, u32>,
+    opens: u64,
+    /// By thread: the system call that it has entered, until it returns.
+    calls: HashMap<u32, What>,
+    /// By thread: the last read.
+    reads: HashMap<u32, (FileId, u64, u64)>,
+    observations: Vec<Told>,
+    /// Process and time of madvise(2) calls that were injected by this process.
+    own_advice: Vec<(u32, u64)>,
+    /// By thread and time: the files that were advised by descriptor.
+    advised_files: HashMap<(u32, u64), FileId>,
+    /// By thread and time of a mapping: the size of its file, where that has changed.
+    sizes: HashMap<(u32, u64), u64>,
+    lost: u64,
+}
+
+impl ProcessTracker {
+    pub fn new(
+        source: Source,
+        single: SinglePages,
+        page_bytes: u64,
+        filter: FileFilter,
+    ) -> ProcessTracker {
+        ProcessTracker {
+            source,
+            single,
+            reclaimer: None,
+            page_bytes,
+            filter,
+            files: HashMap::new(),
+            processes: HashMap::new(),
+            images: HashMap::new(),
+            opens: 0,
+            calls: HashMap::new(),
+            reads: HashMap::new(),
+            observations: Vec::new(),
+            own_advice: Vec::new(),
+            advised_files: HashMap::new(),
+            sizes: HashMap::new(),
+            lost: 0,
+        }
+    }
+
+    /// Observes each change of page instead of first touches only.
+    pub fn record_changes(&mut self) {
+        self.source.keep_faults();
+        self.reclaimer = Some(Changes::default());
+    }
+
+    /// The observations since the last call, in order of time. `is_over` means that no more events
+    /// come, so that those of the last millisecond are included.
+    pub fn observe(&mut self, is_over: bool) -> Result<Vec<Told>, Error> {
+        if !is_over {
+            self.source.wait()?;
+        }
+        self.source.pull()?;
+        self.act_on_new_events(is_over)?;
+        self.reclaim_pages();
+        let files = &self.files;
+        let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
+        self.single.retry(&mut self.source, path_of);
+        // Events that the injected calls have caused must be recognised as our own.
+        self.act_on_new_events(is_over)?;
+        for event in self.source.take(is_over) {
+            self.translate(event);
+        }
+        Ok(std::mem::take(&mut self.observations))
+    }
+
+    /// Acts on the new events, and on those that arrive meanwhile: acting takes long.
+    fn act_on_new_events(&mut self, is_over: bool) -> Result<(), Error> {
+        loop {
+            let mut events = self.source.fresh();
+            if events.is_empty() {
+                return Ok(());
+            }
+            // Large mappings first: the kernel reads ahead most there.
+            events.sort_by_key(|event| match &event.what {
+                What::Map(range) => Reverse(range.length_bytes),
+                _ => Reverse(u64::MAX),
+            });
+            events.iter().for_each(|event| self.act(event, is_over));
+            self.source.pull()?;
+        }
+    }
+
+    /// Takes touched pages away again, so that their next touch is a fault.
+    fn reclaim_pages(&mut self) {
+        let Some(reclaimer) = &mut self.reclaimer else { return };
+        for (pid, tid, address) in self.source.faulted() {
+            if self.single.may_reclaim(pid, address) {
+                reclaimer.touched(pid, tid, address);
+            }
+        }
+        reclaimer.take();
+    }
+
+    /// Does what must not wait until the events are sorted, such as advising a new mapping.
+    fn act(&mut self, event: &Seen, is_over: bool) {
+        match &event.what {
+            What::Map(map) => {
+                self.single.on_replaced(event.pid, map);
+                let Some(MappedFile { id: file, path }) = &map.file else { return };
+                if !self.files.contains_key(file) {
+                    self.add_file(*file, path);
+                }
+                let Some(stored) = self.files.get(file).cloned().flatten() else { return };
+                let size = stored.size_now().filter(|size| *size != stored.size_bytes);
+                self.sizes.extend(size.map(|size| ((event.tid, event.at_ns), size)));
+                if is_over {
+                    self.single.on_missed_mapping(&self.source, event, map);
+                } else {
+                    self.single.on_mapping(&mut self.source, event, map, &stored.path);
+                }
+            }
+            What::Exec => {
+                self.single.forget(event.pid);
+                self.forget_touches(event.pid);
+            }
+            What::Begin { parent } if *parent != event.pid => {
+                self.single.on_fork(*parent, event.pid);
+            }
+            What::Advise { address, length_bytes, advice } => {
+                if self.single.is_own(event, *address, *advice) {
+                    self.own_advice.push((event.pid, event.at_ns));
+                } else if !is_over {
+                    let range = (*address, *length_bytes);
+                    self.single.on_program_advice(event, range, *advice);
+                }
+            }
+            What::AdviseFile { fd, .. } | What::ReadAhead { fd, .. } => {
+                let path = format!("/proc/{}/fd/{fd}", event.pid);
+                let data = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+                let file = data.and_then(|data| {
+                    let is_open_file = |(_, stored): &(&FileId, &Option<Stored>)| {
+                        let id = stored.as_ref().map(|stored| (stored.device, stored.inode));
+                        id == Some((data.dev(), data.ino()))
+                    };
+                    self.files.iter().find(is_open_file).map(|(file, _)| *file)
+                });
+                self.advised_files.extend(file.map(|file| ((event.tid, event.at_ns), file)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of the recorded open file that the program advised by its descriptor.
+    fn advised_open(&mut self, event: &Seen) -> Option<u64> {
+        let file = self.advised_files.remove(&(event.tid, event.at_ns))?;
+        let stored = self.files.get(&file).cloned().flatten()?;
+        Some(self.open_number(event, file, &stored))
+    }
+
+    /// Restores the advice of all mappings. Returns those where that failed.
+    pub fn restore_advice(&mut self) -> Vec<(u32, MappedRange)> {
+        self.single.restore()
+    }
+
+    /// The number of mappings whose pages came together with others, and the number of such pages
+    /// as far as it is known.
+    pub fn late(&self) -> (u64, u64) {
+        (self.single.late(), self.single.late_pages())
+    }
+
+    /// The number of pages that could not be reclaimed in time, and the first error.
+    pub fn unreclaimed(&self) -> (u64, Option<String>) {
+        let Some(reclaimer) = &self.reclaimer else { return (0, None) };
+        (reclaimer.stayed, reclaimer.refused.as_ref().map(ToString::to_string))
+    }
+
+    /// The first lasting refusal to advise a mapping.
+    pub fn refused(&self) -> Option<String> {
+        self.single.refused.as_ref().map(ToString::to_string)
+    }
+
+    /// Records that the kernel dropped.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn translate(&mut self, event: Seen) {
+        let pid = event.pid;
+        match event.what {
+            What::Lost { records } => self.lost += records,
+            What::Begin { parent } => self.on_fork(&event, parent),
+            What::End => self.on_exit(&event),
+            What::CallsExec => self.process(pid).is_in_exec = true,
+            What::ExecReturns => self.on_exec_return(pid),
+            What::Exec => self.on_exec(&event),
+            What::Fault { address, is_write } => {
+                self.add_if_recorded(&event, Did::Touch { address, is_write });
+            }
+            What::Read { file, first, last } => self.on_read(&event, file, first, last),
+            What::Map(ref map) => self.on_map(&event, map),
+            What::AdviseFile { offset_bytes, length_bytes: length, advice, .. } => {
+                if let (Some(open), Ok(advice)) = (self.advised_open(&event), u32::try_from(advice))
+                {
+                    self.add(&event, Did::Fadvise { open, offset_bytes, length, advice });
+                }
+            }
+            What::ReadAhead { offset_bytes, length_bytes: length, .. } => {
+                if let Some(open) = self.advised_open(&event) {
+                    self.add(&event, Did::Readahead { open, offset_bytes, length });
+                }
+            }
+            // The call was observed when it was entered.
+            What::Advised { .. } => {}
+            What::CallsMap { .. } | What::CallsMove { .. } => {
+                self.calls.insert(event.tid, event.what);
+            }
+            What::Moved { result } => self.on_mremap_return(&event, result),
+            What::Unmap { address, length_bytes } => {
+                self.add_if_recorded(&event, Did::Unmap { address, length: length_bytes });
+            }
+            What::Advise { address, length_bytes: length, advice } => {
+                let key = (event.pid, event.at_ns);
+                let own = self.own_advice.iter().position(|own| *own == key);
+                match (own, u32::try_from(advice)) {
+                    (Some(own), _) => drop(self.own_advice.swap_remove(own)),
+                    (None, Ok(advice)) => {
+                        self.add_if_recorded(&event, Did::Madvise { address, length, advice });
+                    }
+                    (None, Err(_)) => {}
+                }
+            }
+        }
+    }
+
+    /// Adds an observation of a process that has a recorded file.
+    fn add_if_recorded(&mut self, event: &Seen, did: Did) {
+        if self.process(event.pid).is_recorded {
+            self.add(event, did);
+        }
+    }
+
+    fn add(&mut self, event: &Seen, did: Did) {
+        let process = (event.pid, self.process(event.pid).image);
+        self.observations.push(Told { process, thread: event.tid, user_ns: 0, did });
+    }
+}
