@@ -1,10 +1,11 @@
 //! Jobs that share a boot come out as with a boot of their own, where `FILEMAP_TEST_IMAGE` names an
 //! image (and `FILEMAP_TEST_MODULES` its modules): this test program is then also the guest's init.
 //!
-//! `cargo test -p filemap-kernel --test boots` runs six random jobs; after `-- --ignored` it runs
-//! 500, 50 of them also by themselves, and says how many ran in a minute. `FILEMAP_SEED` names the
-//! seed, which a failure prints.
+//! `cargo test -p filemap-kernel --test boots -- --ignored` runs six random jobs. With
+//! `FILEMAP_FULL=1` it runs 500, 50 of them also by themselves, and prints how many ran in a
+//! minute. `FILEMAP_SEED` sets the seed, which a failure prints.
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use filemap_job::random::{self, Rng};
@@ -15,12 +16,12 @@ use filemap_kernel::engine::{Boot, Booted, in_guest};
 use filemap_kernel::image::guest;
 use filemap_kernel::probe::main_if_child;
 
+#[path = "support/harness.rs"]
+mod harness;
 #[path = "support/session.rs"]
 mod session;
 #[path = "support/skip.rs"]
 mod skip;
-
-use skip::skip;
 
 /// How many jobs share a boot, how many of them also have one of their own, and how many have to
 /// run in a minute.
@@ -32,21 +33,30 @@ const REPEATS: u64 = 10;
 
 const PAGE: u64 = 4096;
 
-fn main() {
+const TESTS: &[harness::Test<String>] = harness::tests![
+    #[ignore = "boots guests: a minute; 500 jobs with FILEMAP_FULL=1"]
+    jobs_that_share_a_boot_equal_jobs_alone,
+    #[ignore = "boots a guest"]
+    failing_job_leaves_the_others,
+];
+
+fn main() -> ExitCode {
     main_if_child();
     if guest::is_guest() {
         guest::main(in_guest);
     }
-    let Ok(path) = std::env::var("FILEMAP_TEST_IMAGE") else {
-        skip("FILEMAP_TEST_IMAGE names no kernel image");
-        return;
-    };
+    harness::run(TESTS, || {
+        std::env::var("FILEMAP_TEST_IMAGE")
+            .map_err(|_| "FILEMAP_TEST_IMAGE names no kernel image".into())
+    })
+}
+
+fn jobs_that_share_a_boot_equal_jobs_alone(path: &String) {
     let seed = std::env::var("FILEMAP_SEED").map_or(1, |text| text.parse().expect("a number"));
-    let is_long = std::env::args().any(|argument| argument == "--ignored");
-    let (jobs, alone, least) = if is_long { MANY } else { FEW };
-    let jobs: Vec<Job> = (0..jobs).map(|number| random_job(&path, seed, number)).collect();
+    let is_full = std::env::var_os("FILEMAP_FULL").is_some();
+    let (jobs, alone, least) = if is_full { MANY } else { FEW };
+    let jobs: Vec<Job> = (0..jobs).map(|number| random_job(path, seed, number)).collect();
     shared_and_alone(&jobs, alone, least, seed);
-    a_job_that_fails_leaves_the_others(&path);
 }
 
 /// Job `number` of those that `seed` stands for. All of them run on one machine.
@@ -178,7 +188,7 @@ fn lies_among(run: &Run, others: &[Run]) -> bool {
 }
 
 /// A job that the guest cannot run, between two that it can.
-fn a_job_that_fails_leaves_the_others(path: &str) {
+fn failing_job_leaves_the_others(path: &String) {
     let mut jobs: Vec<Job> = (0..3).map(|number| random_job(path, 7, number)).collect();
     // No kernel has this switch.
     jobs[1].image.as_mut().expect("an image").switches =

@@ -1,43 +1,58 @@
-//! Boots a kernel image, if `FILEMAP_TEST_IMAGE` names one (and `FILEMAP_TEST_MODULES` its
-//! modules): this test program is then also the guest's init.
+//! Boots the kernel image that `FILEMAP_TEST_IMAGE` names, with the modules in
+//! `FILEMAP_TEST_MODULES`: `cargo test -p filemap-kernel --test image -- --ignored`. This test
+//! program is also the guest's init.
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use filemap_kernel::image::guest::{self, Log};
 use filemap_kernel::image::{Error, Filesystem, Image, Severity, Task};
 
+#[path = "support/harness.rs"]
+mod harness;
 #[path = "support/session.rs"]
 mod session;
 #[path = "support/skip.rs"]
 mod skip;
 
-use skip::skip;
+const TESTS: &[harness::Test<Image>] = harness::tests![
+    #[ignore = "boots a guest"]
+    answers,
+    #[ignore = "boots a guest"]
+    answers_on_xfs_with_two_cpus,
+    #[ignore = "boots a guest"]
+    a_list_is_answered_in_order,
+    #[ignore = "boots a guest"]
+    answers_before_a_kernel_panic_arrive,
+    #[ignore = "boots a guest"]
+    a_warning_is_told_with_its_job,
+    #[ignore = "boots a guest"]
+    a_kernel_that_goes_on_no_more_is_told,
+    #[ignore = "boots a guest"]
+    time_limits_kill,
+    #[ignore = "boots a guest"]
+    a_kernel_that_hangs_is_told_and_given_up,
+];
 
-fn main() {
+fn main() -> ExitCode {
     if guest::is_guest() {
         guest::main(in_guest);
     }
-    let Some(kernel) = std::env::var_os("FILEMAP_TEST_IMAGE") else {
-        skip("FILEMAP_TEST_IMAGE names no kernel image");
-        return;
-    };
+    harness::run(TESTS, image)
+}
+
+fn image() -> Result<Image, String> {
+    let kernel = std::env::var_os("FILEMAP_TEST_IMAGE");
+    let kernel = kernel.ok_or("FILEMAP_TEST_IMAGE names no kernel image")?;
     let mut image = Image::new(kernel).expect("own executable");
     image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
     image.ram_bytes = 512 << 20;
     image.disk_bytes = 1 << 30;
     image.time_limit = Duration::from_secs(90);
-    answers(&image);
-    answers(&Image { filesystem: Filesystem::Xfs { block_bytes: 4096 }, cpus: 2, ..image.clone() });
-    a_list_is_answered_in_order(&image);
-    answers_before_a_kernel_panic_arrive(&image);
-    a_warning_is_told_with_its_job(&image);
-    a_kernel_that_goes_on_no_more_is_told(&image);
-    time_limits_kill(&image);
-    a_kernel_that_hangs_is_told_and_given_up(&image);
-    println!("ok: {}", image.kernel.display());
+    Ok(image)
 }
 
 /// What the guest does for each payload.
@@ -137,6 +152,10 @@ fn answers(image: &Image) {
     assert_eq!(fields[..3], [&format!("{}\n", outcome.release), "8192\n", "0x0000\n"]);
     assert_eq!(fields[3], cpus);
     assert_eq!(fields[4], "line\r\nof text\0".repeat(10_000));
+}
+
+fn answers_on_xfs_with_two_cpus(image: &Image) {
+    answers(&Image { filesystem: Filesystem::Xfs { block_bytes: 4096 }, cpus: 2, ..image.clone() });
 }
 
 /// Tasks with these payloads.

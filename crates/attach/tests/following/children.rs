@@ -28,7 +28,7 @@ pub fn touched(events: &[Event], tid: u64, address: u64, pages: u64) -> Vec<(u64
     of_thread.filter_map(page).collect()
 }
 
-pub fn first_touches(bench: &Bench) {
+pub fn reports_each_first_touch_once_in_order(bench: &Bench) {
     let (pages, threads, seed) = (2000, 3, 41);
     let path = bench.cold_file("touched", pages);
     let inode = path.metadata().expect("a file").ino();
@@ -72,7 +72,7 @@ fn seen(events: &[Event], pid: u32, address: u64, pages: u64) -> BTreeSet<u64> {
     touched(events, pid.into(), address, pages).into_iter().map(|(page, _)| page).collect()
 }
 
-pub fn page_tables(bench: &Bench) {
+pub fn page_tables_show_the_same_pages(bench: &Bench) {
     let (pages, seed) = (1500, 7);
     let path = bench.cold_file("scanned", pages);
     let mut follower = Follower::of_children_by(Way::PageTables).expect("page tables");
@@ -133,7 +133,7 @@ pub fn for_a_while(follower: &mut Follower, events: &mut Vec<Event>) {
     }
 }
 
-pub fn descendants(bench: &Bench) {
+pub fn follows_descendants(bench: &Bench) {
     let pages = 64;
     let path = bench.cold_file("descended", pages);
     let file = path.to_str().unwrap();

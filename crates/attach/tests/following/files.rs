@@ -26,7 +26,7 @@ fn end(mut program: Program) {
     program.end();
 }
 
-pub fn opened(bench: &Bench) {
+pub fn opens_mapped_files(bench: &Bench) {
     let path = bench.file("opened\nhere", 4);
     let (program, range) = mapping(&path);
     assert_eq!(range.file.as_ref().map(|file| &file.path), Some(&path));
@@ -47,7 +47,7 @@ pub fn opened(bench: &Bench) {
     end(program);
 }
 
-pub fn hostile(bench: &Bench) {
+pub fn opens_nothing_but_mapped_files(bench: &Bench) {
     let path = bench.file("meant", 4);
     let (program, range) = mapping(&path);
     let other = bench.file("other", 4);

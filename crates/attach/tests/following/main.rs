@@ -1,11 +1,10 @@
-//! Processes of our own are followed. The binary has a main of its own because they are this
-//! binary, run again.
+//! Follows processes of our own. They are this binary run again, so it has a `main` of its own.
 
 mod bench;
 mod children;
 mod files;
-#[path = "../../../kernel/tests/support/in_turn.rs"]
-mod in_turn;
+#[path = "../../../kernel/tests/support/harness.rs"]
+mod harness;
 mod mappings;
 mod program;
 mod running;
@@ -15,30 +14,32 @@ mod session;
 mod skip;
 mod storm;
 
+use std::process::ExitCode;
+
 use bench::Bench;
 
-const TESTS: [in_turn::Test<Bench>; 13] = [
-    ("each first touch is told once, in order", children::first_touches),
-    ("page tables show the same pages", children::page_tables),
-    ("children of children are followed", children::descendants),
-    ("a running process is added", running::added),
-    ("a running process is added by its page tables", running::added_by_page_tables),
-    ("what cannot be followed is named", running::refusals),
-    ("page tables stand in where perf events are refused", running::stands_in),
-    ("a storm of faults is told or counted", storm::told_or_counted),
-    ("single faults are told soon", storm::single_faults),
-    ("many mappings are listed", mappings::many),
-    ("what is mapped is known", mappings::queried),
-    ("files that are mapped are opened", files::opened),
-    ("nothing but a mapped file is opened", files::hostile),
+const TESTS: &[harness::Test<Bench>] = harness::tests![
+    children::reports_each_first_touch_once_in_order,
+    children::page_tables_show_the_same_pages,
+    children::follows_descendants,
+    running::adds_running_process,
+    running::adds_running_process_by_page_tables,
+    running::names_what_cannot_be_followed,
+    running::page_tables_replace_refused_perf_events,
+    storm::reports_or_counts_every_fault,
+    storm::reports_single_faults_soon,
+    mappings::lists_many_mappings,
+    mappings::queries_mappings,
+    files::opens_mapped_files,
+    files::opens_nothing_but_mapped_files,
 ];
 
-fn main() {
+fn main() -> ExitCode {
     program::main_if_program();
-    let bench = Bench::new();
     let files = open_files();
-    in_turn::run("following", &TESTS, &bench);
+    let code = harness::run(TESTS, || Ok(Bench::new()));
     assert_eq!(open_files(), files, "descriptors are left");
+    code
 }
 
 fn open_files() -> usize {

@@ -9,7 +9,7 @@ use crate::bench::{Bench, PAGE};
 use crate::program::{Program, advise, map};
 use crate::skip::skip;
 
-pub fn many(bench: &Bench) {
+pub fn lists_many_mappings(bench: &Bench) {
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     let count = limit.trim().parse::<u64>().unwrap_or(65_530).min(100_500) - 500;
     if count < 100_000 {
@@ -40,7 +40,7 @@ pub fn many(bench: &Bench) {
     program.end();
 }
 
-pub fn queried(bench: &Bench) {
+pub fn queries_mappings(bench: &Bench) {
     let pages = 64;
     let path = bench.file("queried", pages);
     let address = map(&path, pages) as u64;

@@ -7,7 +7,7 @@ use crate::children::{all, for_a_while, touched, until};
 use crate::program::{Program, order};
 use crate::skip::skip;
 
-pub fn added(bench: &Bench) {
+pub fn adds_running_process(bench: &Bench) {
     let (pages, threads, seed) = (1200, 4, 5);
     let path = bench.cold_file("added", pages);
     let mut program =
@@ -40,7 +40,7 @@ pub fn added(bench: &Bench) {
     });
 }
 
-pub fn added_by_page_tables(bench: &Bench) {
+pub fn adds_running_process_by_page_tables(bench: &Bench) {
     let pages = 500;
     let path = bench.cold_file("added-scanned", pages);
     let mut program = Program::start("touch", &[path.to_str().unwrap(), "2", "9"]);
@@ -66,7 +66,7 @@ pub fn added_by_page_tables(bench: &Bench) {
     until(&mut follower, &mut events, |event| (event.what == What::End).then_some(()));
 }
 
-pub fn refusals(_: &Bench) {
+pub fn names_what_cannot_be_followed(_: &Bench) {
     for way in [Way::PerfEvents, Way::PageTables] {
         let mut follower = Follower::of_processes_by(way).expect("events");
         let nobody = follower.add(u32::MAX / 2);
@@ -85,7 +85,7 @@ pub fn refusals(_: &Bench) {
     }
 }
 
-pub fn stands_in(_: &Bench) {
+pub fn page_tables_replace_refused_perf_events(_: &Bench) {
     for errno in [libc::EACCES, libc::EPERM, libc::ENOSYS] {
         let program = Program::start("refused", &[&errno.to_string()]);
         program.end();

@@ -51,7 +51,7 @@ fn storm(period: Duration) -> Storm {
     Storm { faults, took_us, told, lost, other, cpu_ns }
 }
 
-pub fn told_or_counted(_: &Bench) {
+pub fn reports_or_counts_every_fault(_: &Bench) {
     for period in [Duration::ZERO, Duration::from_millis(150)] {
         let Storm { faults, took_us, told, lost, other, cpu_ns } = storm(period);
         println!(
@@ -67,7 +67,7 @@ pub fn told_or_counted(_: &Bench) {
 }
 
 /// Faults that read a page each: each wakes who waits.
-pub fn single_faults(bench: &Bench) {
+pub fn reports_single_faults_soon(bench: &Bench) {
     let pages = 20_000;
     let path = bench.cold_file("single", pages);
     let mut follower = Follower::of_children_by(Way::PerfEvents).expect("perf events");

@@ -68,7 +68,7 @@ fn attack(bench: &Bench, name: &str, least: usize) {
     victim.end();
 }
 
-pub fn in_force(bench: &Bench) {
+pub fn advice_takes_effect_and_is_taken_back(bench: &Bench) {
     let victim = bench.start("registers");
     for _ in 0..20 {
         advise_any(victim.pid, victim.pid, &victim.range, Advice::Random).expect("advice");
@@ -95,23 +95,23 @@ pub fn vdso_of(pid: u32) -> Vec<u8> {
     bytes
 }
 
-pub fn registers_stay(bench: &Bench) {
+pub fn keeps_registers(bench: &Bench) {
     attack(bench, "registers", 200);
 }
 
-pub fn waits_stay(bench: &Bench) {
+pub fn waits_do_not_end_early(bench: &Bench) {
     attack(bench, "waits", 100);
 }
 
-pub fn transfers_stay(bench: &Bench) {
+pub fn transfers_do_not_end_early(bench: &Bench) {
     attack(bench, "transfers", 20);
 }
 
-pub fn signals_stay(bench: &Bench) {
+pub fn loses_no_signals(bench: &Bench) {
     attack(bench, "signals", 100);
 }
 
-pub fn threads_end(bench: &Bench) {
+pub fn threads_begin_and_end(bench: &Bench) {
     attack(bench, "threads", 20);
     let victim = bench.start("threads");
     for _ in 0..500 {
@@ -122,11 +122,11 @@ pub fn threads_end(bench: &Bench) {
     victim.end();
 }
 
-pub fn vforks(bench: &Bench) {
+pub fn victim_starts_programs_by_vfork(bench: &Bench) {
     attack(bench, "vforks", 0);
 }
 
-pub fn blocked(bench: &Bench) {
+pub fn leaves_thread_in_system_call(bench: &Bench) {
     let victim = bench.start("blocked");
     sleep(Duration::from_millis(50));
     for _ in 0..100 {
@@ -137,7 +137,7 @@ pub fn blocked(bench: &Bench) {
 }
 
 /// Stops and continues the victim at random moments; what was stopped last stays so.
-pub fn job_control(bench: &Bench) {
+pub fn stopped_process_stays_stopped(bench: &Bench) {
     let victim = bench.start("registers");
     let mut attempts = Attempts::default();
     let begin = Instant::now();
@@ -174,7 +174,7 @@ pub fn job_control(bench: &Bench) {
     victim.end();
 }
 
-pub fn changed(bench: &Bench) {
+pub fn refuses_another_mapping(bench: &Bench) {
     let victim = bench.start("registers");
     let meant = victim.range.clone();
     let mut others = vec![meant.clone(); 6];
@@ -196,7 +196,7 @@ pub fn changed(bench: &Bench) {
     victim.end();
 }
 
-pub fn traced(bench: &Bench) {
+pub fn leaves_traced_thread(bench: &Bench) {
     let victim = bench.start("registers");
     // SAFETY: requests about a child, with no memory of ours.
     let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, victim.pid as i32, 0_usize, 0_usize) };
@@ -214,7 +214,7 @@ pub fn traced(bench: &Bench) {
     victim.end();
 }
 
-pub fn filtered(bench: &Bench) {
+pub fn consults_seccomp_filter(bench: &Bench) {
     let victim = bench.start("filtered");
     sleep(Duration::from_millis(20));
     let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);

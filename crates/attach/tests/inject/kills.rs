@@ -25,7 +25,7 @@ pub fn inject_for_ever(pid: u32, file: &str) -> ! {
     }
 }
 
-pub fn kills(bench: &Bench) {
+pub fn survives_killed_injectors(bench: &Bench) {
     let clean = vdso_of(std::process::id());
     // What a transfer is finished by stays until its thread needs room again.
     for (name, leaves_stubs) in [

@@ -51,6 +51,7 @@ fn error(model: &Value, kernel: &Value) -> f64 {
 }
 
 #[test]
+#[ignore = "boots a guest"]
 fn files_under_one_limit_are_read_as_the_model_says() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_program");
@@ -75,6 +76,7 @@ fn files_under_one_limit_are_read_as_the_model_says() {
 }
 
 #[test]
+#[ignore = "boots a guest"]
 fn what_a_guest_cannot_do_is_one_line() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_program_errors");
@@ -98,6 +100,7 @@ fn what_a_guest_cannot_do_is_one_line() {
 }
 
 #[test]
+#[ignore = "boots a guest"]
 fn a_signal_leaves_nothing_of_a_guest() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_program_signal");
@@ -116,6 +119,7 @@ fn a_signal_leaves_nothing_of_a_guest() {
 
 /// Each image is booted once for all jobs and variants.
 #[test]
+#[ignore = "boots a guest"]
 fn jobs_of_several_files_share_the_boots_of_images() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_several");
@@ -158,6 +162,7 @@ fn jobs_of_several_files_share_the_boots_of_images() {
 
 /// A letter on several jobs names each kernel, and where it counts each row.
 #[test]
+#[ignore = "boots a guest"]
 fn a_letter_names_the_kernels_that_were_booted() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_letter");
@@ -196,6 +201,7 @@ fn a_letter_names_the_kernels_that_were_booted() {
 
 /// A kernel whose first instruction is a jump to itself is told while it is waited for.
 #[test]
+#[ignore = "boots a guest"]
 fn a_kernel_that_hangs_is_told() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_hangs");
@@ -223,6 +229,7 @@ fn a_kernel_that_hangs_is_told() {
 
 /// Of several images the one that fails is named: one that cannot boot, and one whose job fails.
 #[test]
+#[ignore = "boots a guest"]
 fn the_image_that_fails_is_named() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_named");
@@ -258,6 +265,7 @@ fn the_image_that_fails_is_named() {
 
 /// A kernel with a series may have a switch for it. One that has none is refused before a job runs.
 #[test]
+#[ignore = "boots a guest"]
 fn series_of_a_guest_are_switched_or_refused() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_switch");
@@ -285,6 +293,7 @@ fn series_of_a_guest_are_switched_or_refused() {
 /// What a booted kernel decides is what the model says, as far as its tracepoints show it. With
 /// another rule the first difference is named, and the job made smaller.
 #[test]
+#[ignore = "boots a guest"]
 fn a_guest_decides_as_the_model_says() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_conform");
@@ -330,6 +339,7 @@ fn a_guest_decides_as_the_model_says() {
 
 /// What keeps all patterns from being compared is told once, and nothing else.
 #[test]
+#[ignore = "boots a guest"]
 fn conform_of_a_kernel_that_runs_no_pattern_is_one_line() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_no_pattern");
@@ -355,6 +365,7 @@ fn conform_of_a_kernel_that_runs_no_pattern_is_one_line() {
 
 /// The log of a guest is its own, and explain reads it.
 #[test]
+#[ignore = "boots a guest"]
 fn a_guest_tells_what_it_decides() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_log");

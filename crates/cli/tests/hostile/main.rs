@@ -1,12 +1,14 @@
 //! Programs that mean harm to a governor: it goes on, opens nothing but regular files of theirs,
 //! and lets them go.
 //!
-//! `cargo test -p filemap-cli --test hostile` governs this program again and again, each time with
-//! one of the things in [`harm`] to do. Then it kills commands at moments that follow from
-//! `FILEMAP_SEED`; with `-- --ignored` it kills a thousand.
+//! `cargo test -p filemap-cli --test hostile -- --ignored` governs this program once for each kind
+//! in [`harm`]. Then it kills commands at moments that follow from `FILEMAP_SEED`, a thousand of
+//! them with `FILEMAP_FULL=1`.
 
 mod fuse;
 mod harm;
+#[path = "../../../kernel/tests/support/harness.rs"]
+mod harness;
 mod kills;
 #[path = "../../../kernel/tests/support/session.rs"]
 mod session;
@@ -18,7 +20,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,21 +37,32 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a governor of a process that runs may take to let go of it.
 const LETS_GO_WITHIN: Duration = Duration::from_secs(10);
 
-/// Commands that are killed in each way, and on demand.
+/// Commands that are killed in each way, and with `FILEMAP_FULL`.
 const USUAL_KILLS: u64 = 10;
 const KILLS: u64 = 350;
 
 /// An ordinary user.
 const NOBODY: u32 = 65534;
 
-fn main() {
+const TESTS: &[harness::Test<Bench>] = harness::tests![
+    #[ignore = "governs a program by each harm: a minute"]
+    governs_harmful_programs,
+    #[ignore = "kills 30 commands, 1,050 with FILEMAP_FULL=1: half a minute or more"]
+    programs_survive_killed_commands,
+];
+
+fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     if words.next().as_deref() == Some(DOES_HARM) {
         let (kind, directory) = (words.next(), words.next());
         let kind = kind.as_deref().and_then(Harm::named).expect("a kind of harm");
-        return kind.done_in(Path::new(&directory.expect("a directory")));
+        kind.done_in(Path::new(&directory.expect("a directory")));
+        return ExitCode::SUCCESS;
     }
-    let bench = Bench::new();
+    harness::run(TESTS, || Ok(Bench::new()))
+}
+
+fn governs_harmful_programs(bench: &Bench) {
     let is_root = rustix::process::geteuid().is_root();
     for harm in Harm::ALL {
         if harm.needs_root() && !is_root {
@@ -63,8 +76,11 @@ fn main() {
         }
         println!("{}: ok", harm.name());
     }
+}
+
+fn programs_survive_killed_commands(bench: &Bench) {
     let seed = std::env::var("FILEMAP_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let count = if std::env::args().any(|word| word == "--ignored") { KILLS } else { USUAL_KILLS };
+    let count = if std::env::var_os("FILEMAP_FULL").is_some() { KILLS } else { USUAL_KILLS };
     for follows in Follows::ALL {
         let (command, program) = (bench.directory.join("filemap"), bench.directory.join("harm"));
         kills::kill(follows, count, seed, &command, &program, &bench.place(Harm::Checks));

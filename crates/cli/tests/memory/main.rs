@@ -1,16 +1,18 @@
 //! Files larger than their memory, in the model and on real kernels: how much is read, and which
 //! pages stay. This program is also the guest of the kernel image that it boots.
 //!
-//! It takes minutes: `cargo test --test memory -- --ignored`, after which workloads can be named
-//! that alone are to run. `FILEMAP_TEST_IMAGE` names an image
-//! (and `FILEMAP_TEST_MODULES` its modules) to be tried beside the running kernel.
+//! It takes minutes: `cargo test --test memory -- --ignored`. `FILEMAP_TEST_IMAGE` names an image
+//! to be tried beside the running kernel, and `FILEMAP_TEST_MODULES` its modules.
 
+#[path = "../../../kernel/tests/support/harness.rs"]
+mod harness;
 #[path = "../../../kernel/tests/support/session.rs"]
 mod session;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use filemap_core::cache::FileCache;
@@ -29,7 +31,6 @@ use serde_json::{Value, json};
 
 use skip::skip;
 
-const JOBS: [(&str, u64); 2] = [("random", 10485), ("stride:4099", 2600)];
 const MEMORY: &str = "file_size = '4g'\nmemory_max = '1600m'\nread_ahead_kb = 8192\n";
 
 /// Of the pages read, by how much model and kernel may differ.
@@ -38,22 +39,32 @@ const PAGES_ERROR: f64 = 0.01;
 /// Of the pages that either keeps, how many both have to.
 const OVERLAP: f64 = 0.98;
 
-fn main() {
+const TESTS: &[harness::Test<()>] = harness::tests![
+    #[ignore = "files of 4 GiB: minutes"]
+    random_reads_match,
+    #[ignore = "files of 4 GiB: minutes"]
+    strides_match,
+];
+
+fn main() -> ExitCode {
     main_if_child();
     if guest::is_guest() {
         guest::main(|text, _| in_guest(text));
     }
-    if !std::env::args().any(|argument| argument == "--ignored") {
-        skip("files larger than memory take minutes; give -- --ignored");
-        return;
-    }
-    let named: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let jobs = JOBS.into_iter().filter(|job| named.is_empty() || named.iter().any(|n| n == job.0));
-    let failures = jobs.map(|(workload, accesses)| {
-        let text = format!("{MEMORY}workload = '{workload}'\naccesses = {accesses}\n");
-        on_host(workload, &text) + in_image(workload, &text)
-    });
-    let failures: usize = failures.sum();
+    harness::run(TESTS, || Ok(()))
+}
+
+fn random_reads_match(_: &()) {
+    compare_both("random", 10485);
+}
+
+fn strides_match(_: &()) {
+    compare_both("stride:4099", 2600);
+}
+
+fn compare_both(workload: &str, accesses: u64) {
+    let text = format!("{MEMORY}workload = '{workload}'\naccesses = {accesses}\n");
+    let failures = on_host(workload, &text) + in_image(workload, &text);
     assert_eq!(failures, 0, "model and kernel differ");
 }
 

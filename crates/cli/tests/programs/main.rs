@@ -1,13 +1,15 @@
 //! Random programs on the running kernel and in the model: pages read, major faults and pages
 //! cached of each file have to be the same number.
 //!
-//! `cargo test -p filemap-cli --test programs` tries some; after `-- --ignored` it tries 300.
-//! Of programs of several threads, each of which runs 10 times, it tries 10; after `-- --threads`
-//! it tries 100, and shows what both engines count side by side. `FILEMAP_TEST_PROFILE` names a
-//! machine profile for the model. `FILEMAP_TEST_SHOWS_JOBS` prints those that lie outside.
-//! `FILEMAP_SEED` names the seed of the first, which a failure prints. Governed programs are not
+//! `cargo test -p filemap-cli --test programs` tries 30; with `-- --ignored` 10 programs of several
+//! threads, each of which runs 10 times. With `FILEMAP_FULL=1` there are ten times as many, and
+//! what both engines count of threads is printed side by side. `FILEMAP_TEST_PROFILE` names a
+//! machine profile for the model. `FILEMAP_TEST_SHOWS_JOBS` prints the jobs that lie outside.
+//! `FILEMAP_SEED` sets the seed of the first, which a failure prints. Governed programs are not
 //! among them: the governor decides beside the program, and not at the same moment each time.
 
+#[path = "../../../kernel/tests/support/harness.rs"]
+mod harness;
 #[path = "../../../kernel/tests/support/session.rs"]
 mod session;
 #[path = "../../../kernel/tests/support/skip.rs"]
@@ -19,6 +21,7 @@ mod threads;
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::{Ready, Run};
@@ -47,27 +50,33 @@ const UNDECIDED_ONE_IN: u64 = 30;
 /// decided alike again.
 const ATTEMPTS: u32 = 4;
 
-fn main() {
+const TESTS: &[harness::Test<Bench>] = harness::tests![
+    random_programs_match,
+    #[ignore = "10 programs 10 times each, 100 with FILEMAP_FULL=1: a minute or more"]
+    programs_of_several_threads_match,
+];
+
+fn main() -> ExitCode {
     main_if_child();
-    let has = |flag: &str| std::env::args().any(|argument| argument == flag);
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    if !release.starts_with("6.18.") {
-        return skip(format!("the rules of 6.18 are not those of {release}"));
-    }
-    let directory = match temporary_directory() {
-        Ok(directory) => directory.join(format!("filemap-programs-{}", std::process::id())),
-        Err(error) => return skip(error),
-    };
-    let bench = Bench { directory };
-    let journal = Journal::open_in(&bench.directory).expect("a journal");
-    let kernel = Kernel::in_directory(journal, bench.directory.clone());
-    let first = std::env::var("FILEMAP_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    if has("--threads") {
-        return threads::compare(&kernel, first, ALL_OF_THREADS, true);
-    }
-    threads::compare(&kernel, first, USUAL_OF_THREADS, false);
-    let programs = if has("--ignored") { ALL } else { USUAL };
-    all_are_same(&kernel, first..first + programs);
+    harness::run(TESTS, Bench::new)
+}
+
+fn random_programs_match(bench: &Bench) {
+    let programs = if is_full() { ALL } else { USUAL };
+    all_are_same(&bench.kernel, first_seed()..first_seed() + programs);
+}
+
+fn programs_of_several_threads_match(bench: &Bench) {
+    let programs = if is_full() { ALL_OF_THREADS } else { USUAL_OF_THREADS };
+    threads::compare(&bench.kernel, first_seed(), programs, is_full());
+}
+
+fn is_full() -> bool {
+    std::env::var_os("FILEMAP_FULL").is_some()
+}
+
+fn first_seed() -> u64 {
+    std::env::var("FILEMAP_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
 }
 
 #[derive(Default)]
@@ -84,9 +93,23 @@ enum Compared {
     Undecided(String),
 }
 
-/// A directory of the test's own, removed in the end.
+/// The running kernel with a directory of the test's own, removed in the end.
 struct Bench {
     directory: PathBuf,
+    kernel: Kernel,
+}
+
+impl Bench {
+    fn new() -> Result<Bench, String> {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        if !release.starts_with("6.18.") {
+            return Err(format!("the rules of 6.18 are not those of {release}"));
+        }
+        let directory = temporary_directory().map_err(|error| error.to_string())?;
+        let directory = directory.join(format!("filemap-programs-{}", std::process::id()));
+        let journal = Journal::open_in(&directory).expect("a journal");
+        Ok(Bench { kernel: Kernel::in_directory(journal, directory.clone()), directory })
+    }
 }
 
 impl Drop for Bench {

@@ -6,17 +6,22 @@
 //! no repeats yet, in guests of that kernel, and writes the file after each guest. Remove the
 //! repeats of what is to be measured again. This program is also the guest's.
 
+#[path = "../../../kernel/tests/support/harness.rs"]
+mod harness;
 #[path = "../../../model/tests/support/recorded.rs"]
 mod recorded;
 #[path = "../../../model/tests/support/recorded_programs.rs"]
 mod recorded_programs;
 #[path = "../../../kernel/tests/support/session.rs"]
 mod session;
+#[path = "../../../kernel/tests/support/skip.rs"]
+mod skip;
 
 mod programs;
 
 use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use filemap_job::{Job, JobSpec};
@@ -45,15 +50,22 @@ struct Asked {
     pages: Option<String>,
 }
 
-fn main() {
+const TESTS: &[harness::Test<()>] = harness::tests![
+    #[ignore = "measures jobs without repeats, in guests, and writes data/: an hour for all"]
+    fill_in_jobs,
+    #[ignore = "measures programs without repeats, in guests, and writes data/: minutes for each"]
+    programs::fill_in,
+];
+
+fn main() -> ExitCode {
     main_if_child();
     if guest::is_guest() {
         guest::main(|text, _| in_guest(text));
     }
-    if !std::env::args().any(|argument| argument == "--ignored") {
-        println!("skipped: recording takes an hour; give -- --ignored");
-        return;
-    }
+    harness::run(TESTS, || Ok(()))
+}
+
+fn fill_in_jobs(_: &()) {
     let mut recorded = Recorded::load();
     loop {
         let missing = recorded.runs.iter_mut().filter(|run| run.repeats.is_empty());
@@ -65,7 +77,6 @@ fn main() {
         let text = serde_json::to_string_pretty(&recorded).expect("it is an object");
         fs::write(DATA, text + "\n").expect("a place for the record");
     }
-    programs::fill_in();
 }
 
 /// The machine that every guest is, but for its memory.

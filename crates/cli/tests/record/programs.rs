@@ -13,7 +13,7 @@ use crate::{REPEATS, booted, kernel_of_guest, release, set_read_ahead};
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.12-programs.json");
 
 /// Runs every program of the file that has no repeats yet, and writes the file after each.
-pub fn fill_in() {
+pub fn fill_in(_: &()) {
     // As it is now, not as it was when this was compiled.
     let text = fs::read_to_string(DATA).expect("a file of programs");
     let mut recorded: Recorded<Recording> =

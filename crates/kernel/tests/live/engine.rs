@@ -40,7 +40,7 @@ fn run(bench: &Bench, keys: &str) -> Option<Record> {
     }
 }
 
-pub(crate) fn jobs(bench: &Bench) {
+pub(crate) fn runs_jobs(bench: &Bench) {
     let keys = "workload = 'sequential'\nfile_size = '8m'\naccesses = 2048\nruns = 2";
     let Some(record) = run(bench, keys) else { return };
     assert_eq!((record.engine.as_str(), record.runs.len()), ("kernel", 2));
@@ -58,14 +58,14 @@ pub(crate) fn jobs(bench: &Bench) {
     }
 }
 
-pub(crate) fn sparse_jobs(bench: &Bench) {
+pub(crate) fn reads_sparse_file_without_storage(bench: &Bench) {
     let keys = "workload = 'sequential'\nfile_size = '4m'\naccesses = 1024\nsparse = true";
     let Some(record) = run(bench, keys) else { return };
     let counters = record.runs[0].counters;
     assert_eq!((counters.data_pages_read, counters.bytes_read), (Some(1024), Some(0)));
 }
 
-pub(crate) fn scratch_jobs(bench: &Bench) {
+pub(crate) fn other_readahead_size_gets_own_filesystem(bench: &Bench) {
     let keys =
         "workload = 'random'\nfile_size = '16m'\naccesses = 1\nread_ahead_kb = 64\nfs = 'ext4'";
     let Some(record) = run(bench, keys) else { return };
@@ -77,7 +77,7 @@ pub(crate) fn scratch_jobs(bench: &Bench) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-pub(crate) fn limited_jobs(bench: &Bench) {
+pub(crate) fn memory_cgroup_evicts(bench: &Bench) {
     let keys = "workload = 'sequential'\nadvice = 'random'\nfile_size = '32m'\naccesses = 8192\n\
                 memory_max = '16m'";
     let Some(record) = run(bench, keys) else { return };
@@ -89,7 +89,7 @@ pub(crate) fn limited_jobs(bench: &Bench) {
     assert_eq!(run.counters.major_faults, Some(8192));
 }
 
-pub(crate) fn impossible_jobs(bench: &Bench) {
+pub(crate) fn refuses_what_this_kernel_lacks(bench: &Bench) {
     let base = "workload = 'random'\nfile_size = '1m'\naccesses = 3\n";
     for (keys, words) in [
         ("with = 'p1'", "a patched kernel to --image"),
@@ -109,7 +109,7 @@ pub(crate) fn impossible_jobs(bench: &Bench) {
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
 }
 
-pub(crate) fn changing_files(bench: &Bench) {
+pub(crate) fn changing_file_size_ends_job(bench: &Bench) {
     let (path, _guard) = bench.file("changing", 64);
     let keys = format!(
         "workload = 'first'\nfile_size = '256k'\naccesses = 1\ncold = true\nfile = '{}'",

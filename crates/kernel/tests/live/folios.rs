@@ -71,7 +71,7 @@ fn tracks_owners(measured: &Measured) -> Option<bool> {
     Some(measured.environment["config"].as_object()?["CONFIG_MM_ID"] == "y")
 }
 
-pub(crate) fn sizes(bench: &Bench) {
+pub(crate) fn copies_and_reuses_folios_of_each_size(bench: &Bench) {
     if !bench.needs_root() {
         return;
     }
@@ -126,7 +126,7 @@ fn check_copies(cell: &FolioCell, pages: u64, reuses_large: Option<bool>) {
     assert_eq!((copied, reused), expected, "{cell:?}");
 }
 
-pub(crate) fn not_allowed(bench: &Bench) {
+pub(crate) fn names_sizes_that_are_not_allowed(bench: &Bench) {
     let small = Path::new(SETTINGS).join("hugepages-16kB/enabled");
     let Ok(held) = fs::read_to_string(&small) else {
         return skip(format!("there is no {}", small.display()));
@@ -149,7 +149,7 @@ pub(crate) fn not_allowed(bench: &Bench) {
 }
 
 /// A probe that asks for folios which the settings do not give measures nothing.
-pub(crate) fn not_given(_: &Bench) {
+pub(crate) fn does_not_time_missing_folios(_: &Bench) {
     let allowed = |size: &str| {
         let held = fs::read_to_string(Path::new(SETTINGS).join(size).join("enabled"));
         held.is_ok_and(|held| !held.contains("[never]"))
@@ -182,7 +182,7 @@ pub(crate) fn hold(directory: &Path) -> ! {
     std::process::exit(0);
 }
 
-pub(crate) fn killed(bench: &Bench) {
+pub(crate) fn killed_run_restores_folio_sizes(bench: &Bench) {
     if !bench.needs_root() {
         return;
     }

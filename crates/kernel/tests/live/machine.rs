@@ -21,7 +21,7 @@ use crate::skip::skip;
 use crate::tracing::{trace, tracefs};
 use crate::{Bench, HOLD};
 
-pub(crate) fn scratch(bench: &Bench) {
+pub(crate) fn scratch_filesystem_has_own_readahead(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
     for (filesystem, kib) in [(Filesystem::Ext4, 64), (Filesystem::Xfs { block_bytes: 4096 }, 512)]
     {
@@ -75,7 +75,7 @@ impl Bench {
     }
 }
 
-pub(crate) fn memory_cgroup(bench: &Bench) {
+pub(crate) fn memory_cgroup_limits_child(bench: &Bench) {
     if !bench.needs_root() {
         return;
     }
@@ -137,7 +137,7 @@ pub(crate) fn hold(directory: &Path) -> ! {
     std::process::exit(0);
 }
 
-pub(crate) fn killed_and_recovered(bench: &Bench) {
+pub(crate) fn killed_process_is_recovered(bench: &Bench) {
     if tracefs(bench).is_none() {
         return;
     }

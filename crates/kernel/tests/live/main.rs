@@ -1,12 +1,12 @@
-//! The crate on the kernel that runs these tests.
+//! The crate on the running kernel.
 //!
-//! The binary has a main of its own because probes run it again as their child. What needs root
-//! is passed over, with a line that says so, where there is none.
+//! The binary has a `main` of its own because probes run it again as their child. A test that
+//! needs root prints that it is skipped where it has none.
 
 mod engine;
 mod folios;
-#[path = "../support/in_turn.rs"]
-mod in_turn;
+#[path = "../support/harness.rs"]
+mod harness;
 mod machine;
 mod observing;
 mod probing;
@@ -19,6 +19,7 @@ mod tracing;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use filemap_kernel::journal::{Journal, Undo, recover};
 use filemap_kernel::page_size;
@@ -33,59 +34,52 @@ const HOLD: &str = "__hold";
 /// Has this binary measure folios with changed settings until it is killed.
 const FOLIOS: &str = "__folios";
 
-const TESTS: [in_turn::Test<Bench>; 33] = [
-    ("touching what is mapped costs nothing", probing::quiet),
-    ("fault-around follows virtual addresses", probing::shifted),
-    ("a cold file is read, a warm one is not", probing::cold_and_warm),
-    ("read and map share readahead", probing::reads),
-    ("pieces have their own protection", probing::pieces),
-    ("segments are mapped each at its place", probing::segments),
-    ("code is called", probing::calls),
-    ("what cannot be run is refused", probing::refusals),
-    ("a file that shrinks ends the probe", probing::shrinking),
-    ("a child that is killed is an error", probing::killed),
-    ("a thread that fails ends the others", probing::failing_thread),
-    ("a mapping comes back at its address", probing::unmapped_room),
-    ("processes meet, protect and fork in rounds", processes::rounds),
-    ("processes have page tables of their own", processes::own_page_tables),
-    ("a thread begins rounds for so long", processes::lasting),
-    ("threads that fork wait for each other", processes::waits),
-    ("pages that others map stay", probing::still_cached),
-    ("decisions are traced", tracing::traced),
-    ("a job is observed in the form that is compared", observing::observed),
-    ("a trace that overflows is an error", tracing::overflow),
-    ("a scratch filesystem reads ahead its own way", machine::scratch),
-    ("a killed process leaves nothing for long", machine::killed_and_recovered),
-    ("a memory cgroup limits its child", machine::memory_cgroup),
-    ("a job runs on the running kernel", engine::jobs),
-    ("a sparse file is read without storage", engine::sparse_jobs),
-    ("another readahead size gets a filesystem of its own", engine::scratch_jobs),
-    ("a job in a memory cgroup evicts", engine::limited_jobs),
-    ("what is not this kernel's is refused", engine::impossible_jobs),
-    ("a file that changes its size ends the job", engine::changing_files),
-    ("pages of folios of each size are copied and reused", folios::sizes),
-    ("sizes of folios that are not allowed are named", folios::not_allowed),
-    ("folios that are not given are not timed", folios::not_given),
-    ("a killed run leaves no sizes of folios changed", folios::killed),
+const TESTS: &[harness::Test<Bench>] = harness::tests![
+    probing::touching_mapped_pages_costs_nothing,
+    probing::fault_around_follows_virtual_addresses,
+    probing::reads_cold_file_only,
+    probing::read_and_map_share_readahead,
+    probing::each_piece_has_its_protection,
+    probing::maps_each_segment_at_its_place,
+    probing::calls_code,
+    probing::refuses_impossible_steps,
+    probing::shrinking_file_ends_probe,
+    probing::killed_child_is_an_error,
+    probing::failing_thread_ends_the_others,
+    probing::maps_again_at_the_same_address,
+    processes::processes_meet_protect_and_fork_in_rounds,
+    processes::processes_have_own_page_tables,
+    processes::rounds_last_as_long_as_asked,
+    processes::forking_threads_wait_for_each_other,
+    probing::keeps_pages_that_others_map,
+    tracing::traces_decisions,
+    observing::observes_job_in_comparable_form,
+    tracing::overflowing_trace_is_an_error,
+    machine::scratch_filesystem_has_own_readahead,
+    machine::killed_process_is_recovered,
+    machine::memory_cgroup_limits_child,
+    engine::runs_jobs,
+    engine::reads_sparse_file_without_storage,
+    engine::other_readahead_size_gets_own_filesystem,
+    engine::memory_cgroup_evicts,
+    engine::refuses_what_this_kernel_lacks,
+    engine::changing_file_size_ends_job,
+    folios::copies_and_reuses_folios_of_each_size,
+    folios::names_sizes_that_are_not_allowed,
+    folios::does_not_time_missing_folios,
+    folios::killed_run_restores_folio_sizes,
 ];
 
-fn main() {
+fn main() -> ExitCode {
     main_if_child();
-    if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..]
-        && argument == HOLD
-    {
-        machine::hold(Path::new(directory));
+    if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..] {
+        match argument.as_str() {
+            HOLD => machine::hold(Path::new(directory)),
+            FOLIOS => folios::hold(Path::new(directory)),
+            _ => {}
+        }
     }
-    if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..]
-        && argument == FOLIOS
-    {
-        folios::hold(Path::new(directory));
-    }
-    let bench = Bench::new();
-    if let Some(reason) = Storage::of(&bench.directory).unwrap().unsuited() {
-        return skip(format!("{} {reason}", bench.directory.display()));
-    }
-    in_turn::run("live", &TESTS, &bench);
+    harness::run(TESTS, Bench::new)
 }
 
 /// Undoes what a run that was killed had changed, with the journals of all its tests.
@@ -108,10 +102,14 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
+    fn new() -> Result<Self, String> {
         let directory = session::place("test", undone);
         let journal = Journal::open_in(&directory).unwrap();
-        Bench { journal, directory, root: rustix::process::geteuid().is_root() }
+        let bench = Bench { journal, directory, root: rustix::process::geteuid().is_root() };
+        match Storage::of(&bench.directory).unwrap().unsuited() {
+            Some(reason) => Err(format!("{} {reason}", bench.directory.display())),
+            None => Ok(bench),
+        }
     }
 
     /// A written file of `pages` pages, and what removes it.

@@ -21,7 +21,7 @@ fn spec(pages: u64, list: &str) -> JobSpec {
     }
 }
 
-pub(crate) fn observed(bench: &Bench) {
+pub(crate) fn observes_job_in_comparable_form(bench: &Bench) {
     if tracefs(bench).is_none() {
         return;
     }

@@ -51,7 +51,7 @@ pub(crate) fn mapped(ended: &Ended) -> Vec<u64> {
     ended.mapped.iter().map(|page| page.0).collect()
 }
 
-pub(crate) fn quiet(bench: &Bench) {
+pub(crate) fn touching_mapped_pages_costs_nothing(bench: &Bench) {
     let (path, _guard) = bench.file("quiet", 64);
     let all = vec![touch([5]), touch([5; 10_000]), read(0, 100_000, 10)];
     let ended = run_cold(&Process { settle: false, ..process(&path, 64, all) });
@@ -59,7 +59,7 @@ pub(crate) fn quiet(bench: &Bench) {
     assert_eq!(faults, [(0, 1), (0, 0), (0, 0)], "locked: {}", ended.locked);
 }
 
-pub(crate) fn shifted(bench: &Bench) {
+pub(crate) fn fault_around_follows_virtual_addresses(bench: &Bench) {
     let (path, _guard) = bench.file("shifted", 256);
     let around = 65536 / page_size();
     let mut process = process(&path, 256, vec![touch([101])]);
@@ -74,7 +74,7 @@ pub(crate) fn shifted(bench: &Bench) {
     }
 }
 
-pub(crate) fn cold_and_warm(bench: &Bench) {
+pub(crate) fn reads_cold_file_only(bench: &Bench) {
     let (path, _guard) = bench.file("cold", 4096);
     let mut process = process(&path, 1024, vec![touch(0..1024)]);
     process.mappings[0].mapping.offset = PageIndex(512);
@@ -99,7 +99,7 @@ pub(crate) fn cold_and_warm(bench: &Bench) {
     assert!(resident_pages(&file, 4096).unwrap().is_empty());
 }
 
-pub(crate) fn reads(bench: &Bench) {
+pub(crate) fn read_and_map_share_readahead(bench: &Bench) {
     let (path, _guard) = bench.file("reads", 2048);
     let four = read(1000 * page_size(), 4 * page_size(), 1);
     let ended = run_cold(&process(&path, 2048, vec![four]));
@@ -109,7 +109,7 @@ pub(crate) fn reads(bench: &Bench) {
     assert_eq!(cached, [1000, 1001, 1002, 1003], "a single read reads what was asked for");
 }
 
-pub(crate) fn pieces(bench: &Bench) {
+pub(crate) fn each_piece_has_its_protection(bench: &Bench) {
     let (path, _guard) = bench.file("pieces", 100);
     for prot in SplitProt::ALL {
         let mut process = process(&path, 100, vec![touch(0..100)]);
@@ -118,7 +118,7 @@ pub(crate) fn pieces(bench: &Bench) {
     }
 }
 
-pub(crate) fn segments(bench: &Bench) {
+pub(crate) fn maps_each_segment_at_its_place(bench: &Bench) {
     let (path, _guard) = bench.file("segments", 64);
     let around = 65536 / page_size();
     let segment = |offset, start, executable| Segment {
@@ -142,7 +142,7 @@ pub(crate) fn segments(bench: &Bench) {
     assert!(mapped_pages.iter().all(is_inside), "{mapped_pages:?}");
 }
 
-pub(crate) fn calls(bench: &Bench) {
+pub(crate) fn calls_code(bench: &Bench) {
     let (path, _guard) = bench.file("calls", 64);
     std::fs::write(&path, vec![RETURN; (64 * page_size()) as usize]).unwrap();
     let accesses = Phase::listed(Arc::new((0..64).collect()), 1, 1);
@@ -155,7 +155,7 @@ pub(crate) fn calls(bench: &Bench) {
     }
 }
 
-pub(crate) fn refusals(bench: &Bench) {
+pub(crate) fn refuses_impossible_steps(bench: &Bench) {
     let (path, _guard) = bench.file("refused", 10);
     let good = process(&path, 10, vec![touch([0])]);
     let with = |change: fn(&mut Process)| {
@@ -175,7 +175,7 @@ pub(crate) fn refusals(bench: &Bench) {
     }
 }
 
-pub(crate) fn shrinking(bench: &Bench) {
+pub(crate) fn shrinking_file_ends_probe(bench: &Bench) {
     let (path, _guard) = bench.file("shrinking", 64);
     let probe = Probe::start(&process(&path, 64, vec![touch([60])])).unwrap();
     File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
@@ -183,7 +183,7 @@ pub(crate) fn shrinking(bench: &Bench) {
     assert!(matches!(error, Error::Bus { mapping: 0, page: 60 }), "{error}");
 }
 
-pub(crate) fn killed(bench: &Bench) {
+pub(crate) fn killed_child_is_an_error(bench: &Bench) {
     let (path, _guard) = bench.file("killed", 4);
     let probe = Probe::start(&process(&path, 4, vec![touch([0])])).unwrap();
     let pid = rustix::process::Pid::from_raw(probe.pid() as i32).unwrap();
@@ -198,7 +198,7 @@ fn unmapped(pages: u64) -> NamedMapping {
 }
 
 /// A thread that fails ends the process although another one is busy.
-pub(crate) fn failing_thread(bench: &Bench) {
+pub(crate) fn failing_thread_ends_the_others(bench: &Bench) {
     let (path, _guard) = bench.file("failing", 4);
     let (accesses, access) = (Phase::listed(Arc::new(vec![0, 1]), 1, 1), Access::Read);
     let busy = ProgramStep::Touch { mapping: 0, accesses, access, think_ns: 300_000_000_000 };
@@ -225,7 +225,7 @@ pub(crate) fn failing_thread(bench: &Bench) {
 }
 
 /// A thread maps and unmaps while others do: the addresses stay those of the mapping.
-pub(crate) fn unmapped_room(bench: &Bench) {
+pub(crate) fn maps_again_at_the_same_address(bench: &Bench) {
     let (path, _guard) = bench.file("room", 64);
     let both = |mapping: usize| -> Vec<ProgramStep> {
         let round = [
@@ -252,7 +252,7 @@ pub(crate) fn unmapped_room(bench: &Bench) {
     }
 }
 
-pub(crate) fn still_cached(bench: &Bench) {
+pub(crate) fn keeps_pages_that_others_map(bench: &Bench) {
     let (path, _guard) = bench.file("mapped", 32);
     // A child between its accesses and its end would do, but cannot be caught there: lock here.
     let file = File::open(&path).unwrap();

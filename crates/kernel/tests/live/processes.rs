@@ -33,7 +33,7 @@ const FILES: &str = "file = [{ name = 'f', size = '1m' }]\n\
                      mapping = [{ name = 'm', open = 'o' }]\n";
 
 /// Two processes of two threads, which meet, protect, fork and do so again.
-pub(crate) fn rounds(bench: &Bench) {
+pub(crate) fn processes_meet_protect_and_fork_in_rounds(bench: &Bench) {
     let thread = |name: &str, process: &str, page: u64| {
         format!(
             "[[thread]]\nname = '{name}'\nprocess = '{process}'\nrepeat = 3\n\
@@ -56,7 +56,7 @@ pub(crate) fn rounds(bench: &Bench) {
 }
 
 /// A page that both processes touch is a fault in each: they share no page tables.
-pub(crate) fn own_page_tables(bench: &Bench) {
+pub(crate) fn processes_have_own_page_tables(bench: &Bench) {
     let threads = "[[thread]]\nname = 'a'\nphase = [{ mapping = 'm', pages = [0, 0] }]\n\
                    [[thread]]\nname = 'b'\nprocess = 'other'\n\
                    phase = [{ mapping = 'm', pages = [0], \
@@ -68,7 +68,7 @@ pub(crate) fn own_page_tables(bench: &Bench) {
 }
 
 /// Threads begin rounds for so long.
-pub(crate) fn lasting(bench: &Bench) {
+pub(crate) fn rounds_last_as_long_as_asked(bench: &Bench) {
     let thread = "[[thread]]\nprocess = 'other'\nfor = '50ms'\n\
                   phase = [{ mapping = 'm', pages = [0] }, { sleep_ns = 1000000 }]\n";
     let Some(run) = run(bench, &format!("{FILES}{thread}")) else { return };
@@ -79,7 +79,7 @@ pub(crate) fn lasting(bench: &Bench) {
 }
 
 /// Threads that fork their process wait for each other, and are told so.
-pub(crate) fn waits(bench: &Bench) {
+pub(crate) fn forking_threads_wait_for_each_other(bench: &Bench) {
     let thread = |name: &str| {
         format!("[[thread]]\nname = '{name}'\nrepeat = 1000\nphase = [{{ fork = true }}]\n")
     };

@@ -47,7 +47,7 @@ pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
     }
 }
 
-pub(crate) fn traced(bench: &Bench) {
+pub(crate) fn traces_decisions(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
     let (path, _guard) = bench.file("traced", 4096);
     let mut process = process(&path, 4096, vec![touch([2000, 2001, 2000 + 16])]);
@@ -79,7 +79,7 @@ pub(crate) fn traced(bench: &Bench) {
     }
 }
 
-pub(crate) fn overflow(bench: &Bench) {
+pub(crate) fn overflowing_trace_is_an_error(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
     let (path, _guard) = bench.file("overflow", 32768);
     let file = Inode::of(&fs::metadata(&path).unwrap());
