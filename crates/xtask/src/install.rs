@@ -15,20 +15,20 @@ use crate::{completions, man};
 /// The profile of packages.
 const PROFILE: &str = "dist";
 
-/// The most that the binary of a package takes.
-const MOST_BYTES: u64 = 16_000_000;
+/// Maximum size of the packaged binary.
+const MAX_BINARY_BYTES: u64 = 16_000_000;
 
-/// Where debuggers look for the debug information of the binary, and where its backtraces do.
+/// Where debuggers and backtraces look for the binary's debug information.
 const DEBUG: &str = "bin/.debug";
 
-/// Where completions go under a prefix, and what they are called as they are made.
+/// Completions: the name of the generated file, and its path under the prefix.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("filemap.bash", "share/bash-completion/completions/filemap"),
     ("_filemap", "share/zsh/site-functions/_filemap"),
     ("filemap.fish", "share/fish/vendor_completions.d/filemap.fish"),
 ];
 
-/// Licences, which stand beside the README in the repository.
+/// Licence files, in the repository's root.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// A file to install.
@@ -39,18 +39,17 @@ struct Item {
     mode: u32,
 }
 
-/// Installs the command `binary` below `prefix` with the debug information that lies beside it, man
-/// pages, completions and licences. With `destdir`, that directory stands for `/`. Returns the
-/// paths of what is there now.
+/// Installs `binary` under `prefix`, with its debug information, man pages, completions and
+/// licences. `destdir` stands for `/`. Returns the installed paths.
 ///
 /// # Errors
-/// When something cannot be made or written.
+/// When a file cannot be generated or written.
 pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
     let base = base(prefix, destdir)?;
     let mut paths = Vec::new();
     for item in items(binary)? {
         let to = base.join(&item.to);
-        put(&item, &to).with_context(|| {
+        place(&item, &to).with_context(|| {
             format!("{} cannot be written; give another --prefix", to.display())
         })?;
         paths.push(to);
@@ -58,8 +57,7 @@ pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<V
     Ok(paths)
 }
 
-/// Removes what [`install`] with the same arguments puts there, and nothing else. Returns the paths
-/// of the files that were removed.
+/// Removes the files that [`install`] with the same arguments installs. Returns the removed paths.
 ///
 /// # Errors
 /// When a file cannot be removed.
@@ -73,7 +71,7 @@ pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> 
             paths.push(path);
         }
     }
-    // The only directories that are the command's own.
+    // The directories that only we create.
     for own in ["share/doc/filemap", DEBUG] {
         let _ = fs::remove_dir(base.join(own));
     }
@@ -86,15 +84,15 @@ pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> 
 /// When `cargo deb` is not installed, or fails.
 pub fn debian_package() -> Result<PathBuf> {
     generate()?;
-    packaged()?;
-    // Quiet, as it warns of every asset from target that it does not build itself.
+    build_packaged()?;
+    // Quiet: it warns of every asset in target that it does not build itself.
     let output = cargo()
         .args(["deb", "--package", "filemap-cli", "--profile", PROFILE, "--no-build", "--quiet"])
         .current_dir(root())
         .stderr(Stdio::inherit())
         .output()
         .context("cargo does not start")?;
-    // Cargo's own code for a subcommand that is not there.
+    // Cargo's exit code for an unknown subcommand.
     if output.status.code() == Some(101) && !has_cargo_deb() {
         bail!("cargo deb is not installed; run 'cargo install cargo-deb'");
     }
@@ -104,23 +102,27 @@ pub fn debian_package() -> Result<PathBuf> {
     Ok(path.context("cargo deb names no package")?.trim().into())
 }
 
-/// Builds `filemap` as packages have it: without symbols, and with its debug information beside it
-/// in a file of its own. Returns its path.
+/// Builds `filemap` as packaged: stripped, with the debug information in a separate file next to it.
+/// Returns the path of the binary.
 ///
 /// # Errors
-/// When it cannot be built, or is larger than packages may be.
-pub fn packaged() -> Result<PathBuf> {
-    let whole = built(PROFILE)?;
+/// When it cannot be built, or is too large.
+pub fn build_packaged() -> Result<PathBuf> {
+    let whole = build(PROFILE)?;
     let directory = root().join("target/package");
     fs::create_dir_all(&directory)?;
     let (binary, debug) = (directory.join("filemap"), directory.join("filemap.debug"));
-    let [from, to, beside] = [&whole, &binary, &debug].map(|path| path.as_os_str());
-    objcopy(&["--only-keep-debug".as_ref(), from, beside])?;
+    let [from, to, debug_file] = [&whole, &binary, &debug].map(|path| path.as_os_str());
+    objcopy(&["--only-keep-debug".as_ref(), from, debug_file])?;
     let mut link = OsString::from("--add-gnu-debuglink=");
-    link.push(beside);
+    link.push(debug_file);
     objcopy(&["--strip-all".as_ref(), &link, from, to])?;
     let bytes = fs::metadata(&binary)?.len();
-    ensure!(bytes <= MOST_BYTES, "{} takes {bytes} bytes of {MOST_BYTES}", binary.display());
+    ensure!(
+        bytes <= MAX_BINARY_BYTES,
+        "{} takes {bytes} bytes of {MAX_BINARY_BYTES}",
+        binary.display()
+    );
     Ok(binary)
 }
 
@@ -135,7 +137,7 @@ fn objcopy(args: &[&OsStr]) -> Result<()> {
 ///
 /// # Errors
 /// When it cannot be built.
-pub fn built(profile: &str) -> Result<PathBuf> {
+pub fn build(profile: &str) -> Result<PathBuf> {
     let output = cargo()
         .args(["build", "--profile", profile, "--quiet", "--package", "filemap-cli"])
         .args(["--message-format", "json-render-diagnostics"])
@@ -159,10 +161,10 @@ fn has_cargo_deb() -> bool {
     version.is_ok_and(|output| output.status.success())
 }
 
-/// Makes man pages and completions in `target`, where the package takes them from.
+/// Generates man pages and completions in `target`, from where cargo-deb packages them.
 fn generate() -> Result<(PathBuf, PathBuf)> {
     let (pages, scripts) = (root().join("target/man"), root().join("target/completions"));
-    // A page of a command that is no more must not be installed.
+    // Pages of removed commands must not be installed.
     if pages.exists() {
         fs::remove_dir_all(&pages).with_context(|| format!("{} stays", pages.display()))?;
     }
@@ -190,7 +192,7 @@ fn items(binary: &Path) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// The directory that the paths of items begin in.
+/// The directory below which items are installed.
 fn base(prefix: &Path, destdir: Option<&Path>) -> Result<PathBuf> {
     ensure!(prefix.is_absolute(), "--prefix {}: give an absolute path", prefix.display());
     Ok(match destdir {
@@ -199,16 +201,16 @@ fn base(prefix: &Path, destdir: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
-/// Puts the item at `to`, whole or not at all: a binary that runs cannot be written to.
-fn put(item: &Item, to: &Path) -> Result<()> {
+/// Replaces `to` atomically; a running binary cannot be written to.
+fn place(item: &Item, to: &Path) -> Result<()> {
     let directory = to.parent().context("it lies in a directory")?;
     fs::create_dir_all(directory)?;
-    let beside = to.with_extension(format!("new-{}", std::process::id()));
-    let done = fs::copy(&item.from, &beside)
-        .and_then(|_| fs::set_permissions(&beside, fs::Permissions::from_mode(item.mode)))
-        .and_then(|()| fs::rename(&beside, to));
+    let temporary = to.with_extension(format!("new-{}", std::process::id()));
+    let done = fs::copy(&item.from, &temporary)
+        .and_then(|_| fs::set_permissions(&temporary, fs::Permissions::from_mode(item.mode)))
+        .and_then(|()| fs::rename(&temporary, to));
     if done.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     Ok(done?)
 }

@@ -1,21 +1,20 @@
 //! What `cargo xtask` does: installation with man pages and completions, a Debian package, outputs
-//! shown in documents, the tour of its commands, and the repository's own lint.
+//! shown in documents, the tour of its commands, mutants, and the repository's own lint.
 #![forbid(unsafe_code)]
 
-pub mod blocks;
 pub mod completions;
 pub mod install;
 pub mod lint;
 pub mod man;
+pub mod markdown;
 pub mod measured;
-pub mod mutations;
+pub mod mutants;
 pub mod outputs;
-pub mod power;
 pub mod repository;
 pub mod schema;
 pub mod shell;
-pub mod shown;
 pub mod tour;
+pub mod tree;
 pub mod tutorial;
 
 /// README.md's example, compiled and run as a test.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::lint::{self, Severity};
 use xtask::repository::Repository;
-use xtask::{completions, install, man, outputs, power, schema, tour, tutorial};
+use xtask::{completions, install, man, mutants, outputs, schema, tour, tutorial};
 
 /// Tasks of this repository.
 #[derive(Debug, Parser)]
@@ -21,13 +21,13 @@ struct Tasks {
 enum Task {
     /// Man pages of filemap and its commands.
     Man {
-        /// Where they are written to.
+        /// Output directory.
         #[arg(default_value = "target/man")]
         directory: PathBuf,
     },
     /// Completions for bash, zsh and fish.
     Completions {
-        /// Where they are written to.
+        /// Output directory.
         #[arg(default_value = "target/completions")]
         directory: PathBuf,
     },
@@ -36,7 +36,7 @@ enum Task {
         #[command(flatten)]
         place: Installation,
     },
-    /// Removes what install put there.
+    /// Removes what install installed.
     Uninstall {
         #[command(flatten)]
         place: Installation,
@@ -45,33 +45,25 @@ enum Task {
     Deb,
     /// JSON schemas of job files, of the JSON of each command, and of the lines of a log.
     Schema {
-        /// Where they are written to.
+        /// Output directory.
         #[arg(default_value = "target/schema")]
         directory: PathBuf,
     },
-    /// What the compiler and clippy do not look at: lengths, names, and whether the documents
-    /// agree with the code.
+    /// Checks lengths, names, layering, and that documents agree with the code.
     Lint,
-    /// Runs every filemap command that README.md and the guides show. Each has to work, or to say
-    /// what this machine lacks.
+    /// Runs every filemap command in README.md and the guides. Each has to work, or to say what
+    /// this machine lacks.
     Tour,
-    /// Does what docs/TUTORIAL.md says in a copy of this tree: its diffs have to apply, and its
-    /// commands to print what it shows. Then plants the broken series of data/mutations, which
-    /// searches have to find.
+    /// Follows docs/TUTORIAL.md in a copy of this tree: its diffs have to apply, and its commands
+    /// to print what it shows.
     Tutorial,
-    /// Breaks the rules of data/mutations one by one in a copy of this tree: tests have to notice.
+    /// Applies the mutations of data/mutants.toml one by one in a copy of this tree: the test
+    /// named with each has to fail.
     Mutants,
-    /// Makes each rule of the core wrong in each place, and counts what the patterns of conform
-    /// tell of that, and what any of many jobs does.
-    Power {
-        /// So many jobs beside the patterns.
-        #[arg(long, default_value_t = 1000)]
-        jobs: u64,
-    },
-    /// Puts into the documents what they show of other things: outputs of commands, tables of
-    /// data/measured, and the rules of data/mutations.
+    /// Regenerates the sections of documents that show outputs of commands, tables of
+    /// data/measured, and data/mutants.toml.
     Outputs {
-        /// Change nothing; fail where an output differs from what is shown.
+        /// Change nothing; fail if a section differs.
         #[arg(long)]
         check: bool,
     },
@@ -80,10 +72,10 @@ enum Task {
 /// Where filemap is installed.
 #[derive(Debug, Args)]
 struct Installation {
-    /// The directory below which bin, lib and share are.
+    /// Directory of bin and share.
     #[arg(long, default_value = "/usr/local")]
     prefix: PathBuf,
-    /// A directory that stands for /, for packages.
+    /// Directory that stands for /, for packages.
     #[arg(long, value_name = "DIR")]
     destdir: Option<PathBuf>,
 }
@@ -93,7 +85,7 @@ fn main() -> Result<ExitCode> {
         Task::Man { directory } => man::write(&directory)?,
         Task::Completions { directory } => completions::write(&directory)?,
         Task::Install { place } => {
-            let binary = install::packaged()?;
+            let binary = install::build_packaged()?;
             print_all(&install::install(&binary, &place.prefix, place.destdir.as_deref())?);
         }
         Task::Uninstall { place } => {
@@ -103,8 +95,7 @@ fn main() -> Result<ExitCode> {
         Task::Schema { directory } => schema::write(&directory)?,
         Task::Lint => return lint(),
         Task::Tutorial => return Ok(exit_code(tutorial::run()?)),
-        Task::Mutants => return Ok(exit_code(tutorial::break_rules()?)),
-        Task::Power { jobs } => power::run(jobs)?,
+        Task::Mutants => return Ok(exit_code(mutants::run()?)),
         Task::Tour => return Ok(exit_code(tour::run()?)),
         Task::Outputs { check } => return refresh_outputs(check),
     }

@@ -1,33 +1,33 @@
-//! What was measured: the files of `data/measured`, with machine and date, of which documents show
-//! tables and a list.
+//! Measurements: the files of `data/measured`, whose tables documents show.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::markdown;
 use crate::repository::Repository;
-use crate::shown;
 
-/// Where the files lie.
+/// Directory of the files.
 pub const DIRECTORY: &str = "data/measured/";
 
-/// Which part of a document is made of these files: `FILE TABLE`, or `list` for a line of each.
+/// The kind of generated sections made from these files. Their words are `FILE TABLE`, or `list`
+/// for a line about each file.
 pub const KIND: &str = "measured";
 
 /// One measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
-    /// What was measured.
+pub struct MeasurementFile {
+    /// The subject.
     pub title: String,
-    /// What came of it, in half a sentence.
+    /// The result, in half a sentence.
     pub says: String,
-    /// On which machine.
+    /// The machine.
     pub machine: String,
-    /// On which day, or the last of several.
+    /// The day, or the last one of several.
     pub date: String,
-    /// What repeats it.
+    /// The command that repeats it.
     pub command: String,
-    /// How it was measured, and what is to be seen in it.
+    /// Method and discussion.
     pub notes: String,
     /// The figures.
     #[serde(default, rename = "table")]
@@ -40,26 +40,26 @@ pub struct Measured {
 pub struct Table {
     name: String,
     columns: Vec<String>,
-    /// Of each column, digits after the point.
+    /// Digits after the decimal point, by column.
     decimals: Option<Vec<usize>>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<TableValue>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Cell {
+enum TableValue {
     Whole(i64),
     Number(f64),
     Text(String),
 }
 
-/// The measurement that the file at `path` holds.
+/// Parses `text`, the file at `path`.
 ///
 /// # Errors
-/// When the file is no measurement, or one without a machine, a date or a command.
-pub fn read(path: &str, text: &str) -> Result<Measured> {
-    let measured: Measured = toml::from_str(text).with_context(|| path.to_string())?;
-    let Measured { title, says, machine, date, command, .. } = &measured;
+/// When a key is missing, unknown or empty, the date is malformed, or a table is ragged.
+pub fn read(path: &str, text: &str) -> Result<MeasurementFile> {
+    let measured: MeasurementFile = toml::from_str(text).with_context(|| path.to_string())?;
+    let MeasurementFile { title, says, machine, date, command, .. } = &measured;
     for (key, text) in [("title", title), ("says", says), ("machine", machine), ("date", date)]
         .into_iter()
         .chain([("command", command)])
@@ -82,10 +82,10 @@ fn is_date(text: &str) -> bool {
         && parts.concat().chars().all(|c| c.is_ascii_digit())
 }
 
-/// What `words` of the document at this path ask for.
+/// The section that `words` of the document at this path ask for.
 ///
 /// # Errors
-/// When there is no such table, or a file is no measurement.
+/// When there is no such table, or a file is malformed.
 pub fn show(words: &str, document: &str, repository: &Repository) -> Result<String> {
     if words == "list" {
         return list(repository);
@@ -106,16 +106,16 @@ fn list(repository: &Repository) -> Result<String> {
     for file in repository.under(DIRECTORY, ".toml") {
         let measured = read(&file.path, &file.text)?;
         let name = file.path.trim_start_matches(DIRECTORY).trim_end_matches(".toml");
-        let Measured { says, date, .. } = &measured;
-        lines += &folded(&format!("- `{name}`, {date}: {says}."));
+        let MeasurementFile { says, date, .. } = &measured;
+        lines += &wrap(&format!("- `{name}`, {date}: {says}."));
     }
     Ok(lines)
 }
 
-/// An item of a list in lines of at most this many columns.
+/// Width of generated lists.
 const COLUMNS: usize = 100;
 
-fn folded(item: &str) -> String {
+fn wrap(item: &str) -> String {
     let mut text = String::new();
     let mut column = 0;
     for word in item.split(' ') {
@@ -133,8 +133,8 @@ fn folded(item: &str) -> String {
     text + "\n"
 }
 
-fn source(path: &str, document: &str, measured: &Measured) -> String {
-    let Measured { machine, date, .. } = measured;
+fn source(path: &str, document: &str, measured: &MeasurementFile) -> String {
+    let MeasurementFile { machine, date, .. } = measured;
     let up = "../".repeat(document.matches('/').count());
     format!("[{path}]({up}{path}), {date}: {machine}")
 }
@@ -142,26 +142,26 @@ fn source(path: &str, document: &str, measured: &Measured) -> String {
 impl Table {
     fn markdown(&self) -> String {
         let digits = |column: usize| self.decimals.as_ref().map_or(0, |all| all[column]);
-        let row = |row: &Vec<Cell>| {
+        let row = |row: &Vec<TableValue>| {
             let cells = row.iter().enumerate();
             cells.map(|(column, cell)| cell.text(digits(column))).collect()
         };
-        shown::table(&self.columns, &self.rows.iter().map(row).collect::<Vec<_>>())
+        markdown::table(&self.columns, &self.rows.iter().map(row).collect::<Vec<_>>())
     }
 }
 
-impl Cell {
+impl TableValue {
     fn text(&self, digits: usize) -> String {
         match self {
-            Cell::Whole(number) => grouped(*number),
-            Cell::Number(number) => format!("{number:.digits$}"),
-            Cell::Text(text) => text.clone(),
+            TableValue::Whole(number) => group_digits(*number),
+            TableValue::Number(number) => format!("{number:.digits$}"),
+            TableValue::Text(text) => text.clone(),
         }
     }
 }
 
-/// The number with a comma before each three digits.
-fn grouped(number: i64) -> String {
+/// Formats with thousands separators.
+fn group_digits(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -182,8 +182,8 @@ mod tests {
         columns = ['k', 'pages', 's']\ndecimals = [0, 0, 2]\nrows = [['x', 1234567, 0.5]]\n";
 
     #[test]
-    fn a_table_has_its_machine_and_date() {
-        let repository = Repository::of(&[("data/measured/f.toml", FILE)]);
+    fn shows_tables_with_machine_and_date() {
+        let repository = Repository::from_files(&[("data/measured/f.toml", FILE)]);
         let shown = show("f a", "docs/A.md", &repository).unwrap();
         let expected = "| k | pages | s |\n|---|--:|--:|\n| x | 1,234,567 | 0.50 |\n\n\
             [data/measured/f.toml](../data/measured/f.toml), 2026-11-21: one.\n";
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_is_whole() {
+    fn refuses_incomplete_files() {
         assert!(read("f", FILE).is_ok());
         for (from, to) in [
             ("'one'", "''"),
@@ -212,9 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn a_long_item_is_folded() {
+    fn a_long_item_is_wrap() {
         let item = format!("- {}", "word ".repeat(40).trim_end());
-        let text = folded(&item);
+        let text = wrap(&item);
         assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), item);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
@@ -223,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped() {
-        let of = [0, 12, 123, 1234, -1_234_567].map(grouped);
-        assert_eq!(of, ["0", "12", "123", "1,234", "-1,234,567"]);
+    fn groups_digits() {
+        let texts = [0, 12, 123, 1234, -1_234_567].map(group_digits);
+        assert_eq!(texts, ["0", "12", "123", "1,234", "-1,234,567"]);
     }
 }

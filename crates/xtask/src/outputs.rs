@@ -1,12 +1,12 @@
-//! What documents show of other things: outputs of `filemap`, tables of what was measured, and
-//! rules that are broken on purpose. An output stands between two comments:
+//! `cargo xtask outputs`: regenerates the sections of documents that are made from something else:
+//! output of `filemap`, tables of `data/measured`, and the list of mutants. For example,
 //!
 //! ```text
 //! <!-- output: published mmap-miss; until: Random cells -->
 //! <!-- end of output -->
 //! ```
 //!
-//! shows what `filemap published mmap-miss` prints, up to the line that begins with these words.
+//! holds what `filemap published mmap-miss` prints before the line that starts with these words.
 
 use std::fs;
 use std::process::Command;
@@ -14,22 +14,22 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::repository::{File, Repository, root};
-use crate::{measured, mutations, shown};
+use crate::{markdown, measured, mutants};
 
-/// Which part of a document is the output of a command.
+/// The kind of sections that hold the output of a command.
 const KIND: &str = "output";
 const UNTIL: &str = "; until: ";
 
-/// Makes every part of a document that is made of something else. Where one is another, writes the
-/// document, unless this is but a check. Returns the paths of the documents that differ.
+/// Regenerates all sections of all documents. With `check`, changes nothing. Returns the paths of
+/// the documents that differ.
 ///
 /// # Errors
-/// When a command fails, a part cannot be made, or a document cannot be written.
+/// When a command fails, a section cannot be made, or a document cannot be written.
 pub fn refresh(check: bool) -> Result<Vec<String>> {
     let repository = Repository::read()?;
     let mut differing = Vec::new();
     for file in repository.under("", ".md") {
-        let text = of_data(file, &repository).and_then(|text| with_outputs(&text, filemap));
+        let text = from_data(file, &repository).and_then(|text| from_commands(&text, filemap));
         let text = text.with_context(|| file.path.clone())?;
         if text == file.text {
             continue;
@@ -43,26 +43,26 @@ pub fn refresh(check: bool) -> Result<Vec<String>> {
     Ok(differing)
 }
 
-/// The document with the parts that are made of files of `data`.
+/// The document with the sections that are made from files of `data` regenerated.
 ///
 /// # Errors
 /// When one cannot be made.
-pub fn of_data(document: &File, repository: &Repository) -> Result<String> {
-    let show = |words: &str| measured::show(words, &document.path, repository);
-    let text = shown::replaced(&document.text, measured::KIND, show)?;
-    shown::replaced(&text, mutations::KIND, |words| mutations::show(words, repository))
+pub fn from_data(document: &File, repository: &Repository) -> Result<String> {
+    let measured = |words: &str| measured::show(words, &document.path, repository);
+    let text = markdown::regenerate(&document.text, measured::KIND, measured)?;
+    markdown::regenerate(&text, mutants::KIND, |_| mutants::table(repository))
 }
 
-/// `document` with each output as `run` gives it for the words of the command.
-fn with_outputs(document: &str, run: impl Fn(&str) -> Result<String>) -> Result<String> {
-    shown::replaced(document, KIND, |words| {
+/// `document` with the output of each command, as `run` gives it.
+fn from_commands(document: &str, run: impl Fn(&str) -> Result<String>) -> Result<String> {
+    markdown::regenerate(document, KIND, |words| {
         let (args, until) = words.split_once(UNTIL).unwrap_or((words, "Scope:"));
-        Ok(format!("```text\n{}\n```", cut(&run(args)?, until)?))
+        Ok(format!("```text\n{}\n```", truncate(&run(args)?, until)?))
     })
 }
 
-/// `output` up to the line that begins with `until`.
-fn cut<'a>(output: &'a str, until: &str) -> Result<&'a str> {
+/// `output` before the line that starts with `until`.
+fn truncate<'a>(output: &'a str, until: &str) -> Result<&'a str> {
     let end = output.find(&format!("\n{until}"));
     Ok(output[..end.with_context(|| format!("no line begins with '{until}'"))?].trim_end())
 }
@@ -70,10 +70,10 @@ fn cut<'a>(output: &'a str, until: &str) -> Result<&'a str> {
 fn filemap(args: &str) -> Result<String> {
     let cargo = std::env::var("CARGO").unwrap_or("cargo".to_string());
     let output = Command::new(cargo)
-        // Without a package, with which its libraries would be built for it alone.
+        // Not --package, which would build dependencies again with fewer features.
         .args(["run", "--release", "--quiet", "--"])
         .args(args.split_whitespace())
-        // Documents show the built-in machine profile, whoever refreshes them.
+        // Documents show the built-in machine profile, not the calibrated one of a user.
         .env("XDG_STATE_HOME", "/dev/null/no-state")
         .current_dir(root())
         .output()
@@ -91,20 +91,20 @@ mod tests {
     const DOCUMENT: &str = "<!-- output: run x; until: Scope -->\n<!-- end of output -->\n";
 
     #[test]
-    fn outputs_are_put_in_their_places() {
+    fn shows_output_up_to_the_given_line() {
         let run = |args: &str| Ok(format!("{args}\n1\n\nScope: s\n"));
-        let text = with_outputs(DOCUMENT, run).unwrap();
-        let shown = "<!-- output: run x; until: Scope -->\n\n```text\nrun x\n1\n```\n\n\
+        let text = from_commands(DOCUMENT, run).unwrap();
+        let expected = "<!-- output: run x; until: Scope -->\n\n```text\nrun x\n1\n```\n\n\
             <!-- end of output -->\n";
-        assert_eq!(text, shown);
-        assert_eq!(with_outputs(&text, run).unwrap(), shown);
-        assert_eq!(with_outputs("no output\n", run).unwrap(), "no output\n");
+        assert_eq!(text, expected);
+        assert_eq!(from_commands(&text, run).unwrap(), expected);
+        assert_eq!(from_commands("no output\n", run).unwrap(), "no output\n");
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn fails_without_the_given_line() {
         let run = |_: &str| Ok("1\n".to_string());
-        let error = format!("{:#}", with_outputs(DOCUMENT, run).unwrap_err());
+        let error = format!("{:#}", from_commands(DOCUMENT, run).unwrap_err());
         assert!(error.ends_with("no line begins with 'Scope'"), "{error}");
     }
 }

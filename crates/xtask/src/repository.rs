@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Directories that hold what was built or found, not what was written.
-const NOT_WRITTEN: [&str; 5] = ["target", "corpus", "artifacts", "mutants.out", "mutants.out.old"];
+/// Directories of build products.
+const BUILD_DIRECTORIES: [&str; 5] =
+    ["target", "corpus", "artifacts", "mutants.out", "mutants.out.old"];
 
-/// Hidden directories that were written.
-const HIDDEN: [&str; 2] = [".ci", ".cargo"];
+/// Hidden directories that belong to the source.
+const HIDDEN_SOURCES: [&str; 2] = [".ci", ".cargo"];
 
 /// The text files of the repository.
 #[derive(Clone, Debug, Default)]
@@ -24,12 +25,12 @@ pub struct Repository {
 pub struct File {
     /// From the repository's root, with `/`.
     pub path: String,
-    /// What is in it.
+    /// Its contents.
     pub text: String,
 }
 
 impl Repository {
-    /// Reads this repository. Files that are no text are left out.
+    /// Reads this repository, without files that are not UTF-8.
     ///
     /// # Errors
     /// When a file or directory cannot be read.
@@ -40,8 +41,8 @@ impl Repository {
         Ok(Repository { files })
     }
 
-    /// A repository of the files given: path and text of each.
-    pub fn of(files: &[(&str, &str)]) -> Repository {
+    /// A repository of these files, each a path and its text.
+    pub fn from_files(files: &[(&str, &str)]) -> Repository {
         let file = |&(path, text): &(&str, &str)| File { path: path.into(), text: text.into() };
         Repository { files: files.iter().map(file).collect() }
     }
@@ -57,7 +58,7 @@ impl Repository {
     }
 }
 
-/// The directory that this workspace lies in.
+/// The root of this workspace.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -70,16 +71,16 @@ fn read_directory(directory: &Path, prefix: &str, files: &mut Vec<File>) -> Resu
         let path = format!("{prefix}{name}");
         let kind = entry.file_type().with_context(shown)?;
         if kind.is_dir() {
-            let skipped = name.starts_with('.') && !HIDDEN.contains(&name.as_str());
-            if !skipped && !NOT_WRITTEN.contains(&name.as_str()) {
+            let skipped = name.starts_with('.') && !HIDDEN_SOURCES.contains(&name.as_str());
+            if !skipped && !BUILD_DIRECTORIES.contains(&name.as_str()) {
                 read_directory(&entry.path(), &format!("{path}/"), files)?;
             }
-        // In a worktree, .git is a file that names a path of this machine.
+        // In a worktree, .git is a file with an absolute path.
         } else if kind.is_file() && name != ".git" {
             match fs::read_to_string(entry.path()) {
                 Ok(text) => files.push(File { path, text }),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
-                // Gone since the directory was read.
+                // Deleted since the directory was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error).with_context(|| format!("{path} cannot be read")),
             }

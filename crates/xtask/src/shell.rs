@@ -1,4 +1,4 @@
-//! Commands of documents, which a shell runs in a process group of their own, and signals.
+//! Runs shell commands in process groups of their own, with a time limit and cleanup on signals.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -12,49 +12,49 @@ use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// The signals that end a command, and how long it has to end after each. Tests need not wait that
-/// long for the first: what a shell starts in the background ignores it.
+/// Signals that end a command, each with its grace period. Tests wait less for the first one, since
+/// background jobs of a shell ignore it.
 const SIGNALS: [(&str, Duration); 2] = [
     ("INT", Duration::from_secs(if cfg!(test) { 2 } else { 30 })),
     ("KILL", Duration::from_secs(30)),
 ];
 
-/// How often it is looked whether a command has ended.
-const POLL: Duration = Duration::from_millis(20);
+/// Interval at which a command's end is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Shells take a command that ended with this much more than a signal for one that it ended.
+/// Exit codes above this stand for the signal that ended a process, as shells have it.
 const SIGNALLED: i32 = 128;
 
-/// Lines of output that are shown of a command that failed.
-const SHOWN_LINES: usize = 40;
+/// Lines of output printed of a failed command.
+const TAIL_LINES: usize = 40;
 
-/// What a signal has to end and to remove.
+/// What to clean up on a signal.
 #[derive(Debug, Default)]
-pub struct Left {
-    /// The process group of the command that runs.
+pub struct Cleanup {
+    /// Process group of the running command.
     group: Option<u32>,
-    /// A directory that goes in the end.
+    /// Directory to remove.
     pub directory: Option<PathBuf>,
 }
 
-static LEFT: Mutex<Left> = Mutex::new(Left { group: None, directory: None });
+static CLEANUP: Mutex<Cleanup> = Mutex::new(Cleanup { group: None, directory: None });
 
-/// What a signal has to end and to remove. While this is held, a signal waits.
-pub fn left() -> MutexGuard<'static, Left> {
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+/// What to clean up on a signal. Signals are held off while the guard lives.
+pub fn cleanup() -> MutexGuard<'static, Cleanup> {
+    CLEANUP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a signal ends the command that runs, removes what is left, and ends this.
+/// From now on SIGHUP, SIGINT and SIGTERM end the running command, clean up, and end this program.
 pub fn end_on_signals() {
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            // Held until the process is gone: nothing is begun any more.
-            let left = left();
-            if let Some(group) = left.group {
-                end(group, || !is_there(group));
+            // Held until exit, so that no new command starts.
+            let cleanup = cleanup();
+            if let Some(group) = cleanup.group {
+                end(group, || !group_exists(group));
             }
-            if let Some(directory) = &left.directory {
+            if let Some(directory) = &cleanup.directory {
                 let _ = fs::remove_dir_all(directory);
             }
             std::process::exit(SIGNALLED + signal);
@@ -62,26 +62,26 @@ pub fn end_on_signals() {
     });
 }
 
-/// Runs `shell` in a process group of its own; `None` when it had to be ended at the time limit.
+/// Runs `shell` in a process group of its own. `None` if it was ended after `timeout`.
 ///
 /// # Errors
 /// When it does not start, or cannot be killed.
-pub fn wait(shell: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
-    let mut left_now = left();
+pub fn wait(shell: &mut Command, timeout: Duration) -> Result<Option<ExitStatus>> {
+    let mut guard = cleanup();
     let mut child = shell.process_group(0).spawn().context("sh does not start")?;
-    left_now.group = Some(child.id());
-    drop(left_now);
-    let status = ended_within(&mut child, limit)?;
+    guard.group = Some(child.id());
+    drop(guard);
+    let status = wait_timeout(&mut child, timeout)?;
     if status.is_none() && !end(child.id(), || child.try_wait().is_ok_and(|ended| ended.is_some()))
     {
         bail!("process {} cannot be killed", child.id());
     }
-    left().group = None;
+    cleanup().group = None;
     Ok(status)
 }
 
-/// Ends `group`, of which `has_ended` knows. The first signal so that it undoes what it changed,
-/// the second in case that it does not. Returns whether it has ended.
+/// Ends a process group: SIGINT, so that it can undo its changes, then SIGKILL. Returns whether
+/// `has_ended` became true.
 fn end(group: u32, mut has_ended: impl FnMut() -> bool) -> bool {
     for (signal, grace) in SIGNALS {
         send(signal, group);
@@ -90,40 +90,40 @@ fn end(group: u32, mut has_ended: impl FnMut() -> bool) -> bool {
             if has_ended() {
                 return true;
             }
-            sleep(POLL);
+            sleep(POLL_INTERVAL);
         }
     }
     false
 }
 
-fn is_there(group: u32) -> bool {
+fn group_exists(group: u32) -> bool {
     send("0", group)
 }
 
-/// Sends `signal` to `group`; fails where nobody is left.
+/// Sends `signal` to a process group. Returns whether it has any process left.
 fn send(signal: &str, group: u32) -> bool {
     let mut kill = Command::new("kill");
     kill.args(["-s", signal, "--", &format!("-{group}")]);
     kill.output().is_ok_and(|output| output.status.success())
 }
 
-fn ended_within(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + limit;
+fn wait_timeout(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + timeout;
     loop {
         let status = child.try_wait().context("a child cannot be waited for")?;
         if status.is_some() || Instant::now() >= deadline {
             return Ok(status);
         }
-        sleep(POLL);
+        sleep(POLL_INTERVAL);
     }
 }
 
-/// Prints the end of what a command wrote to `path`.
-pub fn show_end(path: &Path) {
+/// Prints the last lines of the file at `path`, indented.
+pub fn print_tail(path: &Path) {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
-    for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
+    for line in &lines[lines.len().saturating_sub(TAIL_LINES)..] {
         println!("    {line}");
     }
 }

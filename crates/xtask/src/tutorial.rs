@@ -1,274 +1,110 @@
-//! Does what docs/TUTORIAL.md says, as its reader would, in a copy of this tree: applies its diffs,
-//! runs its commands, and compares what they print with what it shows. In other copies it plants
-//! the broken series of `data/mutations`, which searches have to find, and breaks rules, which
-//! tests have to notice.
-
-use std::fs::{self, File};
-use std::path::{Path, PathBuf, absolute};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+//! `cargo xtask tutorial`: follows docs/TUTORIAL.md as a reader would, in a copy of this tree. Its
+//! diffs have to apply, and its commands to print what the document shows.
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::blocks::{self, Block};
-use crate::mutations::{self, Mutant};
-use crate::repository::{Repository, root};
-use crate::shell;
+use crate::markdown::{self, CodeBlock};
+use crate::repository::Repository;
+use crate::tree::{self, Tree};
 
 const DOCUMENT: &str = "docs/TUTORIAL.md";
 
-/// A command that takes longer has failed. Building takes a tenth of this on an idle machine.
-const TIME_LIMIT: Duration = Duration::from_secs(3600);
+/// Stands for any number of lines, and at the end of a line for the rest of it.
+const ELLIPSIS: &str = "...";
 
-/// Stands for lines that are not shown, and at the end of a line for what is left of it.
-const OMITTED: &str = "...";
-
-/// Does each step and prints a line for it. Returns whether all of them went as the documents say.
+/// Takes each step and prints a line for it. Returns whether all went as the document says.
 ///
 /// # Errors
-/// When the tree cannot be copied, or there is no step.
+/// When the tree cannot be copied, or the document has no steps.
 pub fn run() -> Result<bool> {
     let repository = Repository::read()?;
-    shell::end_on_signals();
-    Ok(follow(&repository, &steps(&repository)?)? && follow(&repository, &searches(&repository)?)?)
-}
-
-/// Breaks each rule that a test has to notice, and prints a line for it. Returns whether all of
-/// them were noticed.
-///
-/// # Errors
-/// When the tree cannot be copied.
-pub fn break_rules() -> Result<bool> {
-    let repository = Repository::read()?;
-    shell::end_on_signals();
-    follow(&repository, &mutants(&repository)?)
-}
-
-/// Does `steps` in a copy of the tree.
-fn follow(repository: &Repository, steps: &[Step]) -> Result<bool> {
-    let tree = Tree::copy(repository, &root().join("target/tutorial"))?;
-    let began = Instant::now();
-    for (number, step) in steps.iter().enumerate() {
-        let start = Instant::now();
-        let done = tree.take(step, repository);
-        let seconds = start.elapsed().as_secs_f64();
-        let verdict = done.as_ref().err().map_or("as shown".to_string(), |e| format!("{e:#}"));
-        println!("{}: {seconds:.1} s: {}: {verdict}", step.place, step.name());
-        if done.is_err() {
-            [&tree.printed, &tree.said].into_iter().for_each(|path| shell::show_end(path));
-            println!("{} of {} steps were not taken", steps.len() - number - 1, steps.len());
-            return Ok(false);
-        }
-    }
-    println!("{} steps in {:.0} s", steps.len(), began.elapsed().as_secs_f64());
-    Ok(true)
+    let steps = steps(&repository)?;
+    let names = steps.iter().map(|step| {
+        let name = match &step.action {
+            Action::Patch(diff) => diff.lines().next().unwrap_or_default(),
+            Action::Run { command, .. } => command,
+        };
+        (place(step.line), name.to_string())
+    });
+    tree::follow(&repository, names, |tree, number| steps[number].take(tree))
 }
 
 /// Something that the reader does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
-    /// Where it is said: a file, and a line where it is a document.
-    place: String,
-    does: Does,
+    /// Line of the document.
+    line: usize,
+    action: Action,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Does {
-    /// Applies a diff.
+enum Action {
     Patch(String),
-    /// Runs a command, of whose output this is shown.
-    Run(String, Option<Vec<String>>),
-    /// Breaks a rule, runs the test of it, and mends the rule again.
-    Break(Mutant),
+    Run { command: String, shown: Option<Vec<String>> },
 }
 
 impl Step {
-    fn name(&self) -> &str {
-        match &self.does {
-            Does::Patch(diff) => diff.lines().next().unwrap_or_default(),
-            Does::Run(command, _) => command,
-            Does::Break(mutant) => &mutant.test,
+    fn take(&self, tree: &Tree) -> Result<()> {
+        match &self.action {
+            Action::Patch(diff) => tree.apply(diff),
+            Action::Run { command, shown } => {
+                let printed = tree.run(command)?;
+                shown.as_ref().map_or(Ok(()), |shown| compare(shown, &printed))
+            }
         }
     }
 }
 
-/// The steps of the tutorial in `repository`: its blocks of `diff` and `sh`, and those of `text`,
-/// which are what the command before them prints.
+/// The steps of the tutorial: its blocks of `diff` and `sh`. A block of `text` is the output of the
+/// command before it.
 fn steps(repository: &Repository) -> Result<Vec<Step>> {
     let text = repository.text(DOCUMENT).with_context(|| format!("{DOCUMENT} is missing"))?;
     let mut steps: Vec<Step> = Vec::new();
-    for Block { line, language, lines } in blocks::all(text) {
+    for CodeBlock { line, language, lines } in markdown::code_blocks(text) {
         match (language, steps.last_mut()) {
             ("diff", _) => {
                 let diff = lines.iter().map(|line| format!("{line}\n")).collect();
-                steps.push(Step { place: at(line), does: Does::Patch(diff) });
+                steps.push(Step { line, action: Action::Patch(diff) });
             }
-            ("sh", _) => steps.extend(commands(line, &lines)),
-            ("text", Some(Step { does: Does::Run(_, shown @ None), .. })) => {
+            ("sh", _) => {
+                let commands = markdown::join_commands((line..).zip(lines));
+                let step =
+                    |(line, command)| Step { line, action: Action::Run { command, shown: None } };
+                steps.extend(commands.into_iter().map(step));
+            }
+            ("text", Some(Step { action: Action::Run { shown: shown @ None, .. }, .. })) => {
                 *shown = Some(lines.into_iter().map(String::from).collect());
             }
-            _ => bail!("{DOCUMENT}:{line}: a block of '{language}' belongs to no step"),
+            _ => bail!("{}: a block of '{language}' belongs to no step", place(line)),
         }
     }
     ensure!(!steps.is_empty(), "{DOCUMENT} shows no step");
     Ok(steps)
 }
 
-fn at(line: usize) -> String {
+fn place(line: usize) -> String {
     format!("{DOCUMENT}:{line}")
-}
-
-/// The commands of a block that begins at `line`.
-fn commands(line: usize, lines: &[&str]) -> impl Iterator<Item = Step> {
-    let commands = blocks::commands((line..).zip(lines.iter().copied()));
-    commands
-        .into_iter()
-        .map(|(line, command)| Step { place: at(line), does: Does::Run(command, None) })
-}
-
-/// Plants the rules that searches have to find, and searches.
-fn searches(repository: &Repository) -> Result<Vec<Step>> {
-    let diff = repository.text(mutations::DIFF).context("the diff of the searches is missing")?;
-    let patch = Step { place: mutations::DIFF.into(), does: Does::Patch(diff.to_string()) };
-    let search = |searched: mutations::Searched| {
-        let shown = searched.shows.lines().map(String::from).collect();
-        let does = Does::Run(searched.command, Some(shown));
-        Step { place: mutations::SEARCHED.into(), does }
-    };
-    let searches = mutations::searched(repository)?.into_iter().map(search);
-    Ok([patch].into_iter().chain(searches).collect())
-}
-
-/// Breaks the rules that tests have to notice, one after the other.
-fn mutants(repository: &Repository) -> Result<Vec<Step>> {
-    let mutants = mutations::mutants(repository)?.into_iter();
-    let step = |mutant| Step { place: mutations::MUTANTS.into(), does: Does::Break(mutant) };
-    Ok(mutants.map(step).collect())
-}
-
-/// A copy of the tree, which goes when this drops and when a signal ends this program.
-struct Tree {
-    directory: PathBuf,
-    root: PathBuf,
-    printed: PathBuf,
-    said: PathBuf,
-}
-
-impl Tree {
-    fn copy(repository: &Repository, directory: &Path) -> Result<Tree> {
-        let mut left = shell::left();
-        // Of one that was killed.
-        let _ = fs::remove_dir_all(directory);
-        left.directory = Some(directory.to_path_buf());
-        let tree = Tree {
-            directory: directory.to_path_buf(),
-            root: directory.join("tree"),
-            printed: directory.join("stdout"),
-            said: directory.join("stderr"),
-        };
-        let written = repository.files.iter().try_for_each(|file| {
-            let path = tree.root.join(&file.path);
-            let write = || {
-                fs::create_dir_all(path.parent().expect("a file lies in a directory"))?;
-                fs::write(&path, &file.text)
-            };
-            write().with_context(|| format!("{} not written", path.display()))
-        });
-        // Before the tree goes, which asks for it.
-        drop(left);
-        written.map(|()| tree)
-    }
-
-    fn take(&self, step: &Step, repository: &Repository) -> Result<()> {
-        match &step.does {
-            Does::Patch(diff) => {
-                let path = self.directory.join("diff");
-                fs::write(&path, diff).context("the diff is not written")?;
-                self.run("git apply ../diff").context("it does not apply")?;
-            }
-            Does::Run(command, shown) => {
-                let printed = self.run(command)?;
-                shown.as_ref().map_or(Ok(()), |shown| compare(shown, &printed))?;
-            }
-            Does::Break(mutant) => self.notices(mutant, repository)?,
-        }
-        Ok(())
-    }
-
-    /// Whether the test of a rule fails once that is broken, and for no other reason.
-    fn notices(&self, mutant: &Mutant, repository: &Repository) -> Result<()> {
-        let path = self.root.join(&mutant.file);
-        let whole = repository.text(&mutant.file).context("the file is missing")?;
-        let write = |text: &str| fs::write(&path, text).context("the rule is not written");
-        write(&mutant.broken(repository)?)?;
-        // To compile takes longer than the test.
-        let command = format!("CARGO_PROFILE_TEST_OPT_LEVEL=0 {}", mutant.command(repository)?);
-        let passed = self.run(&command);
-        write(whole)?;
-        ensure!(passed.is_err(), "the test passes although the rule is broken");
-        let printed = fs::read_to_string(&self.printed).context("what it printed is lost")?;
-        let failed = format!("{} ... FAILED", mutant.test);
-        ensure!(printed.contains(&failed), "the test does not run: the rule may not be Rust");
-        Ok(())
-    }
-
-    /// Runs `command` in the tree and returns what it prints.
-    fn run(&self, command: &str) -> Result<String> {
-        let output = |path: &Path| {
-            File::create(path).with_context(|| format!("{} not written", path.display()))
-        };
-        let target = std::env::var_os("CARGO_TARGET_DIR");
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", command])
-            .current_dir(&self.root)
-            // What the workspace depends on is built once for both (by a Cargo before 1.91, which
-            // does not know the first of these, twice). Its programs are not those of this tree.
-            .env("CARGO_BUILD_BUILD_DIR", absolute(target.unwrap_or(root().join("target").into()))?)
-            .env("CARGO_TARGET_DIR", self.directory.join("target"))
-            .env("CARGO_TERM_COLOR", "never")
-            // The tree is no part of the repository that it lies in.
-            .env("GIT_CEILING_DIRECTORIES", fs::canonicalize(&self.directory)?)
-            // Documents show the built-in machine profile, whoever runs them.
-            .env("XDG_STATE_HOME", "/dev/null/no-state")
-            .stdin(Stdio::null())
-            .stdout(output(&self.printed)?)
-            .stderr(output(&self.said)?);
-        let status = shell::wait(&mut shell, TIME_LIMIT)?;
-        let status =
-            status.with_context(|| format!("not done after {} s", TIME_LIMIT.as_secs()))?;
-        ensure!(status.success(), "it failed ({status})");
-        fs::read_to_string(&self.printed).context("what it printed cannot be read")
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let mut left = shell::left();
-        let _ = fs::remove_dir_all(&self.directory);
-        left.directory = None;
-    }
 }
 
 /// Compares the lines `shown` with those that were `printed`.
 fn compare(shown: &[impl AsRef<str>], printed: &str) -> Result<()> {
     let mut printed = printed.lines();
-    let mut omits = false;
+    let mut skips = false;
     for line in shown.iter().map(AsRef::as_ref) {
-        if line == OMITTED {
-            omits = true;
+        if line == ELLIPSIS {
+            skips = true;
             continue;
         }
-        let is_it = |other: &&str| match line.strip_suffix(OMITTED) {
+        let matches = |other: &&str| match line.strip_suffix(ELLIPSIS) {
             Some(start) => other.starts_with(start),
             None => other.trim_end() == line.trim_end(),
         };
-        let found = if omits { printed.find(is_it) } else { printed.next().filter(is_it) };
+        let found = if skips { printed.find(matches) } else { printed.next().filter(matches) };
         found.with_context(|| format!("it does not print '{line}' where that is shown"))?;
-        omits = false;
+        skips = false;
     }
-    match printed.next().filter(|_| !omits) {
-        Some(line) => bail!("it prints '{line}' and more behind what is shown"),
+    match printed.next().filter(|_| !skips) {
+        Some(line) => bail!("it prints '{line}' and more after what is shown"),
         None => Ok(()),
     }
 }
@@ -278,28 +114,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_steps_in_order() {
+    fn reads_steps_in_order() {
         let text = "```diff\n--- a/x\n+++ b/x\n```\n\n```sh\na # why\nb \\\n  -c\n```\nso\n\
                     ```text\nc\n```\n";
-        let repository = Repository::of(&[(DOCUMENT, text)]);
-        let steps = steps(&repository).unwrap();
-        let does: Vec<_> =
-            steps.iter().map(|step| (step.place.clone(), step.does.clone())).collect();
+        let repository = Repository::from_files(&[(DOCUMENT, text)]);
+        let run = |command: &str, shown| Action::Run { command: command.to_string(), shown };
         let expected = [
-            (at(2), Does::Patch("--- a/x\n+++ b/x\n".to_string())),
-            (at(7), Does::Run("a".to_string(), None)),
-            (at(8), Does::Run("b -c".to_string(), Some(vec!["c".to_string()]))),
+            Step { line: 2, action: Action::Patch("--- a/x\n+++ b/x\n".to_string()) },
+            Step { line: 7, action: run("a", None) },
+            Step { line: 8, action: run("b -c", Some(vec!["c".to_string()])) },
         ];
-        assert_eq!(does, expected);
+        assert_eq!(steps(&repository).unwrap(), expected);
         for wrong in ["", "```text\nc\n```\n", "```toml\nc\n```\n"] {
-            assert!(super::steps(&Repository::of(&[(DOCUMENT, wrong)])).is_err(), "{wrong}");
+            assert!(steps(&Repository::from_files(&[(DOCUMENT, wrong)])).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn what_is_shown_is_what_is_printed() {
+    fn ellipses_match_lines_and_ends_of_lines() {
         let printed = "one\ntwo  \nthree: 3 ms\nfour\n";
-        let same = |shown: &str| compare(&shown.lines().collect::<Vec<_>>(), printed).is_ok();
+        let matches = |shown: &str| compare(&shown.lines().collect::<Vec<_>>(), printed).is_ok();
         for shown in [
             "one\ntwo\nthree: 3 ms\nfour",
             "one\n...",
@@ -307,43 +141,30 @@ mod tests {
             "...\ntwo\nthree: ...\n...",
             "one\n...\nfour",
         ] {
-            assert!(same(shown), "{shown}");
+            assert!(matches(shown), "{shown}");
         }
         for shown in
             ["one", "two\n...", "...\none\nthree: ...\n...", "...\nfive", "...\nfour\nfive"]
         {
-            assert!(!same(shown), "{shown}");
+            assert!(!matches(shown), "{shown}");
         }
     }
 
-    /// What takes seconds of it: a diff that no longer applies is told without a build.
+    /// The part that needs no build: a diff that no longer applies fails here, in seconds.
     #[test]
-    fn the_diffs_of_the_documents_apply() {
+    fn diffs_apply() {
         let directory = std::env::temp_dir().join(format!("tutorial-{}", std::process::id()));
         let repository = Repository::read().unwrap();
-        for steps in [steps(&repository).unwrap(), searches(&repository).unwrap()] {
-            let tree = Tree::copy(&repository, &directory).unwrap();
-            let diffs: Vec<_> =
-                steps.iter().filter(|step| matches!(step.does, Does::Patch(_))).collect();
-            assert!(!diffs.is_empty());
-            for diff in diffs {
-                tree.take(diff, &repository).unwrap();
-            }
-            assert!(tree.run("false").is_err());
-            drop(tree);
-            assert!(!directory.exists());
+        let tree = Tree::copy(&repository, &directory).unwrap();
+        let steps = steps(&repository).unwrap();
+        let diffs: Vec<_> =
+            steps.iter().filter(|step| matches!(step.action, Action::Patch(_))).collect();
+        assert!(!diffs.is_empty());
+        for diff in diffs {
+            diff.take(&tree).unwrap();
         }
-    }
-
-    /// The same of rules that tests have to notice: each is there, and so is its test.
-    #[test]
-    fn the_rules_that_are_broken_are_there() {
-        let repository = Repository::read().unwrap();
-        let mutants = mutations::mutants(&repository).unwrap();
-        assert!(mutants.len() >= 20);
-        for mutant in mutants {
-            mutant.broken(&repository).unwrap();
-            mutant.command(&repository).unwrap();
-        }
+        assert!(tree.run("false").is_err());
+        drop(tree);
+        assert!(!directory.exists());
     }
 }

@@ -1,11 +1,22 @@
-//! What documents say about commands and files is so.
+//! Documents: their commands parse, their links and files exist, their generated sections are up to
+//! date, and they stay short.
 
 use super::Finding;
-use crate::blocks;
 use crate::repository::{File, Repository};
+use crate::{markdown, measured, outputs};
 
 const README: &str = "README.md";
 const CI: &str = ".ci/run";
+
+/// Maximum sizes of documents, in bytes.
+const MAX_BYTES: [(&str, usize); 6] = [
+    ("README.md", 8 << 10),
+    ("CHANGELOG.md", 14 << 10),
+    ("docs/DESIGN.md", 15 << 10),
+    ("docs/METHOD.md", 20 << 10),
+    ("docs/MODEL.md", 50 << 10),
+    ("docs/MUTATIONS.md", 6 << 10),
+];
 
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -15,16 +26,17 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
         links(file, repository, &mut findings);
     }
     ci_runs_the_tests(repository, &mut findings);
+    generated(repository, &mut findings);
     findings
 }
 
-/// Each `filemap` command in a shell block is one that the command line takes.
+/// `filemap` commands in shell blocks are accepted by the command line.
 fn commands(file: &File, findings: &mut Vec<Finding>) {
-    for (line, text) in blocks::commands(blocks::lines(&file.text, "sh")) {
-        let Some(command) = blocks::filemap_command(&text) else { continue };
+    for (line, text) in markdown::join_commands(markdown::lines_of(&file.text, "sh")) {
+        let Some(command) = markdown::filemap_command(&text) else { continue };
         let words = command.split_whitespace().take_while(|word| !["|", ">"].contains(word));
         if let Err(error) = filemap_cli::command().try_get_matches_from(words) {
-            // Help and version are answers, not mistakes.
+            // --help and --version.
             if !error.use_stderr() {
                 continue;
             }
@@ -35,28 +47,28 @@ fn commands(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Each job file in a `filemap` command is one that the reader has: the repository holds it, the
-/// document shows it, or a command before wrote it.
+/// Job files in `filemap` commands are in the repository, shown in the document, or written by an
+/// earlier command.
 fn job_files(file: &File, repository: &Repository, findings: &mut Vec<Finding>) {
-    let mut had: Vec<String> =
-        blocks::files(&file.text).into_iter().map(|(name, _)| name.to_string()).collect();
-    for (line, text) in blocks::commands(blocks::lines(&file.text, "sh")) {
-        let Some(command) = blocks::filemap_command(&text) else { continue };
+    let mut available: Vec<String> =
+        markdown::shown_files(&file.text).into_iter().map(|(name, _)| name.to_string()).collect();
+    for (line, text) in markdown::join_commands(markdown::lines_of(&file.text, "sh")) {
+        let Some(command) = markdown::filemap_command(&text) else { continue };
         let mut words = command.split_whitespace();
         while let Some(word) = words.next() {
             if word == ">" {
-                had.extend(words.next().map(str::to_string));
-            } else if word.ends_with(".toml") && !had.iter().any(|name| name == word) {
-                let held = repository.files.iter().any(|file| file.path == word);
+                available.extend(words.next().map(str::to_string));
+            } else if word.ends_with(".toml") && !available.iter().any(|name| name == word) {
+                let in_repository = repository.files.iter().any(|file| file.path == word);
                 let message = format!("the reader has no {word}; show it, or write it first");
                 let finding = Finding::error(&file.path, line, message);
-                findings.extend((!held).then_some(finding));
+                findings.extend((!in_repository).then_some(finding));
             }
         }
     }
 }
 
-/// Each link to a file of the repository leads to one.
+/// Relative links lead to files of the repository.
 fn links(file: &File, repository: &Repository, findings: &mut Vec<Finding>) {
     let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
     for (index, line) in file.text.lines().enumerate() {
@@ -65,10 +77,10 @@ fn links(file: &File, repository: &Repository, findings: &mut Vec<Finding>) {
             if target.is_empty() || target.contains("://") {
                 continue;
             }
-            let path = resolved(directory, target);
-            let leads = repository.files.iter().any(|f| f.path == path)
+            let path = resolve(directory, target);
+            let exists = repository.files.iter().any(|f| f.path == path)
                 || repository.under(&format!("{path}/"), "").next().is_some();
-            if !leads {
+            if !exists {
                 let message = format!("a link to {path}, which does not exist");
                 findings.push(Finding::error(&file.path, index + 1, message));
             }
@@ -76,8 +88,8 @@ fn links(file: &File, repository: &Repository, findings: &mut Vec<Finding>) {
     }
 }
 
-/// `target` as seen from `directory`, from the repository's root.
-fn resolved(directory: &str, target: &str) -> String {
+/// The path of `target` relative to `directory`, from the repository's root.
+fn resolve(directory: &str, target: &str) -> String {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.trim_end_matches('/').split('/') {
         match part {
@@ -89,14 +101,14 @@ fn resolved(directory: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// CI runs the tests by the command that README.md gives.
+/// CI runs the test command that README.md gives.
 fn ci_runs_the_tests(repository: &Repository, findings: &mut Vec<Finding>) {
     let (Some(readme), Some(ci)) = (repository.text(README), repository.text(CI)) else {
         return;
     };
-    let tests: Vec<_> = blocks::lines(readme, "sh")
+    let tests: Vec<_> = markdown::lines_of(readme, "sh")
         .into_iter()
-        .map(|(number, line)| (number, blocks::without_comment(line)))
+        .map(|(number, line)| (number, markdown::strip_comment(line)))
         .filter(|(_, line)| line.starts_with("cargo test"))
         .collect();
     if tests.is_empty() {
@@ -109,18 +121,42 @@ fn ci_runs_the_tests(repository: &Repository, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Generated sections are up to date, measurements are well-formed, and documents are short.
+fn generated(repository: &Repository, findings: &mut Vec<Finding>) {
+    for file in repository.under(measured::DIRECTORY, ".toml") {
+        if let Err(error) = measured::read(&file.path, &file.text) {
+            findings.push(Finding::error(&file.path, 0, format!("{error:#}")));
+        }
+    }
+    for file in repository.under("", ".md") {
+        let message = match outputs::from_data(file, repository) {
+            Ok(text) if text == file.text => continue,
+            Ok(_) => "differs from its data; run cargo xtask outputs".to_string(),
+            Err(error) => format!("{error:#}"),
+        };
+        findings.push(Finding::error(&file.path, 0, message));
+    }
+    for (path, limit) in MAX_BYTES {
+        let bytes = repository.text(path).map_or(0, str::len);
+        if bytes > limit {
+            let message = format!("{bytes} bytes are more than {limit}: shorten it");
+            findings.push(Finding::error(path, 0, message));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn messages(files: &[(&str, &str)]) -> Vec<String> {
-        check(&Repository::of(files)).iter().map(ToString::to_string).collect()
+        check(&Repository::from_files(files)).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn commands_are_taken_by_the_command_line() {
+    fn commands_parse() {
         let document = |command: &str| format!("x\n```sh\n{command}\n```\nfilemap nonsense\n");
-        let of = |command: &str| messages(&[("docs/A.md", &document(command))]);
+        let check_command = |command: &str| messages(&[("docs/A.md", &document(command))]);
         for good in [
             "filemap run --workload random --file-size 1g",
             "cargo run --release -- published   # the table",
@@ -128,19 +164,19 @@ mod tests {
             "cargo test --workspace -- --ignored",
             "ls",
         ] {
-            assert_eq!(of(good), [""; 0], "{good}");
+            assert_eq!(check_command(good), [""; 0], "{good}");
         }
-        let found = of("filemap run --wrkload random");
+        let found = check_command("filemap run --wrkload random");
         assert!(found[0].starts_with("docs/A.md:3: error: 'filemap run --wrkload"), "{found:?}");
-        assert_eq!(of("cargo run --release -- publish").len(), 1);
-        assert_eq!(of("filemap run --workload random \\\n    --file-size 1g"), [""; 0]);
-        let found = of("filemap run --workload random \\\n    --fle-size 1g");
+        assert_eq!(check_command("cargo run --release -- publish").len(), 1);
+        assert_eq!(check_command("filemap run --workload random \\\n    --file-size 1g"), [""; 0]);
+        let found = check_command("filemap run --workload random \\\n    --fle-size 1g");
         assert!(found[0].starts_with("docs/A.md:3: error: 'filemap run --workload"), "{found:?}");
-        assert_eq!(of("filemap --version"), [""; 0]);
+        assert_eq!(check_command("filemap --version"), [""; 0]);
     }
 
     #[test]
-    fn job_files_are_at_hand() {
+    fn job_files_are_available() {
         let of = |document: &str| messages(&[("docs/A.md", document), ("data/b.toml", "")]);
         let run =
             |before: &str, path: &str| of(&format!("{before}```sh\nfilemap run {path}\n```\n"));
@@ -155,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_somewhere() {
+    fn links_lead_to_files() {
         let of = |link: &str| {
             messages(&[("docs/A.md", &format!("see [x]({link}) and")), ("src/lib.rs", "")])
         };
@@ -166,11 +202,40 @@ mod tests {
     }
 
     #[test]
-    fn ci_runs_what_the_readme_gives() {
+    fn ci_runs_the_readme_test_command() {
         let readme = "```sh\ncargo test --workspace # all\n```\n";
         let of = |ci| messages(&[(README, readme), (CI, ci)]);
         assert_eq!(of("step cargo test --workspace"), [""; 0]);
         assert_eq!(of("cargo test").len(), 1);
         assert_eq!(messages(&[(README, ""), (CI, "")]).len(), 1);
+    }
+
+    const DATA: &str = "title = 't'\nsays = 's'\nmachine = 'm'\ndate = '2026-11-21'\n\
+        command = 'c'\nnotes = ''\n";
+    const LIST: &str =
+        "<!-- measured: list -->\n\n- `f`, 2026-11-21: s.\n\n<!-- end of measured -->\n";
+
+    fn data_messages(document: &str, data: &str) -> Vec<String> {
+        let files = [("docs/A.md", document), ("data/measured/f.toml", data)];
+        check(&Repository::from_files(&files)).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn generated_sections_follow_their_data() {
+        assert_eq!(data_messages(LIST, DATA), [""; 0]);
+        let found = data_messages(LIST, &DATA.replace("'s'", "'more'"));
+        assert_eq!(found, ["docs/A.md: error: differs from its data; run cargo xtask outputs"]);
+        assert_eq!(data_messages("", &DATA.replace("2026-11-21", "today")).len(), 1);
+        assert_eq!(
+            data_messages("<!-- measured: g a -->\n<!-- end of measured -->\n", DATA).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn documents_stay_short() {
+        let text = "a\n".repeat(5 << 10);
+        let count = |path| check(&Repository::from_files(&[(path, text.as_str())])).len();
+        assert_eq!((count("README.md"), count("docs/DESIGN.md")), (1, 0));
     }
 }

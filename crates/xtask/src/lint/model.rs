@@ -1,9 +1,9 @@
-//! docs/MODEL.md points to what is there, and leaves no rule, difference or switch out.
+//! docs/MODEL.md names existing items and tests, and covers every mirror and every switch.
 
 use filemap_core::series::Switch;
 
 use super::Finding;
-use super::rules::mirrors;
+use super::mirrors::mirrors;
 use crate::repository::{File, Repository};
 
 pub const PATH: &str = "docs/MODEL.md";
@@ -12,10 +12,10 @@ pub const SOURCE: &str = "crates/core/src/";
 
 const TESTS: &str = "crates/core/tests/";
 
-/// Where the rows of counters point to: functions and tests.
+/// Sources and tests of the mapcounts.
 const COUNTERS: [&str; 2] = ["crates/mapcount/src/", "crates/mapcount/tests/"];
 
-/// Heads of the columns of the tables that are looked at.
+/// Headings of the tables that are checked.
 const RULE_COLUMNS: [&str; 5] = ["Rule", "Kernel function", "Versions", "Ours", "Test"];
 const COUNTER_COLUMNS: [&str; 5] = ["Rule", "Kernel function", "Versions", "Counters", "Test"];
 const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
@@ -42,7 +42,7 @@ pub struct Row<'a> {
     pub cells: Vec<&'a str>,
 }
 
-/// The rows of the tables with these columns.
+/// The rows of all tables with these headings.
 pub fn rows<'a>(text: &'a str, columns: &[&str]) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     let mut within = false;
@@ -64,7 +64,7 @@ pub fn rows<'a>(text: &'a str, columns: &[&str]) -> Vec<Row<'a>> {
     rows
 }
 
-/// What stands in backquotes.
+/// The words in backquotes.
 pub fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -104,7 +104,7 @@ fn locate<'a>(name: &str, directory: &str, repository: &'a Repository) -> Option
     repository.files.iter().find(|file| paths.contains(&file.path))
 }
 
-/// The parts of `name` before the first that is a type, a constant, or the last.
+/// The module path of `name`: the parts before the item, which starts at the first capital.
 fn module_of(name: &str) -> Vec<&str> {
     let parts: Vec<&str> = name.split("::").collect();
     let is_module = |part: &&&str| part.starts_with(|c: char| c.is_ascii_lowercase());
@@ -112,12 +112,12 @@ fn module_of(name: &str) -> Vec<&str> {
     modules.copied().collect()
 }
 
-/// The parts of `name` after its module.
+/// The parts of `name` after its module path.
 fn items_of(name: &str) -> impl Iterator<Item = &str> {
     name.split("::").skip(module_of(name).len())
 }
 
-/// A file of a crate as the path of its module: `a::b` for `a/b.rs` and `a/b/mod.rs`.
+/// The module path of a source file: `a::b` for `a/b.rs` and `a/b/mod.rs`.
 pub fn module_at(path: &str) -> String {
     let (_, module) = path.split_once("/src/").unwrap_or(("", path));
     let module = module.trim_end_matches(".rs").trim_end_matches("/mod");
@@ -136,7 +136,7 @@ fn declares(code: &str, item: &str) -> bool {
     })
 }
 
-/// Each item under `source` that mirrors something has a row that names both.
+/// Each mirror under `source` has a row with its name and its kernel functions.
 fn every_mirror(
     rows: &[Row<'_>],
     source: &str,
@@ -146,13 +146,13 @@ fn every_mirror(
     for file in repository.under(source, ".rs") {
         let module = module_at(&file.path);
         for mirror in mirrors(file) {
-            let of_ours = |row: &&Row<'_>| {
+            let names_it = |row: &&Row<'_>| {
                 quoted(row.cells[3]).any(|ours| {
                     module_of(ours).join("::") == module
                         && items_of(ours).any(|item| item == mirror.name)
                 })
             };
-            let rows: Vec<_> = rows.iter().filter(of_ours).collect();
+            let rows: Vec<_> = rows.iter().filter(names_it).collect();
             for function in mirror.kernel_functions() {
                 if !rows.iter().any(|row| quoted(row.cells[1]).any(|named| named == function)) {
                     let name = &mirror.name;
@@ -165,7 +165,7 @@ fn every_mirror(
     }
 }
 
-/// Each switch has a row. Who looks at it is looked at elsewhere.
+/// Each switch has a row. Its readers are checked by `catalog`.
 fn every_switch(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     for switch in Switch::ALL {
         if !rows.iter().any(|row| quoted(row.cells[0]).any(|named| named == switch.name())) {
@@ -182,24 +182,24 @@ mod tests {
     const CODE: &str = "/// Mirrors `kernel_does`, 6.12. Test: `tests/a.rs`.\npub fn does() {}\n";
     const TEST: &str = "#[test]\nfn it_does() {}\n";
 
-    /// What is wrong with a table of this row, the switches apart.
+    /// The messages about a table with this row, except about switches.
     fn messages(row: &str) -> Vec<String> {
-        messages_of(&RULE_COLUMNS, "crates/core", row)
+        messages_in(&RULE_COLUMNS, "crates/core", row)
     }
 
-    /// The same of a table with these `columns`, whose rows are about a crate.
-    fn messages_of(columns: &[&str], of: &str, row: &str) -> Vec<String> {
+    /// The same for a table with these `columns` about the crate `krate`.
+    fn messages_in(columns: &[&str], krate: &str, row: &str) -> Vec<String> {
         let head = format!("| {} |\n{}|\n", columns.join(" | "), "|---".repeat(columns.len()));
         let model = format!("{head}{row}\n");
-        let [code, test] = ["src", "tests"].map(|place| format!("{of}/{place}/a.rs"));
+        let [code, test] = ["src", "tests"].map(|place| format!("{krate}/{place}/a.rs"));
         let files = [(PATH, model.as_str()), (&code, CODE), (&test, TEST)];
-        let findings = check(&Repository::of(&files));
+        let findings = check(&Repository::from_files(&files));
         let messages = findings.iter().map(ToString::to_string);
         messages.filter(|message| !message.contains("no row for the switch")).collect()
     }
 
     #[test]
-    fn rows_point_to_what_is_there() {
+    fn rows_name_existing_items() {
         assert_eq!(messages("| r | `kernel_does` | 6.12 | `a::does` | `a::it_does` |"), [""; 0]);
         let at = "docs/MODEL.md:3: error:";
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_lie_in_directories() {
+    fn resolves_module_paths() {
         let at = |name: &str| module_of(name).join("/");
         assert_eq!(at("a::does"), "a");
         assert_eq!(at("a::b::does"), "a/b");
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(module_at("crates/core/src/a/mod.rs"), "a");
         assert_eq!(module_at("crates/core/src/a/b.rs"), "a::b");
         let files = [("crates/core/src/a/mod.rs", CODE), ("crates/core/src/a/b.rs", CODE)];
-        let repository = Repository::of(&files);
+        let repository = Repository::from_files(&files);
         let found = |name| locate(name, SOURCE, &repository).map(|file| file.path.as_str());
         assert_eq!(found("a::does"), Some(files[0].0));
         assert_eq!(found("a::b::does"), Some(files[1].0));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_has_a_row() {
+    fn every_mirror_has_a_row() {
         assert_eq!(
             messages("| r | `kernel_did` | 6.12 | `a::does` | `a::it_does` |"),
             ["crates/core/src/a.rs:1: error: does mirrors kernel_does, but no row of \
@@ -245,15 +245,15 @@ mod tests {
 
     #[test]
     fn every_counter_has_a_row() {
-        let of = |row| messages_of(&COUNTER_COLUMNS, "crates/mapcount", row).len();
-        assert_eq!(of("| r | `kernel_does` | 6.12 | `a::does` | `a::it_does` |"), 0);
-        assert_eq!(of("| r | `kernel_did` | 6.12 | `a::does` | `a::it_does` |"), 1);
-        assert_eq!(of("| r | `kernel_does` | 6.12 | `a::does` | `a::it_doe` |"), 1);
+        let count = |row| messages_in(&COUNTER_COLUMNS, "crates/mapcount", row).len();
+        assert_eq!(count("| r | `kernel_does` | 6.12 | `a::does` | `a::it_does` |"), 0);
+        assert_eq!(count("| r | `kernel_did` | 6.12 | `a::does` | `a::it_does` |"), 1);
+        assert_eq!(count("| r | `kernel_does` | 6.12 | `a::does` | `a::it_doe` |"), 1);
     }
 
-    /// A table that is not found has no row to find fault with.
+    /// A table that is not found would pass unchecked.
     #[test]
-    fn the_tables_of_the_repository_are_found() {
+    fn finds_the_tables_of_the_repository() {
         let repository = Repository::read().unwrap();
         let text = repository.text(PATH).unwrap();
         assert!(rows(text, &RULE_COLUMNS).len() >= 34);
@@ -269,11 +269,11 @@ mod tests {
     fn every_switch_has_a_row() {
         let row =
             "| Switch | Changes | Branch in |\n|---|---|---|\n| `vma-bound` | x | `a::does` |\n";
-        let of = |text: &str| {
-            let findings = check(&Repository::of(&[(PATH, text)]));
+        let count = |text: &str| {
+            let findings = check(&Repository::from_files(&[(PATH, text)]));
             findings.into_iter().filter(|f| f.message.contains("vma-bound")).count()
         };
-        assert_eq!(of(row), 0);
-        assert_eq!(of(""), 1);
+        assert_eq!(count(row), 0);
+        assert_eq!(count(""), 1);
     }
 }

@@ -1,18 +1,18 @@
-//! The functions and constants of a file, with what they look at.
+//! The functions, methods and constants of a source file, with their bodies.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// A function or constant of a file, tests left out.
+/// A function, method or constant outside of tests.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Its line, from 1.
     pub line: usize,
-    /// With its type, if it is of one: `Visit::credit`.
+    /// Its name, with the type of a method: `Visit::credit`.
     pub name: String,
     pub kind: Kind,
-    /// Whether other modules can use it.
+    /// Whether it is `pub` in any form.
     pub public: bool,
-    /// The body of a function, or the value of a constant, in one line without spaces.
+    /// The body of a function, or the value of a constant, without whitespace.
     pub body: String,
 }
 
@@ -23,7 +23,7 @@ pub enum Kind {
     Constant,
 }
 
-/// The items of `code`; none where it is no Rust.
+/// The items of `code`; empty if it does not parse.
 pub fn outline(code: &str) -> Vec<Item> {
     let mut items = Vec::new();
     if let Ok(tokens) = code.parse::<TokenStream>() {
@@ -32,7 +32,7 @@ pub fn outline(code: &str) -> Vec<Item> {
     items
 }
 
-fn collect(tokens: TokenStream, of_type: Option<&str>, items: &mut Vec<Item>) {
+fn collect(tokens: TokenStream, in_type: Option<&str>, items: &mut Vec<Item>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let (mut index, mut public, mut test) = (0, false, false);
     while index < tokens.len() {
@@ -45,7 +45,7 @@ fn collect(tokens: TokenStream, of_type: Option<&str>, items: &mut Vec<Item>) {
                 let end = end_of(&tokens, index);
                 let rest = &tokens[index + 1..=end];
                 if !test {
-                    item(&word, rest, of_type, public, items);
+                    item(&word, rest, in_type, public, items);
                 }
                 index = end;
                 (public, test) = (false, false);
@@ -60,38 +60,38 @@ fn collect(tokens: TokenStream, of_type: Option<&str>, items: &mut Vec<Item>) {
     }
 }
 
-/// Adds the item that `keyword` begins; `rest` are the tokens after it.
+/// Adds the item that starts with `keyword` and continues with `rest`.
 fn item(
     keyword: &str,
     rest: &[TokenTree],
-    of_type: Option<&str>,
+    in_type: Option<&str>,
     public: bool,
     items: &mut Vec<Item>,
 ) {
     let Some(first) = rest.first() else { return };
     let line = first.span().start().line;
-    let qualified = |name: &str| of_type.map_or(name.to_string(), |t| format!("{t}::{name}"));
+    let qualified = |name: &str| in_type.map_or(name.to_string(), |t| format!("{t}::{name}"));
     match (keyword, braces(rest)) {
         ("mod", Some(body)) => collect(body.stream(), None, items),
         ("impl", Some(body)) => collect(body.stream(), Some(&implemented(rest)), items),
         ("fn", Some(body)) => items.push(Item {
             line,
             name: qualified(&text(first)),
-            kind: if of_type.is_some() { Kind::Method } else { Kind::Function },
+            kind: if in_type.is_some() { Kind::Method } else { Kind::Function },
             public,
-            body: squeezed(body.stream()),
+            body: without_whitespace(body.stream()),
         }),
         ("const", _) => {
             let value = rest.iter().skip_while(|token| text(token) != "=").skip(1).cloned();
             let value: TokenStream = value.take_while(|token| text(token) != ";").collect();
-            let (name, body) = (qualified(&text(first)), squeezed(value));
+            let (name, body) = (qualified(&text(first)), without_whitespace(value));
             items.push(Item { line, name, kind: Kind::Constant, public, body });
         }
         _ => {}
     }
 }
 
-/// Where the item at `start` ends: at its body, or at a semicolon.
+/// The index of the last token of the item at `start`: its body, or a semicolon.
 fn end_of(tokens: &[TokenTree], start: usize) -> usize {
     let is_end = |token: &TokenTree| is_body(token) || text(token) == ";";
     let is_constant = text(&tokens[start]) == "const" || text(&tokens[start]) == "use";
@@ -116,8 +116,8 @@ fn implemented(rest: &[TokenTree]) -> String {
         _ => depth == 0,
     });
     let outside: Vec<&String> = outside.collect();
-    let behind = outside.iter().position(|word| *word == "for").map_or(0, |at| at + 1);
-    let path = outside[behind..].iter().take_while(|word| *word != &"where");
+    let start = outside.iter().position(|word| *word == "for").map_or(0, |at| at + 1);
+    let path = outside[start..].iter().take_while(|word| *word != &"where");
     path.last().map(|word| word.to_string()).unwrap_or_default()
 }
 
@@ -135,15 +135,14 @@ fn is_body(token: &TokenTree) -> bool {
 fn text(token: &TokenTree) -> String {
     match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
-            squeezed(TokenStream::from(token.clone()))
+            without_whitespace(TokenStream::from(token.clone()))
         }
-        // Names, signs and literals only.
         TokenTree::Group(_) => String::new(),
         token => token.to_string(),
     }
 }
 
-fn squeezed(tokens: TokenStream) -> String {
+fn without_whitespace(tokens: TokenStream) -> String {
     tokens.to_string().split_whitespace().collect()
 }
 
@@ -185,14 +184,14 @@ fn last() {}
 ";
 
     #[test]
-    fn items_are_found_with_their_types() {
+    fn finds_items_with_their_types() {
         let items = outline(CODE);
-        let of = |kind| -> Vec<&str> {
+        let names = |kind| -> Vec<&str> {
             items.iter().filter(|i| i.kind == kind).map(|i| i.name.as_str()).collect()
         };
-        assert_eq!(of(Kind::Function), ["free", "last"]);
-        assert_eq!(of(Kind::Method), ["Visit::credit", "Outer::record"]);
-        assert_eq!(of(Kind::Constant), ["CAP", "Visit::MOST"]);
+        assert_eq!(names(Kind::Function), ["free", "last"]);
+        assert_eq!(names(Kind::Method), ["Visit::credit", "Outer::record"]);
+        assert_eq!(names(Kind::Constant), ["CAP", "Visit::MOST"]);
         let named = |name| items.iter().find(|item| item.name == name).unwrap();
         assert_eq!(named("CAP").body, "PageCount(1_000+1)");
         assert_eq!((named("CAP").line, named("CAP").public), (6, true));

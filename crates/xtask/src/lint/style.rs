@@ -1,23 +1,23 @@
-//! Lengths, names and words.
+//! Line and file lengths, module names, and words that do not belong.
 
 use super::Finding;
 use crate::repository::{File, Repository};
 
-/// Most columns of a line.
-const COLUMNS: usize = 100;
+/// Maximum line length in characters.
+const MAX_COLUMNS: usize = 100;
 
-/// A longer body asks for a split.
+/// A file with more lines, tests excluded, gets a warning.
 const LONG_BODY: usize = 400;
 
-/// A longer body is refused.
-const LONGEST_BODY: usize = 800;
+/// A file with more lines, tests excluded, is an error.
+const MAX_BODY: usize = 800;
 
-/// Module names that say nothing of the concept.
+/// Module names that name no concept.
 const EMPTY_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];
 
-/// Words that belong to one machine, or to a list of things to do. Split, so that this file has
-/// none of them.
-const WORDS: [&str; 6] =
+/// Paths of one machine, and markers of unfinished work. Concatenated, so that this file does not
+/// contain them.
+const FORBIDDEN_WORDS: [&str; 6] =
     [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/"), TO_DO, FIX, MARK];
 const TO_DO: &str = concat!("TO", "DO");
 const FIX: &str = concat!("FIX", "ME");
@@ -27,7 +27,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &repository.files {
         words(file, &mut findings);
-        if is_written_by_line(file) {
+        if has_line_limit(file) {
             columns(file, &mut findings);
         }
         if file.path.ends_with(".rs") {
@@ -38,14 +38,14 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-fn is_written_by_line(file: &File) -> bool {
+fn has_line_limit(file: &File) -> bool {
     let by_line = [".rs", ".md", ".toml", ".ci/run"].iter().any(|end| file.path.ends_with(end));
     by_line && !file.path.starts_with("data/")
 }
 
 fn words(file: &File, findings: &mut Vec<Finding>) {
     for (number, line) in numbered(&file.text) {
-        for word in WORDS.into_iter().filter(|word| line.contains(word)) {
+        for word in FORBIDDEN_WORDS.into_iter().filter(|word| line.contains(word)) {
             findings.push(Finding::error(&file.path, number, format!("'{word}' does not belong")));
         }
     }
@@ -54,16 +54,16 @@ fn words(file: &File, findings: &mut Vec<Finding>) {
 fn columns(file: &File, findings: &mut Vec<Finding>) {
     for (number, line) in numbered(&file.text) {
         let columns = line.chars().count();
-        if columns > COLUMNS && !cannot_be_broken(&file.path, line.trim_start()) {
-            let message = format!("{columns} columns; at most {COLUMNS}");
+        if columns > MAX_COLUMNS && !is_unbreakable(&file.path, line.trim_start()) {
+            let message = format!("{columns} columns; at most {MAX_COLUMNS}");
             findings.push(Finding::error(&file.path, number, message));
         }
     }
 }
 
-/// String literals in code; in documents rows of tables, also those that a diff adds, links that
-/// begin a line, and what says that a part is made of something else.
-fn cannot_be_broken(path: &str, line: &str) -> bool {
+/// String literals in code; in documents table rows (also in diffs), links at the start of a line,
+/// and the comments around generated sections.
+fn is_unbreakable(path: &str, line: &str) -> bool {
     if path.ends_with(".md") {
         return line.trim_start_matches('+').starts_with(['|', '[']) || line.starts_with("<!-- ");
     }
@@ -72,8 +72,8 @@ fn cannot_be_broken(path: &str, line: &str) -> bool {
 
 fn body(file: &File, findings: &mut Vec<Finding>) {
     let lines = file.text.lines().take_while(|line| *line != "#[cfg(test)]").count();
-    if lines > LONGEST_BODY {
-        let message = format!("{lines} lines; more than {LONGEST_BODY} are refused: split it");
+    if lines > MAX_BODY {
+        let message = format!("{lines} lines; more than {MAX_BODY} are refused: split it");
         findings.push(Finding::error(&file.path, 0, message));
     } else if lines > LONG_BODY {
         let message = format!("{lines} lines; more than {LONG_BODY} ask for a split");
@@ -85,7 +85,7 @@ fn name(file: &File, findings: &mut Vec<Finding>) {
     let path = file.path.trim_end_matches(".rs").trim_end_matches("/mod");
     let name = path.rsplit('/').next().unwrap_or(path);
     if EMPTY_NAMES.contains(&name) {
-        let message = format!("a module called '{name}': call it by what it holds");
+        let message = format!("a module called '{name}': name it after its concept");
         findings.push(Finding::error(&file.path, 0, message));
     }
 }
@@ -99,11 +99,11 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        check(&Repository::of(&[(path, text)])).iter().map(ToString::to_string).collect()
+        check(&Repository::from_files(&[(path, text)])).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn long_lines() {
+    fn limits_line_length() {
         let long = "x".repeat(101);
         let found = ["a.rs:1: error: 101 columns; at most 100"];
         assert_eq!(messages("a.rs", &long), found);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files() {
+    fn limits_file_length() {
         let lines = |count: usize| "x\n".repeat(count);
         assert_eq!(messages("a.rs", &lines(400)), [""; 0]);
         assert_eq!(
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_words() {
+    fn refuses_empty_names_and_forbidden_words() {
         assert_eq!(messages("src/utils.rs", "").len(), 1);
         assert_eq!(messages("src/common/mod.rs", "").len(), 1);
         assert_eq!(messages("src/commons.rs", ""), [""; 0]);

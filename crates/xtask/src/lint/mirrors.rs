@@ -1,28 +1,28 @@
-//! Every modelled rule names the kernel function that it mirrors, the versions, and its test.
+//! Items that mirror a kernel function name it, with the versions and a test.
 
 use super::Finding;
 use crate::repository::{File, Repository};
 
-/// A function or type whose documentation says what it mirrors.
+/// An item whose documentation says which kernel function it mirrors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
-    /// Line of its first word of documentation, from 1.
+    /// First line of its documentation, from 1.
     pub line: usize,
-    /// Its documentation in one line.
+    /// Its documentation, joined to one line.
     pub documentation: String,
     /// Its name.
     pub name: String,
 }
 
 impl Mirror {
-    /// The functions of the kernel that it mirrors.
+    /// The kernel functions that it mirrors.
     pub fn kernel_functions(&self) -> Vec<&str> {
-        let (_, behind) = self.documentation.split_once("irrors ").unwrap_or_default();
-        let sentence = behind.split("Test:").next().unwrap_or_default();
+        let (_, rest) = self.documentation.split_once("irrors ").unwrap_or_default();
+        let sentence = rest.split("Test:").next().unwrap_or_default();
         sentence.split('`').skip(1).step_by(2).collect()
     }
 
-    /// The file of its test, in the directory of its crate.
+    /// The path of its test, from its crate's directory.
     pub fn test(&self) -> Option<&str> {
         self.documentation.split_once("Test: `")?.1.split('`').next()
     }
@@ -41,7 +41,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// What in `file` mirrors something of the kernel.
+/// The mirrors in `file`.
 pub fn mirrors(file: &File) -> Vec<Mirror> {
     let mut found = Vec::new();
     let (mut line, mut documentation) = (0, String::new());
@@ -62,7 +62,7 @@ pub fn mirrors(file: &File) -> Vec<Mirror> {
     found
 }
 
-/// The name that the first line of an item declares.
+/// The name declared by the first line of an item.
 fn name(item: &str) -> &str {
     let words = item.split(|c: char| !c.is_alphanumeric() && c != '_');
     let keywords = ["pub", "crate", "const", "fn", "struct", "enum", "super", ""];
@@ -94,11 +94,11 @@ mod tests {
 
     fn messages(code: &str) -> Vec<String> {
         let files = [("crates/core/src/a.rs", code), ("crates/core/tests/a.rs", "")];
-        check(&Repository::of(&files)).iter().map(ToString::to_string).collect()
+        check(&Repository::from_files(&files)).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_rule_names_function_version_and_test() {
+    fn requires_function_version_and_test() {
         let good = "/// Does.\n///\n/// Mirrors `f` and `g`, 6.12 and 6.18.\n\
                     /// Test: `tests/a.rs`.\n#[derive(Debug)]\npub const fn rule() {\n";
         assert_eq!(messages(good), [""; 0]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn other_items_may_have_none() {
+    fn ignores_other_items() {
         assert_eq!(messages("/// Does.\npub fn rule() {}\n"), [""; 0]);
         assert_eq!(messages("pub fn rule() {}\n"), [""; 0]);
     }

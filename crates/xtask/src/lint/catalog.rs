@@ -1,5 +1,5 @@
-//! Every rule and constant of the core, and every place that looks at a difference between kernels
-//! or at a switch, is named in docs/MODEL.md or docs/KERNELS.md.
+//! docs/MODEL.md names every rule, constant and switch of core, docs/KERNELS.md every field of
+//! `Rules`, each with the functions that read it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::model::{PATH, Row, SOURCE, module_at, quoted, rows};
 use super::outline::{Item, Kind, outline};
 use crate::repository::Repository;
 
-/// Modules of the core that hold no rule, but what rules are told and what they answer.
+/// Modules of core without rules: inputs and results of rules.
 const NO_RULES: [&str; 15] = [
     "address",
     "address::entries",
@@ -30,30 +30,30 @@ const NO_RULES: [&str; 15] = [
     "word",
 ];
 
-/// Modules of these whose constants are facts about kernels all the same.
-const FACTS: [&str; 1] = ["rules"];
+/// Those of them whose constants are facts about kernels.
+const FACT_MODULES: [&str; 1] = ["rules"];
 
-/// Heads of the columns of the tables that are looked at.
+/// Headings of the tables that are checked.
 const CONSTANT_COLUMNS: [&str; 3] = ["Constant", "Value", "Kernel"];
-const FIRST_OF_FIELDS: &str = "Field";
-const LAST_OF_FIELDS: &str = "Read in";
+const FIRST_FIELD_COLUMN: &str = "Field";
+const LAST_FIELD_COLUMN: &str = "Read in";
 const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
 
 /// The document with the table of kernels.
 const KERNELS: &str = "docs/KERNELS.md";
 
-/// A column for each kernel, between what a field is and who looks at it.
+/// Headings of the table of kernels: the field, a column for each kernel, and its readers.
 fn field_columns() -> Vec<&'static str> {
     let kernels = Kernel::ALL.into_iter().map(Kernel::name);
-    [FIRST_OF_FIELDS].into_iter().chain(kernels).chain([LAST_OF_FIELDS]).collect()
+    [FIRST_FIELD_COLUMN].into_iter().chain(kernels).chain([LAST_FIELD_COLUMN]).collect()
 }
 
-/// Fields of the table of kernels in which kernels do not differ.
-const NO_DIFFERENCE: [&str; 2] = ["kernel", "series"];
+/// Fields of `Rules` that are no differences between kernels.
+const NOT_IN_TABLE: [&str; 2] = ["kernel", "series"];
 
 pub fn check(repository: &Repository) -> Vec<Finding> {
     let Some(text) = repository.text(PATH) else { return Vec::new() };
-    let modules: Vec<Module<'_>> = repository.under(SOURCE, ".rs").map(Module::of).collect();
+    let modules: Vec<Module<'_>> = repository.under(SOURCE, ".rs").map(Module::parse).collect();
     let mut findings = Vec::new();
     for module in &modules {
         functions(module, text, &mut findings);
@@ -73,12 +73,12 @@ struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    fn of(file: &'a crate::repository::File) -> Module<'a> {
+    fn parse(file: &'a crate::repository::File) -> Module<'a> {
         Module { path: &file.path, name: module_at(&file.path), items: outline(&file.text) }
     }
 }
 
-/// A rule that other modules can use is named.
+/// Public functions are named.
 fn functions(module: &Module<'_>, text: &str, findings: &mut Vec<Finding>) {
     if NO_RULES.contains(&module.name.as_str()) {
         return;
@@ -92,13 +92,13 @@ fn functions(module: &Module<'_>, text: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A constant has a row with its value.
+/// Constants have a row with their value.
 fn constants(module: &Module<'_>, rows: &[Row<'_>], findings: &mut Vec<Finding>) {
-    if NO_RULES.contains(&module.name.as_str()) && !FACTS.contains(&module.name.as_str()) {
+    if NO_RULES.contains(&module.name.as_str()) && !FACT_MODULES.contains(&module.name.as_str()) {
         return;
     }
     for item in module.items.iter().filter(|item| item.kind == Kind::Constant) {
-        // Lists of the variants of a type, and values to begin with, are no facts.
+        // Associated constants are lists of variants and initial values.
         if item.name.contains("::") {
             continue;
         }
@@ -116,12 +116,12 @@ fn constants(module: &Module<'_>, rows: &[Row<'_>], findings: &mut Vec<Finding>)
     }
 }
 
-/// Each difference between kernels has a row with the value of each kernel, and with the functions
-/// that look at it.
+/// Each difference between kernels has a row with the value of each kernel and the functions that
+/// read it.
 fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>) {
-    let of_kernels = Kernel::ALL.map(|kernel| values(&Rules::new(kernel, Series::BASELINE)));
-    for (index, (field, _)) in of_kernels[0].iter().enumerate() {
-        if NO_DIFFERENCE.contains(&field.as_str()) {
+    let by_kernel = Kernel::ALL.map(|kernel| values(&Rules::new(kernel, Series::BASELINE)));
+    for (index, (field, _)) in by_kernel[0].iter().enumerate() {
+        if NOT_IN_TABLE.contains(&field.as_str()) {
             continue;
         }
         let Some(row) = rows.iter().find(|row| quoted(row.cells[0]).any(|named| named == field))
@@ -130,7 +130,7 @@ fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>)
             findings.push(Finding::error(KERNELS, 0, message));
             continue;
         };
-        for (kernel, values) in of_kernels.iter().enumerate() {
+        for (kernel, values) in by_kernel.iter().enumerate() {
             let value = &values[index].1;
             if !is_shown_as(value, row.cells[kernel + 1]) {
                 let name = Kernel::ALL[kernel].name();
@@ -143,42 +143,47 @@ fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>)
             holds_word(body, &format!("rules.{field}"))
                 || module == "rules" && holds_word(body, &in_rules)
         });
-        let message = same(&readers, row, Kernel::ALL.len() + 1, field);
+        let message = compare_readers(&readers, row, Kernel::ALL.len() + 1, field);
         findings.extend(message.map(|message| Finding::error(KERNELS, row.line, message)));
     }
 }
 
-/// Each switch has a row with the functions that look at it.
+/// Each switch has a row with the functions that read it.
 fn switches(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     for switch in Switch::ALL {
-        // The lint of the table says where a row is missing.
+        // A missing row is reported by `model`.
         let Some(row) = rows.iter().find(|row| quoted(row.cells[0]).any(|n| n == switch.name()))
         else {
             continue;
         };
         let readers =
             readers(modules, |_, body| body.contains(&format!("has(Switch::{switch:?})")));
-        let message = same(&readers, row, 2, switch.name());
+        let message = compare_readers(&readers, row, 2, switch.name());
         findings.extend(message.map(|message| Finding::error(PATH, row.line, message)));
     }
 }
 
-/// Functions of the core for whose module and body `reads` holds.
+/// Functions of core for whose module and body `reads` is true.
 fn readers(modules: &[Module<'_>], reads: impl Fn(&str, &str) -> bool) -> BTreeSet<String> {
-    let of = |module: &Module<'_>| -> Vec<String> {
+    let readers_in = |module: &Module<'_>| -> Vec<String> {
         let items = module.items.iter().filter(|item| item.kind != Kind::Constant);
         let found = items.filter(|item| reads(&module.name, &item.body));
         found.map(|item| format!("{}::{}", module.name, item.name)).collect()
     };
-    modules.iter().flat_map(of).collect()
+    modules.iter().flat_map(readers_in).collect()
 }
 
-/// What to say where the column of a row does not name these functions and no others.
-fn same(readers: &BTreeSet<String>, row: &Row<'_>, column: usize, what: &str) -> Option<String> {
+/// The message if a row's column does not name exactly these functions.
+fn compare_readers(
+    readers: &BTreeSet<String>,
+    row: &Row<'_>,
+    column: usize,
+    name: &str,
+) -> Option<String> {
     let named: BTreeSet<String> = quoted(row.cells[column]).map(str::to_string).collect();
     (named != *readers).then(|| {
         let readers = readers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
-        format!("`{what}` is looked at in {}", readers.join(", "))
+        format!("`{name}` is read in {}", readers.join(", "))
     })
 }
 
@@ -192,7 +197,7 @@ fn values(rules: &Rules) -> Vec<(String, String)> {
             Some((field, value)) if !field.starts_with(' ') => {
                 values.push((field.to_string(), value.trim_end_matches(',').to_string()));
             }
-            // The inside of the value before.
+            // A nested line belongs to the value before it.
             _ => {
                 if let Some((_, value)) = values.last_mut() {
                     *value += line.trim().trim_end_matches(',');
@@ -203,7 +208,7 @@ fn values(rules: &Rules) -> Vec<(String, String)> {
     values
 }
 
-/// Whether a cell of the table shows this value.
+/// Whether a table's cell shows this value.
 fn is_shown_as(value: &str, cell: &str) -> bool {
     let shown = match value {
         "true" => "yes",
@@ -232,8 +237,8 @@ fn is_shown_as(value: &str, cell: &str) -> bool {
 /// Whether `text` has `word`, with no letter after it.
 fn holds_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
-        let behind = text[at + word.len()..].chars().next();
-        !behind.is_some_and(|c| c.is_alphanumeric() || c == '_')
+        let next = text[at + word.len()..].chars().next();
+        !next.is_some_and(|c| c.is_alphanumeric() || c == '_')
     })
 }
 
@@ -274,24 +279,24 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
         )
     }
 
-    /// What is wrong, the other differences between kernels apart.
+    /// The messages, except about the other fields of `Rules`.
     fn messages(code: &str, tables: &str) -> Vec<String> {
         messages_by(code, tables, &kernels())
     }
 
     fn messages_by(code: &str, tables: &str, kernels: &str) -> Vec<String> {
         let files = [(PATH, tables), (KERNELS, kernels), ("crates/core/src/a.rs", code)];
-        let findings = check(&Repository::of(&files)).into_iter().map(|f| f.message);
+        let findings = check(&Repository::from_files(&files)).into_iter().map(|f| f.message);
         findings.filter(|message| !message.starts_with("has no row for")).collect()
     }
 
     #[test]
-    fn what_is_named_is_well() {
+    fn accepts_complete_tables() {
         assert_eq!(messages(CODE, TABLES), [""; 0]);
     }
 
     #[test]
-    fn a_rule_without_a_row_is_found() {
+    fn requires_rules_to_be_named() {
         let added = format!("{CODE}pub fn other() {{}}\n");
         let found = ["docs/MODEL.md does not name the rule `a::other`"];
         assert_eq!(messages(&added, TABLES), found);
@@ -300,7 +305,7 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
     }
 
     #[test]
-    fn a_constant_has_its_value() {
+    fn requires_constants_with_their_value() {
         let changed = CODE.replace("= 5", "= 6");
         assert_eq!(
             messages(&changed, TABLES),
@@ -312,14 +317,14 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
     }
 
     #[test]
-    fn differences_and_switches_name_who_looks_at_them() {
+    fn requires_the_readers_of_fields_and_switches() {
         let read = "fn more(l: &Limits) { l.rules.maps_whole_folio; x.has(Switch::VmaBound) }";
         let found = messages(&format!("{CODE}{read}"), TABLES);
         assert_eq!(
             found,
             [
-                "`maps_whole_folio` is looked at in `a::more`, `a::rule`",
-                "`vma-bound` is looked at in `a::branch`, `a::more`"
+                "`maps_whole_folio` is read in `a::more`, `a::rule`",
+                "`vma-bound` is read in `a::branch`, `a::more`"
             ]
         );
         let other = kernels().replace("| no | no | no |", "| no | no | yes |");
@@ -327,12 +332,12 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
     }
 
     #[test]
-    fn every_difference_has_a_row() {
+    fn every_field_has_a_row() {
         let kernels = kernels();
         let files = [(PATH, TABLES), (KERNELS, &kernels), ("crates/core/src/a.rs", CODE)];
-        let findings = check(&Repository::of(&files));
+        let findings = check(&Repository::from_files(&files));
         let missing = findings.iter().filter(|f| f.message.starts_with("has no row for"));
         let fields = values(&Rules::new(Kernel::V6_12, Series::BASELINE)).len();
-        assert_eq!(missing.count(), fields - NO_DIFFERENCE.len() - 1);
+        assert_eq!(missing.count(), fields - NOT_IN_TABLE.len() - 1);
     }
 }
