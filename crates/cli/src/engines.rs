@@ -1,7 +1,7 @@
 //! The engines of this machine, and the terminal that the command runs in.
 
 use filemap_job::{Engine, Job};
-use filemap_kernel::engine::{Boot, Kernel, Prepared};
+use filemap_kernel::engine::{Boot, HostKernel, PreparedJob};
 use filemap_kernel::journal::Journal;
 use filemap_model::{Model, Profile};
 use filemap_study::engine::{Engines, Progress, Undoing};
@@ -24,11 +24,14 @@ impl Engines for RealEngines {
 
     fn host(&self, apply: bool) -> Result<Host, Error> {
         let (journal, undoing) = self.journal()?;
-        Ok(Host { kernel: Kernel::new(journal)?.changing_settings(apply), _undoing: undoing })
+        Ok(Host {
+            kernel: HostKernel::new(journal)?.with_setting_changes(apply),
+            _undoing: undoing,
+        })
     }
 
     fn boot(&self) -> Boot {
-        Boot::telling(progress::tell)
+        Boot::with_notify(progress::tell)
     }
 
     fn progress(&self, total: Option<u64>) -> Box<dyn Progress> {
@@ -47,15 +50,15 @@ impl Engines for RealEngines {
 
 /// The running kernel. As long as it lives, signals undo what its jobs change.
 pub struct Host {
-    kernel: Kernel,
+    kernel: HostKernel,
     _undoing: Undoing,
 }
 
 impl Engine for Host {
     type Error = filemap_kernel::Error;
-    type Ready = Prepared;
+    type Ready = PreparedJob;
 
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, filemap_kernel::Error> {
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<PreparedJob>, filemap_kernel::Error> {
         self.kernel.prepare_all(jobs)
     }
 }

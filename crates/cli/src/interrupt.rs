@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 use filemap_attach::program::signal_set;
-use filemap_kernel::ending;
 use filemap_kernel::journal::Journal;
+use filemap_kernel::shutdown;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 use signal_hook::iterator::Signals;
 
@@ -159,7 +159,7 @@ fn ignores(status: &str, signal: i32) -> bool {
 fn end(signal: i32) -> ! {
     // Held until the process is gone: no journal is opened from now on.
     let journal = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
-    ending::begin();
+    shutdown::begin();
     if stderr().is_terminal() {
         let _ = stderr().write_all(CLEAR_LINE.as_bytes());
     }
@@ -179,10 +179,10 @@ fn end(signal: i32) -> ! {
 
 /// Names the settings of the machine that are not restored, as others have changed them.
 fn tell_left(journal: &Journal) {
-    journal.left().into_iter().for_each(say);
+    journal.unrestored().into_iter().for_each(say);
 }
 
-pub use ending::wait_if_begun as wait_if_ending;
+pub use shutdown::wait_if_begun as wait_if_ending;
 
 /// As long as it lives, signals undo what the journal lists.
 pub struct Undoing(());

@@ -113,7 +113,7 @@ fn undo_what_was_left() {
     let lines: Vec<String> = match recovered {
         Ok(recovery) => {
             let failed = recovery.failed.iter().map(not_undone);
-            recovery.restored().into_iter().chain(recovery.left()).chain(failed).collect()
+            recovery.restored().into_iter().chain(recovery.unrestored()).chain(failed).collect()
         }
         Err(error) => vec![not_undone(&error)],
     };

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use filemap_core::decision::{Decision, Log};
 use filemap_job::{LogLine, TracedLine};
-use filemap_kernel::trace::Observed;
+use filemap_kernel::trace::Observation;
 
 use crate::error::Error;
 use crate::output::Target;
@@ -26,9 +26,9 @@ impl LineLog {
     ///
     /// # Errors
     /// When a line could not be written.
-    pub fn write_observed(mut self, observed: &Observed) -> Result<(), Error> {
+    pub fn write_observed(mut self, observed: &Observation) -> Result<(), Error> {
         let lines = observed.decisions.iter();
-        for line in lines.filter_map(|decision| TracedLine::new(*decision, observed.seen)) {
+        for line in lines.filter_map(|decision| TracedLine::new(*decision, observed.shown)) {
             let written = serde_json::to_writer(&mut self.writer, &line).map_err(io::Error::from);
             if let Err(error) = written.and_then(|()| self.writer.write_all(b"\n")) {
                 return Err(self.writer.get_ref().failed(&error));

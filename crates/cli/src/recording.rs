@@ -46,7 +46,7 @@ pub fn existing(path: &Path) -> Option<Existing> {
     }
     let (file, size_bytes) = input::regular("file", path.to_str()?).ok()?;
     let data = file.metadata().ok()?;
-    let is_suited = Storage::of(path).is_ok_and(|place| place.unsuited().is_none());
+    let is_suited = Storage::find(path).is_ok_and(|place| place.unsuitable_reason().is_none());
     let identity = (data.dev(), data.ino());
     (size_bytes > 0 && is_suited).then_some(Existing { size_bytes, identity })
 }

@@ -15,15 +15,15 @@ use filemap_core::units::PageCount;
 use filemap_job::program::ProgramStep;
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-pub use self::calls::{CallSample, Calls};
-use self::direct::Direct;
+pub use self::calls::{CallBench, CallSample};
+use self::direct::DirectReads;
 pub use self::direct::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
-pub use self::reclaim::{HOLE_BYTES, LIMIT_BYTES, Reclaim, ReclaimSample};
+pub use self::reclaim::{HOLE_BYTES, LIMIT_BYTES, ReclaimBench, ReclaimSample};
 use self::shuffle::shuffled;
-pub use self::wakes::{WakeSample, Wakes};
+pub use self::wakes::{WakeBench, WakeSample};
 use crate::cold::drop_open_file;
-use crate::contents::Contents;
-use crate::probe::{PhaseCost, Probe, Process};
+use crate::contents::FileContents;
+use crate::probe::{PhaseCost, Probe, ProbeProcess};
 use crate::storage::Storage;
 use crate::{Error, page_size, temporary};
 
@@ -34,11 +34,11 @@ pub const MIN_BYTES: u64 = 64 << 20;
 const SINGLES: u64 = 1024;
 
 /// Most windows that are read.
-const MOST_WINDOWS: u64 = 256;
+const MAX_WINDOWS: u64 = 256;
 
 /// What the processor alone costs is the fastest of so many tries: in a slower one somebody else
 /// had the processor.
-const TRIES: u32 = 5;
+const MAX_TRIES: u32 = 5;
 
 /// Pages of a fault-around, by default.
 const AROUND_BYTES: u64 = 64 << 10;
@@ -49,7 +49,7 @@ const ADDED_TIMES: u64 = 8;
 
 /// A file on which this machine is measured. It has no name and goes with the process.
 #[derive(Debug)]
-pub struct Bench {
+pub struct CalibrationFile {
     file: File,
     path: PathBuf,
     storage: Storage,
@@ -58,12 +58,12 @@ pub struct Bench {
 
 /// What one round of measuring gives, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct DeviceSample {
     /// An access to a mapped page that is in no cache of the processor.
     pub touch_ns: f64,
     /// An access that faults on a cached page which has no cached neighbour.
     pub minor_ns: f64,
-    /// An access that faults on a cached page and maps [`Sample::around_pages`].
+    /// An access that faults on a cached page and maps [`DeviceSample::around_pages`].
     pub around_ns: f64,
     /// Pages that it maps.
     pub around_pages: u64,
@@ -83,17 +83,17 @@ pub struct Sample {
     pub apart: f64,
 }
 
-impl Bench {
+impl CalibrationFile {
     /// Writes a file of `bytes` bytes, at least [`MIN_BYTES`], in `directory`.
     ///
     /// # Errors
     /// No space; a filesystem without a readahead size.
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
-        let file = temporary::file(directory, bytes, &Contents::Returns)
-            .map_err(|error| error.with_smaller("a smaller --file-size"))?;
+        let file = temporary::file(directory, bytes, &FileContents::Returns)
+            .map_err(|error| error.with_space_remedy("a smaller --file-size"))?;
         let path = temporary::name_for_children(&file);
-        let storage = Storage::of(&path)?;
-        Ok(Bench { pages: bytes / page_size(), file, path, storage })
+        let storage = Storage::find(&path)?;
+        Ok(CalibrationFile { pages: bytes / page_size(), file, path, storage })
     }
 
     /// By which name this process and its children open the file.
@@ -115,7 +115,7 @@ impl Bench {
     ///
     /// # Errors
     /// The file cannot be made cold; no readahead size to measure windows with.
-    pub fn sample(&self) -> Result<Sample, Error> {
+    pub fn sample(&self) -> Result<DeviceSample, Error> {
         let ra_pages = self.storage.read_ahead_kb.unwrap_or(0) * 1024 / page_size();
         if ra_pages < 2 || ra_pages * 4 > self.pages {
             return Err(Error::unavailable(
@@ -123,21 +123,21 @@ impl Bench {
                 "name a directory in TMPDIR whose disk reads ahead, or give a larger --file-size",
             ));
         }
-        let mut sample = Sample { window_pages: ra_pages, ..Sample::default() };
+        let mut sample = DeviceSample { window_pages: ra_pages, ..DeviceSample::default() };
         self.singles(&mut sample)?;
         let covered = self.windows(&mut sample)?;
         self.arounds(covered, &mut sample)?;
         self.touches(covered, &mut sample)?;
         sample.add_page_ns = self.added()?;
         self.make_cold()?;
-        let direct = Direct::open(&self.path, self.pages * page_size())?;
-        sample.direct_ns = direct.alone()?;
-        sample.apart = direct.apart()?;
+        let direct = DirectReads::open(&self.path, self.pages * page_size())?;
+        sample.direct_ns = direct.sequential_ns()?;
+        sample.apart = direct.completion_gap()?;
         Ok(sample)
     }
 
     /// Single pages, cold, and then mapped again while only they are cached.
-    fn singles(&self, sample: &mut Sample) -> Result<(), Error> {
+    fn singles(&self, sample: &mut DeviceSample) -> Result<(), Error> {
         let apart = self.pages / SINGLES;
         let pages =
             || (0..SINGLES).map(move |number| shuffled(number, SINGLES) * apart + apart / 2);
@@ -151,9 +151,9 @@ impl Bench {
     }
 
     /// Whole windows, cold: one access in the middle of each. Returns the pages that they cover.
-    fn windows(&self, sample: &mut Sample) -> Result<u64, Error> {
+    fn windows(&self, sample: &mut DeviceSample) -> Result<u64, Error> {
         let size = sample.window_pages;
-        let windows = (self.pages / size).min(MOST_WINDOWS);
+        let windows = (self.pages / size).min(MAX_WINDOWS);
         let middle = |number| shuffled(number, windows) * size + size / 2;
         self.make_cold()?;
         let steps = self.probe(Advice::NORMAL, vec![(0..windows).map(middle).collect()])?;
@@ -162,7 +162,7 @@ impl Bench {
     }
 
     /// Faults that map as many pages as they can, of the first `covered`, which are cached.
-    fn arounds(&self, covered: u64, sample: &mut Sample) -> Result<(), Error> {
+    fn arounds(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
         sample.around_pages = (AROUND_BYTES / page_size()).max(1);
         let apart = covered / SINGLES / sample.around_pages * sample.around_pages;
         let page = |number| shuffled(number, SINGLES) * apart + sample.around_pages / 2;
@@ -174,7 +174,7 @@ impl Bench {
 
     /// Pages that are mapped, of the first `covered`, which are cached. They are so many that the
     /// processor's caches do not hold what is touched of them.
-    fn touches(&self, covered: u64, sample: &mut Sample) -> Result<(), Error> {
+    fn touches(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
         let phases = [(0..covered).collect(), (0..covered).collect()];
         sample.touch_ns = self.fastest(Advice::RANDOM, &phases)?[1] / covered as f64;
         Ok(())
@@ -183,7 +183,7 @@ impl Bench {
     /// Nanoseconds of each phase, in the fastest of some tries.
     fn fastest(&self, advice: Advice, phases: &[Vec<u64>]) -> Result<Vec<f64>, Error> {
         let mut fastest = vec![f64::INFINITY; phases.len()];
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let steps = self.probe(advice, phases.to_vec())?;
             for (best, step) in fastest.iter_mut().zip(&steps) {
                 *best = best.min(step.elapsed_ns as f64);
@@ -215,7 +215,8 @@ impl Bench {
     /// What it costs to touch these pages of the file, phase by phase, in a mapping so advised.
     fn probe(&self, advice: Advice, phases: Vec<Vec<u64>>) -> Result<Vec<PhaseCost>, Error> {
         let steps = phases.into_iter().map(|pages| ProgramStep::touch(0, pages)).collect();
-        let mut process = Process::of_one(self.path.clone(), PageCount(self.pages), steps);
+        let mut process =
+            ProbeProcess::single_threaded(self.path.clone(), PageCount(self.pages), steps);
         process.mappings[0].mapping.advice = advice;
         let thread = Probe::start(&process)?.run()?.threads.into_iter().next();
         Ok(thread.map_or(Vec::new(), |thread| thread.steps))

@@ -11,10 +11,10 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid,
 };
 
-use crate::ending;
+use crate::shutdown;
 
 /// How often a running child is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Keeps signals of the terminal from the child, and has the kernel kill it when this process is
 /// gone, however that went.
@@ -22,7 +22,7 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     command.process_group(0);
     // SAFETY: between fork and exec only two system calls are made; nothing is allocated.
-    unsafe { command.pre_exec(move || killed_with(parent)) };
+    unsafe { command.pre_exec(move || set_parent_death_signal(parent)) };
 }
 
 /// The same for a child that has a session of its own, and so no terminal: reading from one would
@@ -31,7 +31,7 @@ pub(crate) fn die_with_parent_in_session(command: &mut Command) {
     let parent = getpid();
     let before_exec = move || {
         setsid()?;
-        killed_with(parent)
+        set_parent_death_signal(parent)
     };
     // SAFETY: between fork and exec only system calls are made; nothing is allocated.
     unsafe { command.pre_exec(before_exec) };
@@ -42,7 +42,7 @@ pub(crate) fn die_with_parent_in_session(command: &mut Command) {
 ///
 /// # Errors
 /// When the parent is gone already.
-pub fn killed_with(parent: Pid) -> io::Result<()> {
+pub fn set_parent_death_signal(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have died before the line above took effect.
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
@@ -52,45 +52,45 @@ pub fn killed_with(parent: Pid) -> io::Result<()> {
 pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     die_with_parent(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running::spawn(command)?;
+    let mut running = ChildProcess::spawn(command)?;
     let (stdout, stderr) = (running.0.stdout.take(), running.0.stderr.take());
     // Two pipes, of which either could fill.
-    let stderr = std::thread::spawn(move || all_of(stderr));
-    let stdout = all_of(stdout)?;
+    let stderr = std::thread::spawn(move || read_all(stderr));
+    let stdout = read_all(stdout)?;
     let stderr = stderr.join().expect("reading does not panic")?;
-    Ok(Output { status: running.ended()?, stdout, stderr })
+    Ok(Output { status: running.wait_exit()?, stdout, stderr })
 }
 
-fn all_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+fn read_all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes)).map(|_| bytes)
 }
 
 /// A child while it runs; killed and reaped when dropped.
 #[derive(Debug)]
-pub(crate) struct Running(pub(crate) Child);
+pub(crate) struct ChildProcess(pub(crate) Child);
 
-impl Running {
+impl ChildProcess {
     /// Starts a child that is killed when this process ends because of a signal.
     ///
     /// # Errors
     /// When it cannot be started, or the process is ending.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
-        ending::spawn(command).map(Running)
+        shutdown::spawn(command).map(ChildProcess)
     }
 
     /// Kills the child if it has not ended, and says how it did.
-    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn kill_and_wait(&mut self) -> io::Result<ExitStatus> {
         // It fails only for a child that has been reaped already.
         let _ = self.0.kill();
-        self.ended()
+        self.wait_exit()
     }
 
     /// Waits for the end of the child, and says how it ended.
-    pub(crate) fn ended(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn wait_exit(&mut self) -> io::Result<ExitStatus> {
         loop {
-            if self.until_dead()
-                && let Some(status) = self.reaped()?
+            if self.poll_exit()
+                && let Some(status) = self.try_reap()?
             {
                 return Ok(status);
             }
@@ -105,19 +105,19 @@ impl Running {
         &mut self,
         limit: Duration,
         mut until: impl FnMut() -> Option<T>,
-    ) -> io::Result<Ended<T>> {
+    ) -> io::Result<WaitResult<T>> {
         let start = Instant::now();
         loop {
-            if self.until_dead()
-                && let Some(status) = self.reaped()?
+            if self.poll_exit()
+                && let Some(status) = self.try_reap()?
             {
-                return Ok(Ended::Itself(status));
+                return Ok(WaitResult::Exited(status));
             }
             if let Some(reason) = until() {
-                return Ok(Ended::Because(reason));
+                return Ok(WaitResult::Interrupted(reason));
             }
             if start.elapsed() >= limit {
-                return Ok(Ended::Late);
+                return Ok(WaitResult::TimedOut);
             }
         }
     }
@@ -126,39 +126,39 @@ impl Running {
     ///
     /// A wait for one that lives could take the stop of a thread of it that this process holds, and
     /// take that for its end.
-    fn until_dead(&self) -> bool {
-        let slice = Timespec::try_from(LOOK_EVERY).expect("a tenth of a second fits");
+    fn poll_exit(&self) -> bool {
+        let slice = Timespec::try_from(POLL_INTERVAL).expect("a tenth of a second fits");
         match pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty()) {
             Ok(child) => {
                 poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&slice)).is_ok_and(|n| n > 0)
             }
             Err(_) => {
-                std::thread::sleep(LOOK_EVERY / 20);
+                std::thread::sleep(POLL_INTERVAL / 20);
                 true
             }
         }
     }
 
     /// Reaps a dead child; its number may become another's from then on.
-    fn reaped(&mut self) -> io::Result<Option<ExitStatus>> {
-        ending::reaped(&mut self.0)
+    fn try_reap(&mut self) -> io::Result<Option<ExitStatus>> {
+        shutdown::try_reap(&mut self.0)
     }
 }
 
 /// Why nobody waits for a child any more.
 #[derive(Debug)]
-pub(crate) enum Ended<T> {
+pub(crate) enum WaitResult<T> {
     /// It has ended.
-    Itself(ExitStatus),
+    Exited(ExitStatus),
     /// It runs, and there is a reason not to wait.
-    Because(T),
+    Interrupted(T),
     /// It runs after its time.
-    Late,
+    TimedOut,
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
-        let _ = self.end();
+        let _ = self.kill_and_wait();
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_child_is_gone_with_its_owner() {
-        let running = Running::spawn(Command::new("sleep").arg("1000")).unwrap();
+        let running = ChildProcess::spawn(Command::new("sleep").arg("1000")).unwrap();
         let pid = running.0.id();
         assert!(ending::is_listed(pid));
         drop(running);

@@ -1,7 +1,7 @@
 //! Settings of the kernel that show what could be set, and which of that is.
 
 /// The word in brackets: the one that is set, of those that could be.
-pub(crate) fn chosen(text: &str) -> Option<String> {
+pub(crate) fn selected_word(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
 }

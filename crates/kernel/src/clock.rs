@@ -9,7 +9,7 @@ pub fn now_ns() -> u64 {
 }
 
 /// Time that this thread has run for, in nanoseconds.
-pub fn thread_ns() -> u64 {
+pub fn thread_cpu_ns() -> u64 {
     ns(ClockId::ThreadCPUTime)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise, fdatasync, fsync};
 
 use crate::residency::{CacheStat, resident_pages};
-use crate::{Error, ending, page_size};
+use crate::{Error, page_size, shutdown};
 
 /// Pages may still be on their way to the lists from which they can be dropped.
 const ATTEMPTS: u32 = 10;
@@ -31,7 +31,7 @@ pub fn drop_file(path: &Path) -> Result<(), Error> {
 pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
     let mut left = CacheStat::default();
     for attempt in 0..ATTEMPTS {
-        ending::check()?;
+        shutdown::check()?;
         sleep(Duration::from_millis(u64::from(attempt) * 5));
         fsync(file).map_err(|errno| Error::os("write back", path, errno))?;
         fadvise(file, 0, None, Advice::DontNeed)
@@ -53,7 +53,7 @@ pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
 pub fn drop_pages(file: &File) {
     let drop = || fadvise(file, 0, None, Advice::DontNeed);
     let _ = drop();
-    if CacheStat::of(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
+    if CacheStat::query(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
         let _ = fdatasync(file).and_then(|()| drop());
     }
 }
@@ -77,12 +77,12 @@ pub(crate) fn require_cold(file: &File, path: &Path) -> Result<(), Error> {
     if cached <= HOT_PAGES || cached <= pages / HOT_ONE_IN {
         return Ok(());
     }
-    Err(Error::Hot { path: path.to_owned(), cached, pages })
+    Err(Error::InPageCache { path: path.to_owned(), cached, pages })
 }
 
 /// Counts by `cachestat`, or by `mincore` where that is missing (before 6.5) or not permitted.
 fn still_cached(file: &File, path: &Path) -> Result<CacheStat, Error> {
-    match CacheStat::of(file, ..) {
+    match CacheStat::query(file, ..) {
         Ok(stat) => Ok(stat),
         Err(_) => {
             let bytes =

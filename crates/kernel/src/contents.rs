@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use filemap_core::units::PageIndex;
 use filemap_job::program::{Job, NamedMapping};
 
-use crate::probe::RETURN;
-use crate::{Error, ending, page_size};
+use crate::probe::RETURN_OPCODE;
+use crate::{Error, page_size, shutdown};
 
 /// What is written at once.
 const BLOCK_BYTES: usize = 1 << 20;
 
 /// What a file made for a job holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum FileContents {
     /// Nothing: it has its size, and no blocks.
     Holes,
     /// A byte over and over. Any would do; this one is code that returns, wherever it is called.
@@ -27,28 +27,28 @@ pub(crate) enum Contents {
     CopyOf(PathBuf),
 }
 
-impl Contents {
+impl FileContents {
     /// What file number `file` of `program` holds if it is made.
-    pub(crate) fn of(program: &Job, file: usize) -> Self {
+    pub(crate) fn for_job_file(program: &Job, file: usize) -> Self {
         let maps_segments =
             |of: &NamedMapping| program.opens[of.open].file == file && !of.segments.is_empty();
         let named = &program.files[file].file;
         match &named.path {
             Some(path) if program.mappings.iter().any(maps_segments) => {
-                Contents::CopyOf(path.into())
+                FileContents::CopyOf(path.into())
             }
-            _ => Contents::of_file(named),
+            _ => FileContents::from_spec(named),
         }
     }
 
     /// What `file` holds if it is made.
-    pub(crate) fn of_file(file: &filemap_job::File) -> Self {
-        if file.sparse { Contents::Holes } else { Contents::Returns }
+    pub(crate) fn from_spec(file: &filemap_job::File) -> Self {
+        if file.sparse { FileContents::Holes } else { FileContents::Returns }
     }
 
     /// What `bytes` bytes of it take on disk.
     pub(crate) fn disk_bytes(&self, bytes: u64) -> u64 {
-        if *self == Contents::Holes { 0 } else { bytes }
+        if *self == FileContents::Holes { 0 } else { bytes }
     }
 
     /// Writes `bytes` bytes to an empty file, down to its device.
@@ -58,12 +58,12 @@ impl Contents {
     /// [`io::ErrorKind::Interrupted`] when the process is ending; what reading and writing give.
     pub(crate) fn write(&self, mut file: &File, bytes: u64) -> io::Result<()> {
         match self {
-            Contents::Holes => file.set_len(bytes)?,
-            Contents::Returns => {
-                let block = vec![RETURN; BLOCK_BYTES];
+            FileContents::Holes => file.set_len(bytes)?,
+            FileContents::Returns => {
+                let block = vec![RETURN_OPCODE; BLOCK_BYTES];
                 let mut left = bytes;
                 while left > 0 {
-                    if ending::has_begun() {
+                    if shutdown::has_begun() {
                         return Err(io::ErrorKind::Interrupted.into());
                     }
                     let length = left.min(BLOCK_BYTES as u64);
@@ -71,7 +71,7 @@ impl Contents {
                     left -= length;
                 }
             }
-            Contents::CopyOf(path) => {
+            FileContents::CopyOf(path) => {
                 let copied = io::copy(&mut File::open(path)?.take(bytes), &mut file)?;
                 if copied < bytes {
                     return Err(io::ErrorKind::UnexpectedEof.into());
@@ -96,7 +96,7 @@ pub(crate) fn check_calls(
         for page in range.start.0..range.end.0 {
             file.read_exact_at(&mut byte, page * page_size())
                 .map_err(|error| Error::os("read", path, error))?;
-            if byte[0] != RETURN {
+            if byte[0] != RETURN_OPCODE {
                 return Err(Error::unavailable(
                     format!(
                         "a call of page {page} of '{}', whose code does more than return",
@@ -114,7 +114,7 @@ pub(crate) fn check_calls(
 mod tests {
     use super::*;
 
-    fn written(contents: &Contents, bytes: u64) -> io::Result<Vec<u8>> {
+    fn written(contents: &FileContents, bytes: u64) -> io::Result<Vec<u8>> {
         let file = tempfile::NamedTempFile::new()?;
         contents.write(file.as_file(), bytes)?;
         std::fs::read(file.path())
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(written(&Contents::Returns, 5000).unwrap(), [RETURN; 5000]);
         let original = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(original.path(), [7; 5000]).unwrap();
-        let copy = Contents::CopyOf(original.path().into());
+        let copy = FileContents::CopyOf(original.path().into());
         assert_eq!(written(&copy, 5000).unwrap(), [7; 5000]);
         assert_eq!(written(&copy, 4000).unwrap(), [7; 4000]);
         let short = written(&copy, 5001).unwrap_err();

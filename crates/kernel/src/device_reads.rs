@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use crate::Error;
 
 /// Between two looks: while this sleeps, what is queued is started, and what has come is noted.
-const LOOK: Duration = Duration::from_micros(500);
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Looks in a row that have to find the device idle.
-const IDLE_LOOKS: u32 = 2;
+const IDLE_POLLS: u32 = 2;
 
 /// The device that a file lies on.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct DeviceReads {
 
 /// What a device has done and does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Look {
+struct DeviceStat {
     sectors_read: u64,
     in_flight: u64,
 }
@@ -32,7 +32,7 @@ impl DeviceReads {
     ///
     /// # Errors
     /// A file on a filesystem without a block device of its own.
-    pub(crate) fn of(file: &File) -> Result<Self, Error> {
+    pub(crate) fn find(file: &File) -> Result<Self, Error> {
         let metadata = file.metadata().map_err(|error| Error::call("look at a file", error))?;
         let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
         let stat = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
@@ -49,8 +49,8 @@ impl DeviceReads {
     pub(crate) fn wait(&self, patience: Duration) -> Result<(), Error> {
         let start = Instant::now();
         let (mut last, mut idle) = (self.look()?, 0);
-        while idle < IDLE_LOOKS {
-            sleep(LOOK);
+        while idle < IDLE_POLLS {
+            sleep(POLL_INTERVAL);
             let now = self.look()?;
             idle = if now == last && now.in_flight == 0 { idle + 1 } else { 0 };
             last = now;
@@ -64,7 +64,7 @@ impl DeviceReads {
         Ok(())
     }
 
-    fn look(&self) -> Result<Look, Error> {
+    fn look(&self) -> Result<DeviceStat, Error> {
         let text = fs::read_to_string(&self.stat);
         let text = text.map_err(|error| Error::os("read", &self.stat, error))?;
         look(&text).ok_or_else(|| Error::Child {
@@ -74,9 +74,9 @@ impl DeviceReads {
 }
 
 /// What a device's `stat` says: sectors read are its third number, requests in flight its ninth.
-fn look(stat: &str) -> Option<Look> {
+fn look(stat: &str) -> Option<DeviceStat> {
     let numbers: Vec<u64> = stat.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    Some(Look { sectors_read: *numbers.get(2)?, in_flight: *numbers.get(8)? })
+    Some(DeviceStat { sectors_read: *numbers.get(2)?, in_flight: *numbers.get(8)? })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::folio_ops::Sizes;
 use crate::interference::damon_pageout;
 use crate::journal::Journal;
 use crate::residency::CacheStat;
-use crate::scratch::Filesystem;
+use crate::scratch::ScratchFilesystem;
 use crate::storage::Storage;
 use crate::temporary::available_bytes;
 use crate::trace::TraceFs;
@@ -22,7 +22,7 @@ use crate::{Error, page_size};
 
 /// One thing that commands use, and whether it is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct MachineCheck {
     /// What it is.
     pub name: &'static str,
     /// The commands and flags that use it, separated by commas: one of [`COMMANDS`] each.
@@ -71,7 +71,7 @@ const SCRATCH: &str = "--read-ahead-kb, explain --on kernel, conform";
 const FILESYSTEM: &str = "--read-ahead-kb, explain --on kernel, conform, --image";
 
 /// Looks at everything that commands use. Nothing that is changed for it stays.
-pub fn checks(journal: &Journal) -> Vec<Check> {
+pub fn checks(journal: &Journal) -> Vec<MachineCheck> {
     vec![
         rules(),
         root(),
@@ -81,8 +81,8 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
         lru(),
         memory_cgroup(),
         loop_devices(),
-        mkfs("mkfs.ext4", Filesystem::Ext4),
-        mkfs("mkfs.xfs", Filesystem::Xfs { block_bytes: page_size() }),
+        mkfs("mkfs.ext4", ScratchFilesystem::Ext4),
+        mkfs("mkfs.xfs", ScratchFilesystem::Xfs { block_bytes: page_size() }),
         tracepoints(journal),
         debugfs(),
         folio_sizes(&Sizes::here()),
@@ -93,35 +93,38 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
     ]
 }
 
-fn check(name: &'static str, used_by: &'static str, found: Result<String, Error>) -> Check {
+fn check(name: &'static str, used_by: &'static str, found: Result<String, Error>) -> MachineCheck {
     match found {
-        Ok(found) => Check { name, used_by, state: Ok(found), note: None },
+        Ok(found) => MachineCheck { name, used_by, state: Ok(found), note: None },
         Err(Error::Unavailable { what, remedy }) => {
-            Check { name, used_by, state: Err(format!("no {what}")), note: Some(remedy) }
+            MachineCheck { name, used_by, state: Err(format!("no {what}")), note: Some(remedy) }
         }
         Err(Error::NeedsRoot { .. }) => {
-            Check { name, used_by, state: Err("only for root".to_owned()), note: None }
+            MachineCheck { name, used_by, state: Err("only for root".to_owned()), note: None }
         }
-        Err(error) => Check { name, used_by, state: Err(error.to_string()), note: None },
+        Err(error) => MachineCheck { name, used_by, state: Err(error.to_string()), note: None },
     }
 }
 
-fn rules() -> Check {
+fn rules() -> MachineCheck {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let inexact = Kernel::nearest(&release).filter(|nearest| !nearest.is_exact);
     let note = inexact.map(|nearest| {
         format!("the nearest rules that are modelled are those of {}", nearest.kernel.name())
     });
-    Check { note, ..check("kernel", "--kernel host, compare --on kernel, conform", Ok(release)) }
+    MachineCheck {
+        note,
+        ..check("kernel", "--kernel host, compare --on kernel, conform", Ok(release))
+    }
 }
 
-fn root() -> Check {
+fn root() -> MachineCheck {
     let found = require_root("changing the machine").map(|()| "yes".to_owned());
     let note = found.is_err().then(|| {
         "run as root for another readahead size, memory limits and conform; the rest needs none"
             .to_owned()
     });
-    Check {
+    MachineCheck {
         note,
         ..check(
             "root",
@@ -132,9 +135,9 @@ fn root() -> Check {
     }
 }
 
-fn temporary() -> Check {
+fn temporary() -> MachineCheck {
     let found = temporary_directory().and_then(|directory| {
-        let storage = Storage::of(&directory)?;
+        let storage = Storage::find(&directory)?;
         let available_gib = available_bytes(&directory)? >> 30;
         let read_ahead = storage.read_ahead_kb.map_or("no".to_owned(), |kib| format!("{kib} KiB"));
         Ok(format!(
@@ -146,7 +149,7 @@ fn temporary() -> Check {
     check("temporary files", TEMPORARY, found)
 }
 
-fn residency() -> Check {
+fn residency() -> MachineCheck {
     let found = std::env::current_exe().ok().and_then(|path| fs::File::open(path).ok());
     let lacks = |what: &str| {
         let remedy =
@@ -155,11 +158,11 @@ fn residency() -> Check {
     };
     let found = found.ok_or_else(|| lacks("file to look at"));
     let refused = |_| lacks("cachestat of this program's file");
-    let found = found.and_then(|file| CacheStat::of(&file, ..).map_err(refused));
+    let found = found.and_then(|file| CacheStat::query(&file, ..).map_err(refused));
     check("cachestat", CACHE_COUNTS, found.map(|_| "yes".to_owned()))
 }
 
-fn io_accounting() -> Check {
+fn io_accounting() -> MachineCheck {
     let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let found = crate::procstat::read_bytes(&text).map(|_| "yes".to_owned());
     check(
@@ -171,7 +174,7 @@ fn io_accounting() -> Check {
     )
 }
 
-fn lru() -> Check {
+fn lru() -> MachineCheck {
     let state = match lru_gen() {
         LruGen::Off => Ok("two lists".to_owned()),
         LruGen::On => Err(Error::unavailable(
@@ -182,7 +185,7 @@ fn lru() -> Check {
     check("reclaim", "run --on kernel, compare --on kernel, --memory-max", state)
 }
 
-fn memory_cgroup() -> Check {
+fn memory_cgroup() -> MachineCheck {
     let found = require_root("a memory cgroup").and_then(|()| memory_hierarchy());
     let found = found.map(|(root, version)| {
         let version = match version {
@@ -194,7 +197,7 @@ fn memory_cgroup() -> Check {
     check("memory cgroups", "--memory-max", found)
 }
 
-fn loop_devices() -> Check {
+fn loop_devices() -> MachineCheck {
     let found = require_root("a scratch filesystem").and_then(|()| {
         if Path::new("/dev/loop-control").exists() {
             Ok("/dev/loop-control".to_owned())
@@ -205,7 +208,7 @@ fn loop_devices() -> Check {
     check("loop devices", SCRATCH, found)
 }
 
-fn mkfs(name: &'static str, filesystem: Filesystem) -> Check {
+fn mkfs(name: &'static str, filesystem: ScratchFilesystem) -> MachineCheck {
     let found = if installed(name) {
         Ok(name.to_owned())
     } else {
@@ -222,7 +225,7 @@ fn mkfs(name: &'static str, filesystem: Filesystem) -> Check {
     check(name, FILESYSTEM, found)
 }
 
-fn debugfs() -> Check {
+fn debugfs() -> MachineCheck {
     // A kernel that is locked down shows the file, and refuses to open it.
     let opened = fs::File::options().read(true).write(true).open(FAULT_AROUND_FILE);
     let found = match opened.map_err(|error| error.raw_os_error()) {
@@ -240,7 +243,7 @@ fn debugfs() -> Check {
     check("fault-around size", "--apply, record --apply", found)
 }
 
-fn folio_sizes(sizes: &Sizes) -> Check {
+fn folio_sizes(sizes: &Sizes) -> MachineCheck {
     let offered = sizes.offered();
     let (had, others): (Vec<u64>, Vec<u64>) =
         offered.into_iter().partition(|&bytes| sizes.refusal(bytes).is_none());
@@ -253,7 +256,7 @@ fn folio_sizes(sizes: &Sizes) -> Check {
             let had = had.iter().map(|&bytes| format!(", {}", format_size(bytes)));
             let apply = match others {
                 [] => String::new(),
-                others => format!("; with --apply {}", in_words(others)),
+                others => format!("; with --apply {}", format_sizes(others)),
             };
             Ok(format!("4k{}{apply}", had.collect::<String>()))
         }
@@ -262,7 +265,7 @@ fn folio_sizes(sizes: &Sizes) -> Check {
 }
 
 /// Ascending sizes of folios: by the first and the last where none between them is missing.
-fn in_words(sizes: &[u64]) -> String {
+fn format_sizes(sizes: &[u64]) -> String {
     match sizes {
         [first, .., last] if sizes.is_sorted_by(|&size, &next| next == 2 * size) => {
             format!("{} to {}", format_size(*first), format_size(*last))
@@ -271,15 +274,15 @@ fn in_words(sizes: &[u64]) -> String {
     }
 }
 
-fn page_frames() -> Check {
+fn page_frames() -> MachineCheck {
     let found = require_root("frames of pages").map(|()| "yes".to_owned());
     let note = found.is_err().then(|| {
         "run as root to see which pages are copied and which are reused with --on kernel".to_owned()
     });
-    Check { note, ..check("page frames", "folio-ops", found) }
+    MachineCheck { note, ..check("page frames", "folio-ops", found) }
 }
 
-fn tracepoints(journal: &Journal) -> Check {
+fn tracepoints(journal: &Journal) -> MachineCheck {
     let found = TraceFs::open(journal).map(|tracefs| {
         if tracefs.root().starts_with(journal.directory()) {
             "tracefs can be mounted".to_owned()
@@ -290,7 +293,7 @@ fn tracepoints(journal: &Journal) -> Check {
     check("tracepoints", "explain --on kernel, conform, record", found)
 }
 
-fn qemu() -> Check {
+fn qemu() -> MachineCheck {
     let name = "qemu-system-x86_64";
     let found = if installed(name) {
         Ok(name.to_owned())
@@ -300,7 +303,7 @@ fn qemu() -> Check {
     check("QEMU", "--image", found)
 }
 
-fn kvm() -> Check {
+fn kvm() -> MachineCheck {
     let found = match fs::File::options().read(true).write(true).open("/dev/kvm") {
         Ok(_) => Ok("/dev/kvm; --image tries whether it runs a guest".to_owned()),
         Err(error) => Err(Error::unavailable(
@@ -311,7 +314,7 @@ fn kvm() -> Check {
     check("KVM", "--image", found)
 }
 
-fn interference() -> Check {
+fn interference() -> MachineCheck {
     let note = damon_pageout().map(|_| {
         "DAMON evicts pages that no process maps, every few seconds: runs that it meets are \
          repeated, so keep runs short"
@@ -321,7 +324,7 @@ fn interference() -> Check {
         Some(_) => Err("DAMON pages out".to_owned()),
         None => Ok("no other reclaim".to_owned()),
     };
-    Check { name: "quiet page cache", used_by: MEASURED, state, note }
+    MachineCheck { name: "quiet page cache", used_by: MEASURED, state, note }
 }
 
 /// Whether a program can be started by its name.
@@ -343,10 +346,11 @@ mod tests {
         let missing = check("x", "y", Err(Error::unavailable("thing", "buy one")));
         assert_eq!(missing.state, Err("no thing".to_owned()));
         assert_eq!(missing.note.as_deref(), Some("buy one"));
-        let used = |check: &Check| check.used_by.split(", ").all(|name| COMMANDS.contains(&name));
+        let used =
+            |check: &MachineCheck| check.used_by.split(", ").all(|name| COMMANDS.contains(&name));
         for check in [
             loop_devices(),
-            mkfs("mkfs.xfs", Filesystem::Xfs { block_bytes: page_size() }),
+            mkfs("mkfs.xfs", ScratchFilesystem::Xfs { block_bytes: page_size() }),
             debugfs(),
         ] {
             assert!(used(&check), "{check:?}");

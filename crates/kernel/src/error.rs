@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::image::Complaint;
+use crate::image::Incident;
 
 /// Why something could not be done here. Each message is one line and names the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// A signal ends the process: nothing is begun any more.
     #[error("a signal ended this")]
-    Ending,
+    ShuttingDown,
     /// A system call on a path failed.
     #[error("cannot {action} '{}': {source}", path.display())]
     Os {
@@ -149,7 +149,7 @@ pub enum Error {
          there: give --cold to drop them, or use a copy of the file",
         path.display()
     )]
-    Hot {
+    InPageCache {
         /// The file.
         path: PathBuf,
         /// Pages that are cached.
@@ -176,7 +176,7 @@ pub enum Error {
     Image(#[from] crate::image::Error),
     /// One of several jobs failed that a machine was booted for.
     #[error("job {number} of {jobs} in this boot ({name}): {source}")]
-    InList {
+    InBatch {
         /// Its number, from 1.
         number: usize,
         /// How many the machine had.
@@ -188,7 +188,7 @@ pub enum Error {
     },
     /// A job failed on a kernel that was booted for it.
     #[error("{}: {source}", image.display())]
-    OfImage {
+    OnImage {
         /// The kernel, as it was given.
         image: PathBuf,
         /// Why.
@@ -196,7 +196,7 @@ pub enum Error {
     },
     /// A probe was asked for something that cannot be run.
     #[error("the probe cannot run this: {0}")]
-    Plan(String),
+    InvalidProcess(String),
     /// The probe's child reported that it could not go on.
     #[error("the probe stopped: {message}")]
     Child {
@@ -260,32 +260,32 @@ pub enum Error {
 impl Error {
     /// Whether the machine lacks what it takes, rather than the run having failed.
     pub fn cannot_run_here(&self) -> bool {
-        match self.cause() {
+        match self.root_cause() {
             Error::Image(error) => error.cannot_run_here(),
             Error::NeedsRoot { .. }
             | Error::Unavailable { .. }
             | Error::JournalDirectory { .. }
             | Error::JournalOwner { .. }
             | Error::NoSpace { .. }
-            | Error::Hot { .. }
+            | Error::InPageCache { .. }
             | Error::Starved { .. } => true,
-            error => error.is_starved(),
+            error => error.is_out_of_memory(),
         }
     }
 
     /// Why it failed, whichever of several jobs did, and on whichever kernel.
-    pub fn cause(&self) -> &Error {
+    pub fn root_cause(&self) -> &Error {
         match self {
-            Error::InList { source, .. } | Error::OfImage { source, .. } => source.cause(),
+            Error::InBatch { source, .. } | Error::OnImage { source, .. } => source.root_cause(),
             error => error,
         }
     }
 
     /// Whether it is of one of several jobs that a machine was booted for.
-    pub fn is_in_list(&self) -> bool {
+    pub fn is_in_batch(&self) -> bool {
         match self {
-            Error::InList { .. } => true,
-            Error::OfImage { source, .. } => source.is_in_list(),
+            Error::InBatch { .. } => true,
+            Error::OnImage { source, .. } => source.is_in_batch(),
             _ => false,
         }
     }
@@ -293,52 +293,52 @@ impl Error {
     /// This error without the kernel that it is of.
     pub fn without_image(self) -> Error {
         match self {
-            Error::OfImage { source, .. } => *source,
+            Error::OnImage { source, .. } => *source,
             error => error,
         }
     }
 
     /// This error with the kernel at `path`, which was booted, unless that is named already or has
     /// no part in it.
-    pub(crate) fn of_image(self, path: &Path) -> Error {
+    pub(crate) fn on_image(self, path: &Path) -> Error {
         let stays = match &self {
-            Error::OfImage { .. } => true,
-            Error::Image(error) => error.names_kernel() || error.is_of_host(),
+            Error::OnImage { .. } => true,
+            Error::Image(error) => error.names_kernel() || error.is_host_problem(),
             _ => false,
         };
-        if stays { self } else { Error::OfImage { image: path.to_owned(), source: Box::new(self) } }
+        if stays { self } else { Error::OnImage { image: path.to_owned(), source: Box::new(self) } }
     }
 
-    /// This error of a job, before which its kernel had `complaints`.
-    pub(crate) fn after(self, complaints: &[Complaint]) -> Error {
-        let Some(first) = complaints.first() else { return self };
-        let line = first.in_one_line();
-        crate::image::Error::Warned { line, source: Box::new(self) }.into()
+    /// This error of a job, before which its kernel had `warnings`.
+    pub(crate) fn with_warnings(self, warnings: &[Incident]) -> Error {
+        let Some(first) = warnings.first() else { return self };
+        let line = first.summary();
+        crate::image::Error::KernelWarning { line, source: Box::new(self) }.into()
     }
 
     /// Whether a kernel that was booted said of itself that it is not in order.
-    pub fn is_of_broken_kernel(&self) -> bool {
-        matches!(self.cause(), Error::Image(error) if error.is_of_broken_kernel())
+    pub fn is_kernel_failure(&self) -> bool {
+        matches!(self.root_cause(), Error::Image(error) if error.is_kernel_failure())
     }
 
     /// Whether the kernel shows nothing of what it decides, whatever the job.
-    pub fn is_of_tracing(&self) -> bool {
-        match self.cause() {
+    pub fn lacks_tracing(&self) -> bool {
+        match self.root_cause() {
             Error::Unavailable { what, .. } => {
-                what == "tracefs" || what.starts_with(crate::trace::A_TRACEPOINT)
+                what == "tracefs" || what.starts_with(crate::trace::TRACEPOINT_PREFIX)
             }
             _ => false,
         }
     }
 
     /// Whether the system had no memory for a call.
-    pub(crate) fn is_starved(&self) -> bool {
+    pub(crate) fn is_out_of_memory(&self) -> bool {
         let (Error::Os { source, .. } | Error::Call { source, .. }) = self else { return false };
         source.kind() == io::ErrorKind::OutOfMemory
     }
 
     /// This error, in which `remedy` is what takes less room.
-    pub(crate) fn with_smaller(self, remedy: &'static str) -> Self {
+    pub(crate) fn with_space_remedy(self, remedy: &'static str) -> Self {
         match self {
             Error::NoSpace { path, bytes, available_bytes, .. } => {
                 Error::NoSpace { path, bytes, available_bytes, remedy }

@@ -9,46 +9,46 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Error;
-use crate::child::{Running, die_with_parent};
+use crate::child::{ChildProcess, die_with_parent};
 use crate::procstat::read_bytes;
 
 /// How long a governor may take to follow a process.
-const READY_WITHIN: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long it may take to let go of it.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A process that governs another one. It is killed when this drops.
 #[derive(Debug)]
-pub(crate) struct Governor {
-    child: Running,
+pub(crate) struct GovernorProcess {
+    child: ChildProcess,
 }
 
-impl Governor {
+impl GovernorProcess {
     /// Starts one beside the process `pid`, and waits until it follows that.
     ///
     /// # Errors
     /// When it cannot be started, or cannot follow the process.
-    pub(crate) fn beside(pid: u32) -> Result<Governor, Error> {
+    pub(crate) fn start_for(pid: u32) -> Result<GovernorProcess, Error> {
         let failed = |error: io::Error| Error::call("start a governor", error);
         // The protocol of sd_notify(3). An abstract address leaves no file behind.
         let name = format!("filemap-governor-of-{pid}");
         let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
         let ready = UnixDatagram::bind_addr(&address).map_err(failed)?;
-        ready.set_read_timeout(Some(READY_WITHIN)).map_err(failed)?;
+        ready.set_read_timeout(Some(READY_TIMEOUT)).map_err(failed)?;
         let mut command = Command::new("/proc/self/exe");
         command
             .args(["govern", "--pid", &pid.to_string()])
             .env("NOTIFY_SOCKET", format!("@{name}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         die_with_parent(&mut command);
-        let child = Running::spawn(&mut command).map_err(failed)?;
+        let child = ChildProcess::spawn(&mut command).map_err(failed)?;
         let mut message = [0; 64];
         let is_ready = ready.recv(&mut message).is_ok_and(|length| {
             message[..length].split(|&byte| byte == b'\n').any(|line| line == b"READY=1")
         });
         if is_ready {
-            return Ok(Governor { child });
+            return Ok(GovernorProcess { child });
         }
         Err(Error::unavailable(
             format!("a governor of process {pid}"),
@@ -72,6 +72,6 @@ impl Governor {
         // One that is gone already needs no signal.
         let _ = kill_process(Pid::from_child(&self.child.0), Signal::TERM);
         // It is killed where it does not end by itself.
-        let _ = self.child.wait(ENDS_WITHIN, || None::<()>);
+        let _ = self.child.wait(EXIT_TIMEOUT, || None::<()>);
     }
 }

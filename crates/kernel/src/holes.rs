@@ -17,7 +17,7 @@ pub enum Holes {
 impl Holes {
     /// The holes of `file`, by the map of its extents: unlike `SEEK_HOLE`, that says the same
     /// whatever of the file is cached.
-    pub fn of(file: &File) -> Holes {
+    pub fn find(file: &File) -> Holes {
         let bytes = file.metadata().map_or(0, |data| data.len());
         match written_bytes(file, bytes) {
             Some(0) if bytes > 0 => Holes::All,
@@ -116,7 +116,7 @@ mod tests {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
         assert_eq!(Holes::of(&file), Holes::None, "an empty file");
         file.set_len(2 << 20).unwrap();
-        if Holes::of(&file) == Holes::None {
+        if Holes::find(&file) == Holes::None {
             println!("skipped: the filesystem of /var/tmp does not tell holes");
             return;
         }

@@ -6,7 +6,7 @@ use rustix::mm::{Advice, madvise};
 
 /// Asks for huge pages, through which a kernel reaches its own memory. Where there are none,
 /// everything is measured through small ones.
-pub fn huge_pages(addresses: Range<usize>) {
+pub fn advise_huge_pages(addresses: Range<usize>) {
     const PAGE: usize = 4096;
     let start = addresses.start.next_multiple_of(PAGE);
     let bytes = addresses.end.saturating_sub(start) / PAGE * PAGE;

@@ -63,7 +63,7 @@ const DIRECT_IO: u32 = 16;
 
 /// `struct loop_info64` of `linux/loop.h`.
 #[repr(C)]
-struct Info {
+struct LoopInfo {
     device: u64,
     inode: u64,
     rdevice: u64,
@@ -81,10 +81,10 @@ struct Info {
 
 /// `struct loop_config` of `linux/loop.h`.
 #[repr(C)]
-struct Config {
+struct LoopConfig {
     fd: u32,
     block_size: u32,
-    info: Info,
+    info: LoopInfo,
     reserved: [u64; 8],
 }
 
@@ -93,14 +93,14 @@ struct Config {
 /// charged to a memory cgroup under test.
 pub(crate) fn configure(device: &File, backing: &File) -> io::Result<()> {
     // SAFETY: both structures are plain integers, for which all zeros is a value.
-    let mut config: Config = unsafe { std::mem::zeroed() };
+    let mut config: LoopConfig = unsafe { std::mem::zeroed() };
     config.fd = backing.as_raw_fd() as u32;
     config.info.flags = AUTOCLEAR | DIRECT_IO;
     call(device, CONFIGURE, &raw const config as c_ulong).map(drop)
 }
 
 fn call(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<i32> {
-    // SAFETY: the requests of this file take an integer or a pointer to `Config`, which is live.
+    // SAFETY: the requests of this file take an integer or a pointer to `LoopConfig`, which is live.
     match unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) } {
         -1 => Err(io::Error::last_os_error()),
         value => Ok(value),

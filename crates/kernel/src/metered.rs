@@ -8,15 +8,15 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::child::{Ended, Running, die_with_parent_in_session};
-use crate::ending::Adopting;
+use crate::child::{ChildProcess, WaitResult, die_with_parent_in_session};
+use crate::shutdown::Subreaper;
 
 /// Bytes of a block in the kernel's count of what was read.
 const BLOCK_BYTES: u64 = 512;
 
 /// What a program came to, and what it cost with all that it started and waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metered {
+pub struct MeteredRun {
     /// How it ended.
     pub status: ExitStatus,
     /// Bytes that were read from disks.
@@ -31,7 +31,7 @@ pub struct Metered {
     pub outputs: [u64; 2],
 }
 
-impl Metered {
+impl MeteredRun {
     /// Its exit code, or the signal that ended it.
     pub fn end(&self) -> (Option<i32>, Option<i32>) {
         (self.status.code(), self.status.signal())
@@ -53,23 +53,23 @@ impl Metered {
 /// # Errors
 /// When it cannot be started or waited for. [`io::ErrorKind::TimedOut`] where it has stopped and
 /// nobody lets it go on; it is ended then.
-pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered> {
-    let adopting = Adopting::begin()?;
+pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<MeteredRun> {
+    let adopting = Subreaper::begin()?;
     die_with_parent_in_session(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let before = Usage::of_children();
+    let before = Usage::children();
     let start = Instant::now();
-    let mut running = Running::spawn(command)?;
+    let mut running = ChildProcess::spawn(command)?;
     let (stdout, stderr) = (running.0.stdout.take(), running.0.stderr.take());
     let readers = [(stdout.map(boxed), &b""[..]), (stderr.map(boxed), left_out)];
     let readers = readers.map(|(pipe, left_out)| thread::spawn(move || digest(pipe, left_out)));
     let status = ended(&mut running)?;
     let elapsed_ns = start.elapsed().as_nanos() as u64;
     drop(adopting);
-    let after = Usage::of_children();
+    let after = Usage::children();
     let outputs = readers.map(|reader| reader.join().expect("reading does not panic"));
     let [stdout, stderr] = outputs;
-    Ok(Metered {
+    Ok(MeteredRun {
         status,
         bytes_read: (after.blocks_read - before.blocks_read) * BLOCK_BYTES,
         major_faults: after.major_faults - before.major_faults,
@@ -80,10 +80,10 @@ pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered
 }
 
 /// A program that is stopped so long is taken for one that nobody lets go on.
-const STOPPED_FOR: Duration = Duration::from_secs(5);
+const STOPPED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits for the end of a program, which may stop for a while.
-fn ended(running: &mut Running) -> io::Result<ExitStatus> {
+fn ended(running: &mut ChildProcess) -> io::Result<ExitStatus> {
     let path = format!("/proc/{}/stat", running.0.id());
     let mut since = None;
     let waits = || {
@@ -91,11 +91,11 @@ fn ended(running: &mut Running) -> io::Result<ExitStatus> {
         let stat = fs::read_to_string(&path).unwrap_or_default();
         let is_stopped = stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"));
         since = if is_stopped { since.or_else(|| Some(Instant::now())) } else { None };
-        since.filter(|since| since.elapsed() >= STOPPED_FOR)
+        since.filter(|since| since.elapsed() >= STOPPED_TIMEOUT)
     };
     match running.wait(Duration::MAX, waits)? {
-        Ended::Itself(status) => Ok(status),
-        Ended::Because(_) | Ended::Late => Err(io::ErrorKind::TimedOut.into()),
+        WaitResult::Exited(status) => Ok(status),
+        WaitResult::Interrupted(_) | WaitResult::TimedOut => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 
@@ -112,7 +112,7 @@ struct Usage {
 }
 
 impl Usage {
-    fn of_children() -> Usage {
+    fn children() -> Usage {
         // SAFETY: the structure is plain integers, for which all zeros is a value; it is filled
         // by a call that cannot fail for RUSAGE_CHILDREN.
         let usage = unsafe {
@@ -133,7 +133,8 @@ impl Usage {
 /// A digest of all that comes out of `pipe`, but for lines that begin with `left_out`.
 fn digest(pipe: Option<Box<dyn Read + Send>>, left_out: &[u8]) -> io::Result<u64> {
     let Some(mut pipe) = pipe else { return Ok(0) };
-    let mut kept = Kept { left_out, at: 0, line: Line::Begins, hasher: DefaultHasher::new() };
+    let mut kept =
+        LineFilter { left_out, at: 0, line: LineState::Undecided, hasher: DefaultHasher::new() };
     let mut buffer = vec![0; 64 << 10];
     loop {
         match pipe.read(&mut buffer) {
@@ -146,24 +147,24 @@ fn digest(pipe: Option<Box<dyn Read + Send>>, left_out: &[u8]) -> io::Result<u64
 }
 
 /// The part of a text that is kept.
-struct Kept<'a> {
+struct LineFilter<'a> {
     /// How lines begin that are left out. Empty: none is.
     left_out: &'a [u8],
     /// How much of it the line has so far.
     at: usize,
-    line: Line,
+    line: LineState,
     hasher: DefaultHasher,
 }
 
 /// What becomes of the line that is read.
-enum Line {
+enum LineState {
     /// It is not told yet.
-    Begins,
+    Undecided,
     Kept,
-    LeftOut,
+    Skipped,
 }
 
-impl Kept<'_> {
+impl LineFilter<'_> {
     fn take(&mut self, bytes: &[u8]) {
         if self.left_out.is_empty() {
             return self.hasher.write(bytes);
@@ -180,20 +181,20 @@ impl Kept<'_> {
     fn take_part(&mut self, part: &[u8]) {
         let wanted = &self.left_out[self.at..];
         match self.line {
-            Line::LeftOut => {}
-            Line::Kept => self.hasher.write(part),
-            Line::Begins if part.starts_with(wanted) => self.line = Line::LeftOut,
-            Line::Begins if wanted.starts_with(part) => self.at += part.len(),
-            Line::Begins => {
+            LineState::Skipped => {}
+            LineState::Kept => self.hasher.write(part),
+            LineState::Undecided if part.starts_with(wanted) => self.line = LineState::Skipped,
+            LineState::Undecided if wanted.starts_with(part) => self.at += part.len(),
+            LineState::Undecided => {
                 self.hasher.write(&self.left_out[..self.at]);
                 self.hasher.write(part);
-                self.line = Line::Kept;
+                self.line = LineState::Kept;
             }
         }
     }
 
     fn end_line(&mut self) {
-        (self.at, self.line) = (0, Line::Begins);
+        (self.at, self.line) = (0, LineState::Undecided);
     }
 
     fn finish(mut self) -> u64 {
@@ -220,7 +221,8 @@ mod tests {
         assert_ne!(digest_of("a\nb\n"), digest_of("b\na\n"));
         let kept = |parts: &[&str]| {
             let hasher = DefaultHasher::new();
-            let mut kept = Kept { left_out: b"note: ", at: 0, line: Line::Begins, hasher };
+            let mut kept =
+                LineFilter { left_out: b"note: ", at: 0, line: LineState::Undecided, hasher };
             parts.iter().for_each(|part| kept.take(part.as_bytes()));
             kept.finish()
         };

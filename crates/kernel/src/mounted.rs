@@ -13,14 +13,14 @@ const PRIVATE: &str = "filemap-";
 
 /// A filesystem that is mounted: by the machine, or by this process as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Mounted {
+pub(crate) struct KernelMount {
     root: PathBuf,
     // Undone from the first to the last.
     _mount: Option<Guard>,
     _mount_point: Option<Guard>,
 }
 
-impl Mounted {
+impl KernelMount {
     /// Uses the filesystem of this `kind` that is mounted, or mounts one beside the journal.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Mounted {
         let mounts = Path::new("/proc/self/mounts");
         let text = fs::read_to_string(mounts).map_err(|error| Error::os("read", mounts, error))?;
         if let Some(root) = mounted(&text, kind) {
-            return Ok(Mounted { root, _mount: None, _mount_point: None });
+            return Ok(KernelMount { root, _mount: None, _mount_point: None });
         }
         let stem = format!("{PRIVATE}{kind}");
         let (root, mount_point) =
@@ -38,13 +38,13 @@ impl Mounted {
             mount(kind, &root, kind, MountFlags::empty(), None)
                 .map_err(|errno| Error::unavailable(kind, format!("{remedy} ({errno})")))
         })?;
-        Ok(Mounted { root, _mount: Some(mounted), _mount_point: Some(mount_point) })
+        Ok(KernelMount { root, _mount: Some(mounted), _mount_point: Some(mount_point) })
     }
 
     /// What is at `root`, mounted by somebody else.
     #[cfg(test)]
     pub(crate) fn at(root: &Path) -> Self {
-        Mounted { root: root.to_owned(), _mount: None, _mount_point: None }
+        KernelMount { root: root.to_owned(), _mount: None, _mount_point: None }
     }
 
     /// Its mount point.

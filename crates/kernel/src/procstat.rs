@@ -18,7 +18,7 @@ pub struct Faults {
 
 impl Faults {
     /// Up to now, by the thread that calls this.
-    pub fn of_thread() -> Self {
+    pub fn current_thread() -> Self {
         // SAFETY: the structure is plain integers, for which all zeros is a value; it is filled
         // by a call that cannot fail for RUSAGE_THREAD.
         let usage = unsafe {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn this_thread_faults() {
-        let before = Faults::of_thread();
+        let before = Faults::current_thread();
         // More than the allocator keeps of what other tests have touched and freed.
         let pages = std::hint::black_box(vec![1u8; 40 << 20]);
         assert!((Faults::of_thread() - before).minor > 0, "{}", pages.len());

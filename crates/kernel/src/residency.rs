@@ -45,7 +45,7 @@ impl CacheStat {
     ///
     /// # Errors
     /// Before Linux 6.5, on hugetlbfs, and where the file is neither ours nor writable for us.
-    pub fn of(file: &File, pages: impl RangeBounds<u64>) -> Result<Self, Error> {
+    pub fn query(file: &File, pages: impl RangeBounds<u64>) -> Result<Self, Error> {
         let start = match pages.start_bound() {
             Bound::Included(&page) => page,
             Bound::Excluded(&page) => page + 1,
@@ -135,7 +135,7 @@ impl PageSet {
 /// # Errors
 /// Where neither tells.
 pub fn cached_pages(file: &File) -> Result<u64, Error> {
-    match CacheStat::of(file, ..) {
+    match CacheStat::query(file, ..) {
         Ok(stat) => Ok(stat.cached),
         Err(_) => {
             let size = file.metadata().map_err(|error| Error::call("read a file's size", error))?;
@@ -149,19 +149,19 @@ pub fn resident_pages(file: &File, pages: u64) -> Result<PageSet, Error> {
     if pages == 0 {
         return Ok(PageSet::default());
     }
-    let view = View::map(file, pages)?;
+    let view = MincoreView::map(file, pages)?;
     let mut present = vec![0u8; pages as usize];
     view.query(0, &mut present)?;
     Ok(PageSet::collect(present.into_iter().map(|byte| byte & 1 == 1)))
 }
 
 /// A mapping of a file that is never touched, only asked about.
-pub(crate) struct View {
+pub(crate) struct MincoreView {
     address: usize,
     bytes: usize,
 }
 
-impl View {
+impl MincoreView {
     /// Maps the first `pages` pages.
     pub(crate) fn map(file: &File, pages: u64) -> Result<Self, Error> {
         let bytes = (pages * page_size()) as usize;
@@ -170,7 +170,7 @@ impl View {
             mmap(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::SHARED, file, 0)
         }
         .map_err(|errno| Error::call("map a file to see what is cached", errno))?;
-        Ok(View { address: address as usize, bytes })
+        Ok(MincoreView { address: address as usize, bytes })
     }
 
     /// Fills `present` (bit 0 of each byte) for the pages from `first` on.
@@ -190,7 +190,7 @@ impl View {
     }
 }
 
-impl Drop for View {
+impl Drop for MincoreView {
     fn drop(&mut self) {
         // SAFETY: unmaps exactly what `map` mapped; nobody has a reference into it.
         let _ = unsafe { munmap(self.address as *mut _, self.bytes) };

@@ -14,7 +14,7 @@ use crate::{Error, child, temporary};
 
 /// Which filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Filesystem {
+pub enum ScratchFilesystem {
     /// ext4, without a journal.
     Ext4,
     /// XFS; not below 300 MiB.
@@ -26,7 +26,7 @@ pub enum Filesystem {
 
 /// What a scratch filesystem has to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct ScratchSize {
     /// How many files.
     pub files: u64,
     /// What they are long together, in bytes.
@@ -44,35 +44,35 @@ const OWN_INODES: u64 = 63;
 /// Smallest XFS filesystem that mkfs.xfs makes.
 const XFS_MIN_BYTES: u64 = 320 << 20;
 
-impl Filesystem {
+impl ScratchFilesystem {
     /// The name that mount takes.
     pub const fn name(self) -> &'static str {
         match self {
-            Filesystem::Ext4 => "ext4",
-            Filesystem::Xfs { .. } => "xfs",
+            ScratchFilesystem::Ext4 => "ext4",
+            ScratchFilesystem::Xfs { .. } => "xfs",
         }
     }
 
     /// The program that makes it.
     pub const fn tool(self) -> &'static str {
         match self {
-            Filesystem::Ext4 => "mkfs.ext4",
-            Filesystem::Xfs { .. } => "mkfs.xfs",
+            ScratchFilesystem::Ext4 => "mkfs.ext4",
+            ScratchFilesystem::Xfs { .. } => "mkfs.xfs",
         }
     }
 
     /// The Debian package that has it.
     pub const fn package(self) -> &'static str {
         match self {
-            Filesystem::Ext4 => "e2fsprogs",
-            Filesystem::Xfs { .. } => "xfsprogs",
+            ScratchFilesystem::Ext4 => "e2fsprogs",
+            ScratchFilesystem::Xfs { .. } => "xfsprogs",
         }
     }
 
     fn format(self, files: u64) -> Command {
         let mut command = Command::new(self.tool());
         match self {
-            Filesystem::Ext4 => {
+            ScratchFilesystem::Ext4 => {
                 // Nothing may write in the background, and all the space is for the file: by
                 // default small filesystems keep one byte in sixteen for inodes.
                 let inodes = files.saturating_add(OWN_INODES).to_string();
@@ -80,7 +80,7 @@ impl Filesystem {
                     ["-q", "-F", "-m", "0", "-b", "4096", "-N", &inodes, "-O", "^has_journal"];
                 command.args(options).args(["-E", "lazy_itable_init=0,nodiscard"])
             }
-            Filesystem::Xfs { block_bytes } => {
+            ScratchFilesystem::Xfs { block_bytes } => {
                 command.args(["-q", "-f", "-K", "-b", &format!("size={block_bytes}")])
             }
         };
@@ -111,8 +111,8 @@ impl Scratch {
     pub fn create(
         journal: &Journal,
         directory: &Path,
-        filesystem: Filesystem,
-        room: Room,
+        filesystem: ScratchFilesystem,
+        room: ScratchSize,
         read_ahead_kib: u64,
     ) -> Result<Self, Error> {
         require_root("a scratch filesystem")?;
@@ -176,17 +176,22 @@ impl Scratch {
 }
 
 /// Room for metadata beside the data.
-fn image_bytes(filesystem: Filesystem, room: Room) -> u64 {
-    let Room { files, bytes, .. } = room;
+fn image_bytes(filesystem: ScratchFilesystem, room: ScratchSize) -> u64 {
+    let ScratchSize { files, bytes, .. } = room;
     let of_files = files.saturating_mul(INODE_BYTES);
     let image = bytes.saturating_add(bytes / 32).saturating_add(of_files + (16 << 20));
     match filesystem {
-        Filesystem::Ext4 => image,
-        Filesystem::Xfs { .. } => image.saturating_add(128 << 20).max(XFS_MIN_BYTES),
+        ScratchFilesystem::Ext4 => image,
+        ScratchFilesystem::Xfs { .. } => image.saturating_add(128 << 20).max(XFS_MIN_BYTES),
     }
 }
 
-fn format(filesystem: Filesystem, files: u64, image: &File, directory: &Path) -> Result<(), Error> {
+fn format(
+    filesystem: ScratchFilesystem,
+    files: u64,
+    image: &File,
+    directory: &Path,
+) -> Result<(), Error> {
     let mut command = filesystem.format(files);
     let output = child::output(command.arg(temporary::name_for_children(image)));
     let output = output.map_err(|error| {

@@ -35,15 +35,15 @@ impl Storage {
     ///
     /// # Errors
     /// When it does not exist, or is on no filesystem that tells what it is.
-    pub fn of(path: &Path) -> Result<Self, Error> {
+    pub fn find(path: &Path) -> Result<Self, Error> {
         let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
         let device = (major(metadata.dev()), minor(metadata.dev()));
         let mounts = Path::new("/proc/self/mountinfo");
         let text = fs::read(mounts).map_err(|error| Error::os("read", mounts, error))?;
-        let mounted = Storage::in_mounts(&String::from_utf8_lossy(&text), device, path);
+        let mounted = Storage::from_mountinfo(&String::from_utf8_lossy(&text), device, path);
         let mut storage = match mounted {
             Some(storage) => storage,
-            None => Storage::out_of_sight(path)?,
+            None => Storage::from_statfs(path)?,
         };
         storage.read_ahead_kb = read_ahead_kb(device, &storage.device);
         let blocks = rustix::fs::statvfs(path)
@@ -54,7 +54,7 @@ impl Storage {
 
     /// Why the pages of files there cannot be dropped and counted, as in "a file that ...";
     /// `None` where they can.
-    pub fn unsuited(&self) -> Option<String> {
+    pub fn unsuitable_reason(&self) -> Option<String> {
         match self.filesystem.as_str() {
             kind @ ("tmpfs" | "devtmpfs" | "ramfs" | "rootfs" | "hugetlbfs") => {
                 Some(format!("lives in memory on {kind}"))
@@ -77,7 +77,7 @@ impl Storage {
 
     /// Where a path lies whose mount cannot be seen, as in a chroot: its filesystem says what it
     /// is.
-    fn out_of_sight(path: &Path) -> Result<Storage, Error> {
+    fn from_statfs(path: &Path) -> Result<Storage, Error> {
         let statfs = rustix::fs::statfs(path).map_err(|error| Error::os("open", path, error))?;
         let filesystem = match statfs.f_type {
             libc::EXT4_SUPER_MAGIC => "ext4",
@@ -99,7 +99,7 @@ impl Storage {
     }
 
     /// The mount of `device` in the text of mountinfo; of several the one that holds `path`.
-    fn in_mounts(text: &str, device: (u32, u32), path: &Path) -> Option<Storage> {
+    fn from_mountinfo(text: &str, device: (u32, u32), path: &Path) -> Option<Storage> {
         let number = format!("{}:{}", device.0, device.1);
         let mounts = text.lines().filter_map(|line| {
             let (mount, filesystem) = line.split_once(" - ")?;
@@ -112,10 +112,10 @@ impl Storage {
             };
             let of_filesystem = filesystem.get(2).copied().unwrap_or_default();
             (dev == number).then(|| Storage {
-                device: plain(source),
+                device: unescape_octal(source),
                 filesystem: kind.to_owned(),
-                mount_point: plain(point).into(),
-                mount_options: each_once(options, of_filesystem),
+                mount_point: unescape_octal(point).into(),
+                mount_options: merge_options(options, of_filesystem),
                 block_bytes: page_size(),
                 read_ahead_kb: None,
             })
@@ -145,7 +145,7 @@ fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
 }
 
 /// The options of a mount, and those of its filesystem that are not among them.
-fn each_once(of_mount: &str, of_filesystem: &str) -> String {
+fn merge_options(of_mount: &str, of_filesystem: &str) -> String {
     let mut all: Vec<&str> = of_mount.split(',').collect();
     let others = of_filesystem.split(',').filter(|option| !option.is_empty());
     others.for_each(|option| {
@@ -157,7 +157,7 @@ fn each_once(of_mount: &str, of_filesystem: &str) -> String {
 }
 
 /// A field of mountinfo, in which blanks and the like are octal escapes.
-fn plain(field: &str) -> String {
+fn unescape_octal(field: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = field.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn the_mount_that_holds_the_path_counts() {
-        let of = |device, path: &str| Storage::in_mounts(MOUNTS, device, Path::new(path)).unwrap();
+        let of =
+            |device, path: &str| Storage::from_mountinfo(MOUNTS, device, Path::new(path)).unwrap();
         let root = of((254, 0), "/no-such-file");
         assert_eq!((root.device.as_str(), root.filesystem.as_str()), ("/dev/vda", "ext4"));
         assert_eq!(root.mount_point, Path::new("/"));
@@ -224,10 +225,10 @@ mod tests {
     #[test]
     fn this_program_lies_somewhere() {
         let program = std::env::current_exe().unwrap();
-        let storage = Storage::of(&program).unwrap();
+        let storage = Storage::find(&program).unwrap();
         assert!(!storage.filesystem.is_empty());
         // The same without a look at the mounts, where the filesystem is one that is known so.
-        let unseen = Storage::out_of_sight(&program).unwrap();
+        let unseen = Storage::from_statfs(&program).unwrap();
         assert!(
             [&storage.filesystem, "unknown"].contains(&unseen.filesystem.as_str()),
             "{unseen:?}"

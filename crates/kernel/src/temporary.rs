@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::contents::Contents;
+use crate::contents::FileContents;
 
 /// What stays free of a filesystem: one byte in so many, and not more than so many bytes.
 const RESERVE_ONE_IN: u64 = 20;
@@ -19,7 +19,7 @@ const SMALLER: &str = "a smaller --file-size, --sparse or --file";
 ///
 /// # Errors
 /// [`Error::NoSpace`]; a directory that cannot be written; a program to copy that has shrunk.
-pub(crate) fn file(directory: &Path, bytes: u64, contents: &Contents) -> Result<File, Error> {
+pub(crate) fn file(directory: &Path, bytes: u64, contents: &FileContents) -> Result<File, Error> {
     require_space(directory, contents.disk_bytes(bytes))?;
     let file = unnamed(directory)?;
     write(&file, directory, bytes, contents)?;
@@ -41,7 +41,7 @@ pub(crate) fn write(
     file: &File,
     directory: &Path,
     bytes: u64,
-    contents: &Contents,
+    contents: &FileContents,
 ) -> Result<(), Error> {
     contents.write(file, bytes).map_err(|error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => no_space(directory, bytes),
@@ -49,7 +49,7 @@ pub(crate) fn write(
         _ if error.raw_os_error() == Some(libc::EIO) && is_full(directory) => {
             no_space(directory, bytes)
         }
-        io::ErrorKind::Interrupted => Error::Ending,
+        io::ErrorKind::Interrupted => Error::ShuttingDown,
         io::ErrorKind::UnexpectedEof => Error::call("copy the program, which has shrunk", error),
         _ => Error::os("write a temporary file in", directory, error),
     })

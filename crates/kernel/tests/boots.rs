@@ -12,7 +12,7 @@ use filemap_job::random::{self, Rng};
 use filemap_job::size::SizeText;
 use filemap_job::{Cached, Counters, Engine, Job, JobSpec, PhaseSpec, Ready, Run};
 use filemap_kernel::Error;
-use filemap_kernel::engine::{Boot, Booted, in_guest};
+use filemap_kernel::engine::{Boot, BootedJob, in_guest};
 use filemap_kernel::image::guest;
 use filemap_kernel::probe::main_if_child;
 
@@ -107,11 +107,11 @@ fn run(boot: &Boot, job: &Job) -> Result<Vec<Run>, Error> {
     take_turn(&mut prepare(boot, std::slice::from_ref(job))?[0], job)
 }
 
-fn prepare(boot: &Boot, jobs: &[Job]) -> Result<Vec<Booted>, Error> {
+fn prepare(boot: &Boot, jobs: &[Job]) -> Result<Vec<BootedJob>, Error> {
     boot.prepare_all(&jobs.iter().collect::<Vec<_>>())
 }
 
-fn take_turn(ready: &mut Booted, job: &Job) -> Result<Vec<Run>, Error> {
+fn take_turn(ready: &mut BootedJob, job: &Job) -> Result<Vec<Run>, Error> {
     let runs = ready.take_turn(job.seed)?;
     Ok(runs.into_iter().map(|run| run.as_recorded(job)).collect())
 }

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use filemap_kernel::image::guest::{self, Log};
-use filemap_kernel::image::{Error, Filesystem, Image, Severity, Task};
+use filemap_kernel::image::guest::{self, JobLog};
+use filemap_kernel::image::{DiskFilesystem, Error, GuestJob, IncidentKind, KernelImage};
 
 #[path = "support/harness.rs"]
 mod harness;
@@ -18,7 +18,7 @@ mod session;
 #[path = "support/skip.rs"]
 mod skip;
 
-const TESTS: &[harness::Test<Image>] = harness::tests![
+const TESTS: &[harness::Test<KernelImage>] = harness::tests![
     #[ignore = "boots a guest"]
     answers,
     #[ignore = "boots a guest"]
@@ -44,19 +44,19 @@ fn main() -> ExitCode {
     harness::run(TESTS, image)
 }
 
-fn image() -> Result<Image, String> {
+fn image() -> Result<KernelImage, String> {
     let kernel = std::env::var_os("FILEMAP_TEST_IMAGE");
     let kernel = kernel.ok_or("FILEMAP_TEST_IMAGE names no kernel image")?;
-    let mut image = Image::new(kernel).expect("own executable");
+    let mut image = KernelImage::new(kernel).expect("own executable");
     image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
     image.ram_bytes = 512 << 20;
     image.disk_bytes = 1 << 30;
-    image.time_limit = Duration::from_secs(90);
+    image.job_timeout = Duration::from_secs(90);
     Ok(image)
 }
 
 /// What the guest does for each payload.
-fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
+fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
     match payload {
         "state" => {
@@ -138,8 +138,8 @@ fn spin() -> ! {
 /// Numbers of 8 bytes in a log.
 const LOGGED: u64 = 1_000_000;
 
-fn answers(image: &Image) {
-    let image = Image { read_ahead_kb: Some(8192), ..image.clone() };
+fn answers(image: &KernelImage) {
+    let image = KernelImage { read_ahead_kb: Some(8192), ..image.clone() };
     let outcome = image.run("state").expect("a booting image");
     println!(
         "{} under {} in {:.1} s",
@@ -154,19 +154,23 @@ fn answers(image: &Image) {
     assert_eq!(fields[4], "line\r\nof text\0".repeat(10_000));
 }
 
-fn answers_on_xfs_with_two_cpus(image: &Image) {
-    answers(&Image { filesystem: Filesystem::Xfs { block_bytes: 4096 }, cpus: 2, ..image.clone() });
+fn answers_on_xfs_with_two_cpus(image: &KernelImage) {
+    answers(&KernelImage {
+        filesystem: DiskFilesystem::Xfs { block_bytes: 4096 },
+        cpus: 2,
+        ..image.clone()
+    });
 }
 
 /// Tasks with these payloads.
-fn tasks(payloads: &[&str], seconds: u64) -> Vec<Task> {
-    let time_limit = Duration::from_secs(seconds);
-    let quiet_limit = time_limit / 2;
-    let task = |payload: &&str| Task { payload: payload.to_string(), quiet_limit, time_limit };
+fn tasks(payloads: &[&str], seconds: u64) -> Vec<GuestJob> {
+    let timeout = Duration::from_secs(seconds);
+    let quiet_timeout = timeout / 2;
+    let task = |payload: &&str| GuestJob { payload: payload.to_string(), quiet_timeout, timeout };
     payloads.iter().map(task).collect()
 }
 
-fn a_list_is_answered_in_order(image: &Image) {
+fn a_list_is_answered_in_order(image: &KernelImage) {
     let long = "x".repeat(3 << 20);
     let payloads = ["cached", "cache", "cached", "error", "log", "state"];
     let mut guest = image.start(&tasks(&payloads, 60)).expect("a booting image");
@@ -197,91 +201,97 @@ fn a_list_is_answered_in_order(image: &Image) {
     assert!(guest.is_over());
 }
 
-fn answers_before_a_kernel_panic_arrive(image: &Image) {
+fn answers_before_a_kernel_panic_arrive(image: &KernelImage) {
     let mut guest = image.start(&tasks(&["cached", "crash", "cached"], 60)).expect("a boot");
     guest.next_answer().expect("what came before");
     let error = guest.next_answer().expect_err("a kernel that panics");
     println!("{error}");
-    assert!(matches!(error, Error::Broken { .. }), "{error}");
+    assert!(matches!(error, Error::KernelCrash { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("sysrq_handle_crash") && !text.contains('\n'), "{text}");
     assert!(guest.is_over());
 }
 
-fn a_warning_is_told_with_its_job(image: &Image) {
-    let image = Image { tell: Some(tell), ..image.clone() };
+fn a_warning_is_told_with_its_job(image: &KernelImage) {
+    let image = KernelImage { notify: Some(tell), ..image.clone() };
     let mut guest = image.start(&tasks(&["cached", "warn", "cached"], 60)).expect("a boot");
-    let mut complaints = || guest.next_answer().expect("an answer").complaints;
+    let mut complaints = || guest.next_answer().expect("an answer").warnings;
     assert_eq!(complaints(), []);
     let found = complaints();
     let [warning] = &found[..] else { panic!("one warning: {found:?}") };
-    assert_eq!((warning.severity, warning.task), (Severity::Warned, Some(1)));
+    assert_eq!((warning.kind, warning.job), (IncidentKind::Warning, Some(1)));
     let line = "WARNING: planted+0x0/0x10 | Call Trace: by_nobody+0x1";
-    assert_eq!(warning.in_one_line(), line);
+    assert_eq!(warning.summary(), line);
     assert_eq!(complaints(), []);
     let name = image.kernel.display();
-    assert_eq!(told(), [format!("{name}: in job 2 of 3, the kernel warned: {line}")]);
+    assert_eq!(take_notices(), [format!("{name}: in job 2 of 3, the kernel warned: {line}")]);
 }
 
-fn a_kernel_that_goes_on_no_more_is_told(image: &Image) {
-    let ends = [("wait", "has slept 5 s, and no disk works"), ("spin", "no sign of life in 5 s")];
+fn a_kernel_that_goes_on_no_more_is_told(image: &KernelImage) {
+    let ends = [("wait", "has been blocked for 5 s"), ("spin", "no sign of life in 5 s")];
     for (payload, words) in ends {
         let mut guest = image.start(&tasks(&["cached", payload], 90)).expect("a boot");
         guest.next_answer().expect("what came before");
         let started = Instant::now();
         let error = guest.next_answer().expect_err("a job without end");
         println!("{payload}, after {:.1} s: {error}", started.elapsed().as_secs_f64());
-        assert!(matches!(error, Error::Broken { .. }), "{error}");
+        assert!(matches!(error, Error::KernelCrash { .. }), "{error}");
         assert!(error.to_string().contains(words), "{error}");
         assert!(guest.is_over());
     }
 }
 
 /// What was told of machines that said nothing.
-static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn tell(line: &str) {
-    TOLD.lock().expect("nobody panics with it").push(line.to_string());
+fn notify(line: &str) {
+    NOTICES.lock().expect("nobody panics with it").push(line.to_string());
 }
 
-fn told() -> Vec<String> {
-    std::mem::take(&mut TOLD.lock().expect("nobody panics with it"))
+fn take_notices() -> Vec<String> {
+    std::mem::take(&mut NOTICES.lock().expect("nobody panics with it"))
 }
 
-fn time_limits_kill(image: &Image) {
-    let image = Image { tell: Some(tell), ..image.clone() };
+fn time_limits_kill(image: &KernelImage) {
+    let image = KernelImage { notify: Some(tell), ..image.clone() };
     let mut guest = image.start(&tasks(&["cached", "sleep", "cached"], 5)).expect("a boot");
     guest.next_answer().expect("what came before");
     let error = guest.next_answer().expect_err("a job without end");
-    assert!(matches!(error, Error::TimeLimit { .. }), "{error}");
+    assert!(matches!(error, Error::JobTimeout { .. }), "{error}");
     println!("{error}");
-    let lines = told();
+    let lines = take_notices();
     let [line] = &lines[..] else { panic!("one line: {lines:?}") };
     println!("{line}");
     assert!(line.contains("answered job 2 of 3 after 3 s; it is given up after 5 s"), "{line}");
-    let image = Image { boot_limit: Duration::from_millis(300), ..image };
+    let image = KernelImage { boot_timeout: Duration::from_millis(300), ..image };
     let error = image.run("state").expect_err("no time to boot");
-    assert!(matches!(error, Error::BootLimit { .. }), "{error}");
-    assert_eq!(told(), [""; 0]);
+    assert!(matches!(error, Error::BootTimeout { .. }), "{error}");
+    assert_eq!(take_notices(), [""; 0]);
 }
 
 /// A kernel whose first instruction is a jump to itself.
-fn a_kernel_that_hangs_is_told_and_given_up(image: &Image) {
+fn a_kernel_that_hangs_is_told_and_given_up(image: &KernelImage) {
     let mut bytes = std::fs::read(&image.kernel).expect("a kernel");
     // After the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
     let begin = (usize::from(bytes[0x1f1]) + 1) * 512;
     bytes[begin..][..2].copy_from_slice(&[0xeb, 0xfe]);
     let kernel = std::env::temp_dir().join(format!("filemap-hangs-{}", std::process::id()));
     std::fs::write(&kernel, bytes).expect("room for a kernel");
-    let (quiet_limit, boot_limit) = (Duration::from_secs(1), Duration::from_secs(3));
-    let image = Image { kernel, quiet_limit, boot_limit, tell: Some(tell), ..image.clone() };
+    let (quiet_timeout, boot_timeout) = (Duration::from_secs(1), Duration::from_secs(3));
+    let image = KernelImage {
+        kernel,
+        quiet_timeout,
+        boot_timeout: boot_timeout,
+        notify: Some(tell),
+        ..image.clone()
+    };
     let error = image.run("state");
     std::fs::remove_file(&image.kernel).expect("it is there");
     let error = error.expect_err("a kernel that hangs");
     println!("{error}");
-    assert!(matches!(error, Error::BootLimit { .. }), "{error}");
+    assert!(matches!(error, Error::BootTimeout { .. }), "{error}");
     assert!(!error.to_string().contains('\n'), "{error}");
-    let lines = told();
+    let lines = take_notices();
     let [line] = &lines[..] else { panic!("one line: {lines:?}") };
     let name = image.kernel.display();
     let words = format!("{name}: the guest has not booted after 1 s; it is given up after 3 s");

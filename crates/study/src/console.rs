@@ -1,16 +1,16 @@
 //! What kernels that were booted warned of, in what is written of their runs.
 
-use filemap_kernel::engine::CONSOLE;
-use filemap_kernel::image::Complaint;
+use filemap_kernel::engine::CONSOLE_KEY;
+use filemap_kernel::image::Incident;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
 
-/// Notes `complaints` in `environment`, those in the pattern or job of that name where there are
+/// Notes `incidents` in `environment`, those in the pattern or job of that name where there are
 /// several.
-pub(crate) fn note(environment: &mut Map<String, Value>, complaints: &[Complaint], of: &str) {
-    let named = complaints.iter().map(|complaint| {
-        let mut said = complaint.to_json();
+pub(crate) fn note(environment: &mut Map<String, Value>, incidents: &[Incident], of: &str) {
+    let named = incidents.iter().map(|incident| {
+        let mut said = incident.to_json();
         if !of.is_empty() {
             said["pattern"] = of.into();
         }
@@ -28,7 +28,7 @@ fn add(environment: &mut Map<String, Value>, said: Vec<Value>) {
     if said.is_empty() {
         return;
     }
-    let all = environment.entry(CONSOLE).or_insert_with(|| Value::Array(Vec::new()));
+    let all = environment.entry(CONSOLE_KEY).or_insert_with(|| Value::Array(Vec::new()));
     if let Value::Array(all) = all {
         all.extend(said);
     }
@@ -45,7 +45,7 @@ pub(crate) fn lines(environment: &Map<String, Value>) -> Vec<String> {
 }
 
 fn noted(environment: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    environment.get(CONSOLE).and_then(Value::as_array).into_iter().flatten()
+    environment.get(CONSOLE_KEY).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// Refuses to call figures done whose `environment` says that the kernel warned.
@@ -64,13 +64,13 @@ pub fn check(environment: &Map<String, Value>) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_kernel::image::Severity;
+    use filemap_kernel::image::IncidentKind;
 
     use super::*;
 
-    fn complaint(line: &str) -> Complaint {
+    fn incident(line: &str) -> Incident {
         let lines = vec![line.to_string()];
-        Complaint { severity: Severity::Warned, task: None, lines }
+        Incident { kind: IncidentKind::Warning, job: None, lines }
     }
 
     #[test]
@@ -79,9 +79,9 @@ mod tests {
         assert!(check(&one).is_ok());
         note(&mut one, &[], "first");
         assert!(one.is_empty());
-        note(&mut one, &[complaint("WARNING: a")], "first");
+        note(&mut one, &[incident("WARNING: a")], "first");
         let mut other = Map::new();
-        note(&mut other, &[complaint("WARNING: b")], "");
+        note(&mut other, &[incident("WARNING: b")], "");
         add_noted(&mut one, &other);
         assert_eq!(lines(&one), ["first: WARNING: a", "WARNING: b"]);
         let both = Map::from_iter([("kernel 2".to_string(), Value::Object(one))]);

@@ -134,9 +134,9 @@ impl Error {
             | Error::Mapcount(filemap_mapcount::Error::Memory { .. })
             | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
             Error::KernelWarned { .. } => BROKEN_KERNEL,
-            Error::Kernel(error) if error.is_of_broken_kernel() => BROKEN_KERNEL,
-            Error::Kernel(error) => match error.cause() {
-                filemap_kernel::Error::Plan(_)
+            Error::Kernel(error) if error.is_kernel_failure() => BROKEN_KERNEL,
+            Error::Kernel(error) => match error.root_cause() {
+                filemap_kernel::Error::InvalidProcess(_)
                 | filemap_kernel::Error::OutOfMemory { .. }
                 | filemap_kernel::Error::BeyondFile { .. } => 2,
                 error if error.cannot_run_here() => 4,

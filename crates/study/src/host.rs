@@ -90,7 +90,7 @@ pub fn resolve_cpus(spec: &mut JobSpec) {
     if !is_on_kernel(spec) && spec.image.is_none() && spec.kernel.as_deref() != Some("host") {
         return;
     }
-    let here = filemap_kernel::probe::cpus::allowed();
+    let here = filemap_kernel::probe::cpus::allowed_cpus();
     let booted = spec.threads.filter(|_| spec.image.is_some()).unwrap_or(here);
     spec.cpus.get_or_insert(here.min(booted));
 }
@@ -131,14 +131,14 @@ fn place_of(spec: &JobSpec) -> Result<(Storage, Option<u64>), Error> {
         // A program is copied.
         _ => temporary_directory()?,
     };
-    let place = Storage::of(&path)?;
+    let place = Storage::find(&path)?;
     let unknown = |reason: String| {
         Error::CannotRun(format!(
             "'{}' {reason}; give --read-ahead-kb and --fs, or a file on a disk",
             path.display()
         ))
     };
-    if let Some(reason) = place.unsuited() {
+    if let Some(reason) = place.unsuitable_reason() {
         return Err(unknown(reason));
     }
     if place.read_ahead_kb.or(spec.read_ahead_kb).is_none() {
@@ -237,6 +237,6 @@ fn existing(path: &str) -> Result<(u64, Holes), Error> {
             let reason = "it is empty".to_string();
             Err(Error::Read { what: "file", path: path.to_string(), reason })
         }
-        bytes => Ok((bytes, Holes::of(&file))),
+        bytes => Ok((bytes, Holes::find(&file))),
     }
 }

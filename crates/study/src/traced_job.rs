@@ -3,9 +3,9 @@
 use filemap_core::decision::Log;
 use filemap_job::program::{Job, ProgramStep};
 use filemap_job::{Seen, ShownByFile, ShownLog, trace_view};
-use filemap_kernel::engine::{Asked, Boot};
+use filemap_kernel::engine::{Boot, ObserveOptions};
 use filemap_kernel::image::IO_BYTES;
-use filemap_kernel::trace::{Observed, Observer};
+use filemap_kernel::trace::{Observation, Observer};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_on};
 
@@ -98,20 +98,21 @@ fn read_pages(program: &Job) -> u64 {
 ///
 /// # Errors
 /// A kernel that cannot be watched, or that cannot run it.
-pub fn observe(program: &Job, engines: &impl Engines) -> Result<Observed, Error> {
+pub fn observe(program: &Job, engines: &impl Engines) -> Result<Observation, Error> {
     if program.image.is_some() {
         let expected = expected_events(program, IO_BYTES)?;
-        let asked = Asked { settled: false, expected, may_lack_switches: false };
+        let asked =
+            ObserveOptions { settled: false, expected_events: expected, may_lack_switches: false };
         let mut observed = None;
-        Boot::telling(engines.tell()).observe_each(&[(program, asked)], |_, recording| {
-            observed = Some(recording.and_then(|recording| recording.of_program(program)));
+        Boot::with_notify(engines.tell()).observe_each(&[(program, asked)], |_, recording| {
+            observed = Some(recording.and_then(|recording| recording.observation(program)));
             Ok::<_, Error>(true)
         })?;
         return Ok(observed.expect("each program is told of")?);
     }
     let (journal, _undoing) = engines.journal()?;
     let mut observer = Observer::open(&journal)?;
-    let subject = observer.subject(program)?;
+    let subject = observer.create_files(program)?;
     let expected = expected_events(program, subject.io_bytes())?;
     Ok(observer.observe(program, &subject, expected)?)
 }

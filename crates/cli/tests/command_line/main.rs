@@ -98,8 +98,9 @@ fn has_disk() -> bool {
     let own = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let usual = filemap_kernel::engine::temporary_directory();
     let on_disk = |directory: &PathBuf| {
-        let place = Storage::of(directory);
-        place.is_ok_and(|place| place.unsuited().is_none() && place.read_ahead_kb.is_some())
+        let place = Storage::find(directory);
+        place
+            .is_ok_and(|place| place.unsuitable_reason().is_none() && place.read_ahead_kb.is_some())
     };
     let found = usual.is_ok_and(|usual| [own, usual].iter().all(on_disk));
     if !found {

@@ -143,7 +143,7 @@ fn a_file_has_the_readahead_of_its_device() {
     }
     let scratch = Scratch::new("readahead_of_device");
     let path = file(&scratch, 1 << 20);
-    let place = Storage::of(Path::new(&path)).unwrap();
+    let place = Storage::find(Path::new(&path)).unwrap();
     let job = format!("run --workload random --accesses 9 --file {path} --json -");
     let found = json(&job);
     assert_eq!(found["job"]["read_ahead_kb"].as_u64(), place.read_ahead_kb);
@@ -175,7 +175,7 @@ fn a_file_has_the_readahead_of_its_device() {
     assert_eq!(sized["job"]["read_ahead_kb"], 128);
     let here = json("run --workload random --accesses 9 --file-size 1m --kernel host --json -");
     let usual = filemap_kernel::engine::temporary_directory().unwrap();
-    assert_eq!(here["job"]["read_ahead_kb"].as_u64(), Storage::of(&usual).unwrap().read_ahead_kb);
+    assert_eq!(here["job"]["read_ahead_kb"].as_u64(), Storage::find(&usual).unwrap().read_ahead_kb);
     let command = here["command"].as_str().unwrap();
     assert!(command.contains("--kernel host"), "{command}");
 }
@@ -183,7 +183,7 @@ fn a_file_has_the_readahead_of_its_device() {
 #[test]
 fn files_in_memory_have_no_readahead() {
     let directory = Path::new("/dev/shm");
-    if !Storage::of(directory).is_ok_and(|place| place.unsuited().is_some()) {
+    if !Storage::find(directory).is_ok_and(|place| place.unsuitable_reason().is_some()) {
         println!("files_in_memory_have_no_readahead: skipped: /dev/shm is not in memory");
         return;
     }

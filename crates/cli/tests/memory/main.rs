@@ -19,8 +19,8 @@ use filemap_core::cache::FileCache;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageIndex};
 use filemap_job::{Job, JobSpec};
-use filemap_kernel::engine::Kernel;
-use filemap_kernel::image::{self, Image, guest};
+use filemap_kernel::engine::HostKernel;
+use filemap_kernel::image::{self, KernelImage, guest};
 use filemap_kernel::interference::damon_pageout;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
@@ -79,7 +79,7 @@ fn on_host(workload: &str, text: &str) -> usize {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let job = job(text, &release);
     let journal = Journal::open().expect("a journal");
-    let kernel = Kernel::new(journal).expect("a directory for files");
+    let kernel = HostKernel::new(journal).expect("a directory for files");
     let live = match measure(&kernel, &job) {
         Ok(live) => live,
         Err(error) => {
@@ -98,13 +98,13 @@ fn in_image(workload: &str, text: &str) -> usize {
         return 0;
     };
     let release = image::release(Path::new(&path)).expect("a kernel");
-    let mut image = Image::new(&path).expect("this program");
+    let mut image = KernelImage::new(&path).expect("this program");
     image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
     image.ram_bytes = 3 << 30;
     image.disk_bytes = 5 << 30;
     image.read_ahead_kb = Some(8192);
     image.scratch_dir = "/var/tmp".into();
-    image.time_limit = Duration::from_secs(7200);
+    image.job_timeout = Duration::from_secs(7200);
     let outcome = image.run(text).expect("a guest that answers");
     let value: Value = serde_json::from_str(&outcome.record).expect("an object");
     let words = value["resident"].as_array().into_iter().flatten().filter_map(Value::as_u64);
@@ -122,7 +122,7 @@ fn in_guest(text: &str) -> Result<String, String> {
     let cgroups = Path::new("/sys/fs/cgroup");
     filemap_kernel::engine::mount_memory_cgroups(cgroups).map_err(|error| error.to_string())?;
     let journal = Journal::open_in(Path::new("/tmp/journal")).map_err(|error| error.to_string())?;
-    let kernel = Kernel::in_directory(journal, guest::DATA_DIR.into());
+    let kernel = HostKernel::in_directory(journal, guest::DATA_DIR.into());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let left = measure(&kernel, &job(text, &release))?;
     let mut words =
@@ -143,7 +143,7 @@ fn job(text: &str, release: &str) -> Job {
     spec.validate(Some(release.trim())).expect("a job that can be run")
 }
 
-fn measure(kernel: &Kernel, job: &Job) -> Result<Left, String> {
+fn measure(kernel: &HostKernel, job: &Job) -> Result<Left, String> {
     let mut prepared = kernel.prepare(job).map_err(|error| error.to_string())?;
     let run = prepared.run().map_err(|error| error.to_string())?;
     let resident = prepared.resident().map_err(|error| error.to_string())?;

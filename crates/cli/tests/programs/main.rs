@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::{Ready, Run};
 use filemap_kernel::Error;
-use filemap_kernel::engine::{Kernel, temporary_directory};
+use filemap_kernel::engine::{HostKernel, temporary_directory};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
 use filemap_model::extents::ExtentCache;
@@ -96,7 +96,7 @@ enum Compared {
 /// The running kernel with a directory of the test's own, removed in the end.
 struct Bench {
     directory: PathBuf,
-    kernel: Kernel,
+    kernel: HostKernel,
 }
 
 impl Bench {
@@ -108,7 +108,7 @@ impl Bench {
         let directory = temporary_directory().map_err(|error| error.to_string())?;
         let directory = directory.join(format!("filemap-programs-{}", std::process::id()));
         let journal = Journal::open_in(&directory).expect("a journal");
-        Ok(Bench { kernel: Kernel::in_directory(journal, directory.clone()), directory })
+        Ok(Bench { kernel: HostKernel::in_directory(journal, directory.clone()), directory })
     }
 }
 
@@ -140,7 +140,7 @@ impl Counts {
 }
 
 /// Compares random programs.
-fn all_are_same(kernel: &Kernel, seeds: Range<u64>) {
+fn all_are_same(kernel: &HostKernel, seeds: Range<u64>) {
     let programs = seeds.end - seeds.start;
     let mut found = Found::default();
     for seed in seeds {
@@ -162,9 +162,9 @@ fn all_are_same(kernel: &Kernel, seeds: Range<u64>) {
     assert!(few, "too few programs were compared");
 }
 
-fn compare(kernel: &Kernel, seed: u64, spec: &ProgramSpec) -> Result<Compared, Error> {
+fn compare(kernel: &HostKernel, seed: u64, spec: &ProgramSpec) -> Result<Compared, Error> {
     let program = spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    let mut prepared = kernel.prepare(&program)?.settled();
+    let mut prepared = kernel.prepare(&program)?.with_settling();
     let mut profile = Profile::DEFAULT;
     profile.device.io_bytes = prepared.io_bytes().unwrap_or(profile.device.io_bytes);
     let model = Counts::of(&predicted(&program, &profile));

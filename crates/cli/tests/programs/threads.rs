@@ -11,7 +11,7 @@ use std::fmt::Write;
 use filemap_job::program::{Job, ProgramSpec};
 use filemap_job::{Ready, Run};
 use filemap_kernel::Error;
-use filemap_kernel::engine::Kernel;
+use filemap_kernel::engine::HostKernel;
 use filemap_kernel::probe::cpus;
 use filemap_model::{Profile, trace};
 
@@ -52,11 +52,11 @@ struct Place {
 ///
 /// # Panics
 /// Where the model lies too far outside.
-pub fn compare(kernel: &Kernel, first: u64, programs: u64, shows_all: bool) {
+pub fn compare(kernel: &HostKernel, first: u64, programs: u64, shows_all: bool) {
     let profile = profile();
     let mut places = [Place::default(); FIGURES.len()];
     for seed in first..first + programs {
-        let spec = threads_that_fit(seed, cpus::allowed());
+        let spec = threads_that_fit(seed, cpus::allowed_cpus());
         let program = spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let (runs, io_bytes) = match measured(kernel, &program) {
             Ok(measured) => measured,
@@ -151,7 +151,7 @@ fn runs_inside(figures: &[u64]) -> u64 {
     (0..figures.len()).filter(is_inside).count() as u64
 }
 
-fn measured(kernel: &Kernel, program: &Job) -> Result<(Vec<Run>, Option<u64>), Error> {
+fn measured(kernel: &HostKernel, program: &Job) -> Result<(Vec<Run>, Option<u64>), Error> {
     let mut prepared = kernel.prepare(program)?;
     let (seed, io_bytes) = (prepared.seed(), prepared.io_bytes());
     let runs = (0..RUNS).map(|_| Ok(prepared.take_turn(seed)?.remove(0)));

@@ -25,8 +25,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use filemap_job::{Job, JobSpec};
-use filemap_kernel::engine::Kernel;
-use filemap_kernel::image::{Image, guest};
+use filemap_kernel::engine::HostKernel;
+use filemap_kernel::image::{KernelImage, guest};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
 use recorded::{Counts, Recorded, Recording};
@@ -80,12 +80,12 @@ fn fill_in_jobs(_: &()) {
 }
 
 /// The machine that every guest is, but for its memory.
-fn booted() -> Image {
+fn booted() -> KernelImage {
     let path = std::env::var_os("FILEMAP_TEST_IMAGE").expect("FILEMAP_TEST_IMAGE names a kernel");
-    let mut image = Image::new(path).expect("this program");
+    let mut image = KernelImage::new(path).expect("this program");
     image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
     image.scratch_dir = "/var/tmp".into();
-    image.time_limit = Duration::from_secs(7200);
+    image.job_timeout = Duration::from_secs(7200);
     image
 }
 
@@ -97,7 +97,7 @@ fn fill_in(missing: &mut [&mut Recording]) {
     });
     let asked: Vec<Asked> = asked.collect();
     let largest = missing.iter().map(|run| ram(&run.job("6.12", None).expect("a job"))).max();
-    let image = Image { ram_bytes: largest.expect("jobs"), ..booted() };
+    let image = KernelImage { ram_bytes: largest.expect("jobs"), ..booted() };
     let payload = serde_json::to_string(&asked).expect("an object");
     let outcome = image.run(&payload).expect("a guest that answers");
     let answers: Vec<Vec<Counts>> = serde_json::from_str(&outcome.record).expect("counts");
@@ -125,9 +125,9 @@ fn in_guest(text: &str) -> Result<String, String> {
 }
 
 /// The guest's kernel as an engine.
-fn kernel_of_guest() -> Result<Kernel, String> {
+fn kernel_of_guest() -> Result<HostKernel, String> {
     let journal = Journal::open_in(Path::new("/tmp/journal")).map_err(|error| error.to_string())?;
-    Ok(Kernel::in_directory(journal, guest::DATA_DIR.into()))
+    Ok(HostKernel::in_directory(journal, guest::DATA_DIR.into()))
 }
 
 fn release() -> String {

@@ -4,7 +4,7 @@ use std::fs;
 
 use filemap_job::Filesystem;
 use filemap_job::program::{Job, ProgramSpec};
-use filemap_kernel::image::{self, Image};
+use filemap_kernel::image::{self, KernelImage};
 
 use crate::recorded::Recorded;
 use crate::recorded_programs::{Counts, Recording};
@@ -29,7 +29,7 @@ pub fn fill_in(_: &()) {
 fn measured(recording: &Recording) -> Vec<Counts> {
     let program = recording.program("6.12", None);
     let limit = program.machine.cache_limit.map_or(0, |pages| pages.bytes(4096));
-    let image = Image {
+    let image = KernelImage {
         ram_bytes: (512 << 20) + limit * 9 / 8,
         filesystem: match program.machine.fs {
             Filesystem::Xfs => image::Filesystem::Xfs { block_bytes: 4096 },

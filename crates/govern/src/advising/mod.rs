@@ -217,7 +217,7 @@ impl Work {
         if !drops {
             return advise_any(pid, tid, &part, advice);
         }
-        match File::open(&rule.path).ok().filter(|file| CacheStat::of(file, ..).is_ok()) {
+        match File::open(&rule.path).ok().filter(|file| CacheStat::query(file, ..).is_ok()) {
             Some(file) => self.give_anew(mapping, &part, advice, file),
             None => {
                 self.given.is_kept = true;
@@ -289,5 +289,5 @@ fn drop_what_was_read(file: &File) -> u64 {
 }
 
 fn cached_pages(file: &File) -> u64 {
-    CacheStat::of(file, ..).map_or(0, |stat| stat.cached)
+    CacheStat::query(file, ..).map_or(0, |stat| stat.cached)
 }

@@ -4,13 +4,13 @@ use filemap_job::Run;
 use filemap_job::program::Job;
 
 use crate::Error;
-use crate::engine::{Kernel, Prepared};
+use crate::engine::{HostKernel, PreparedJob};
 
 /// A program of eight phases, ready to run: the second to the seventh make calls on a mapping
 /// without entries and on one with all of them.
 #[derive(Debug)]
-pub struct Calls {
-    prepared: Prepared,
+pub struct CallBench {
+    prepared: PreparedJob,
     rounds: f64,
     pages: f64,
 }
@@ -28,14 +28,14 @@ pub struct CallSample {
     pub fork: f64,
 }
 
-impl Calls {
+impl CallBench {
     /// Of `program`, whose thread does its phases so often.
     ///
     /// # Errors
     /// A program that cannot be run here.
-    pub fn prepare(kernel: &Kernel, program: &Job, rounds: f64) -> Result<Calls, Error> {
+    pub fn prepare(kernel: &HostKernel, program: &Job, rounds: f64) -> Result<CallBench, Error> {
         let pages = program.mappings[0].mapping.pages.0 as f64;
-        Ok(Calls { prepared: kernel.prepare(program)?, rounds, pages })
+        Ok(CallBench { prepared: kernel.prepare(program)?, rounds, pages })
     }
 
     /// Runs it once more.

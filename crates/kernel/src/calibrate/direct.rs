@@ -37,25 +37,25 @@ pub const REQUEST_ENTRIES: u32 = REQUEST_SEGMENTS + 2;
 const INDIRECT_DESCRIPTORS: usize = 28;
 
 /// A file that is read past the page cache.
-pub(super) struct Direct<'a> {
+pub(super) struct DirectReads<'a> {
     file: File,
     path: &'a Path,
     bytes: u64,
 }
 
-impl<'a> Direct<'a> {
+impl<'a> DirectReads<'a> {
     pub(super) fn open(path: &'a Path, bytes: u64) -> Result<Self, Error> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_DIRECT);
         let file = options
             .open(path)
             .map_err(|error| Error::os("open past the page cache", path, error))?;
-        Ok(Direct { file, path, bytes })
+        Ok(DirectReads { file, path, bytes })
     }
 
     /// One read after the other: the median of each of [`DIRECT_BYTES`], in nanoseconds.
-    pub(super) fn alone(&self) -> Result<[f64; DIRECT_BYTES.len()], Error> {
-        let mut memory = Memory::new(DIRECT_BYTES[DIRECT_BYTES.len() - 1]);
+    pub(super) fn sequential_ns(&self) -> Result<[f64; DIRECT_BYTES.len()], Error> {
+        let mut memory = AlignedBuffer::new(DIRECT_BYTES[DIRECT_BYTES.len() - 1]);
         let mut median_ns = [0.0; DIRECT_BYTES.len()];
         for (ns, bytes) in median_ns.iter_mut().zip(DIRECT_BYTES) {
             let slots = self.bytes / bytes;
@@ -76,8 +76,9 @@ impl<'a> Direct<'a> {
     /// read, as a part of the time of one: 1 where they are served one after the other, one half
     /// where they share the device, and 0 where both are complete together. It is that of the
     /// closest quarter of some pairs: in others somebody else had the processor.
-    pub(super) fn apart(&self) -> Result<f64, Error> {
-        let mut memories = [Memory::new(OVERLAPPING_BYTES), Memory::new(OVERLAPPING_BYTES)];
+    pub(super) fn completion_gap(&self) -> Result<f64, Error> {
+        let mut memories =
+            [AlignedBuffer::new(OVERLAPPING_BYTES), AlignedBuffer::new(OVERLAPPING_BYTES)];
         let pairs = PAIRS.min(self.bytes / OVERLAPPING_BYTES / 3).max(1);
         let place = |number| number % (self.bytes / OVERLAPPING_BYTES) * OVERLAPPING_BYTES;
         let mut alone_ns = Vec::new();
@@ -95,7 +96,7 @@ impl<'a> Direct<'a> {
                 (first.bytes(OVERLAPPING_BYTES), place(number * 3 + 1), Duration::ZERO),
                 (second.bytes(OVERLAPPING_BYTES), place(number * 3 + 2), later),
             ];
-            let ends = self.at_once(both)?;
+            let ends = self.read_overlapping(both)?;
             let apart = ends[1]
                 .saturating_duration_since(ends[0])
                 .max(ends[0].saturating_duration_since(ends[1]));
@@ -105,7 +106,10 @@ impl<'a> Direct<'a> {
     }
 
     /// When two reads are complete, each made so much later than both threads are ready.
-    fn at_once(&self, reads: [(&mut [u8], u64, Duration); 2]) -> Result<[Instant; 2], Error> {
+    fn read_overlapping(
+        &self,
+        reads: [(&mut [u8], u64, Duration); 2],
+    ) -> Result<[Instant; 2], Error> {
         let ready = Barrier::new(2);
         let made = |(memory, offset, later): (&mut [u8], u64, Duration)| {
             ready.wait();
@@ -148,13 +152,13 @@ pub(super) fn ring_entries(path: &Path) -> Option<u32> {
 }
 
 /// Memory that is read to.
-struct Memory {
+struct AlignedBuffer {
     all: Vec<u8>,
     aligned: usize,
 }
 
-impl Memory {
-    fn new(bytes: u64) -> Memory {
+impl AlignedBuffer {
+    fn new(bytes: u64) -> AlignedBuffer {
         let mut all = vec![0u8; bytes as usize + HUGE_BYTES];
         let aligned = all.as_ptr().align_offset(HUGE_BYTES);
         let start = all[aligned..].as_mut_ptr().cast();
@@ -164,7 +168,7 @@ impl Memory {
         for byte in all[aligned..][..bytes as usize].iter_mut().step_by(page_size() as usize) {
             *byte = 1;
         }
-        Memory { all, aligned }
+        AlignedBuffer { all, aligned }
     }
 
     fn bytes(&mut self, bytes: u64) -> &mut [u8] {
@@ -173,15 +177,15 @@ impl Memory {
 }
 
 fn median(figures: Vec<f64>) -> f64 {
-    part(figures, 2)
+    order_statistic(figures, 2)
 }
 
 /// What a quarter of the figures is not above.
 fn quartile(figures: Vec<f64>) -> f64 {
-    part(figures, 4)
+    order_statistic(figures, 4)
 }
 
-fn part(mut figures: Vec<f64>, of: usize) -> f64 {
+fn order_statistic(mut figures: Vec<f64>, of: usize) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     figures[figures.len() / of]
 }

@@ -3,7 +3,7 @@
 use filemap_job::Run;
 use filemap_job::program::Job;
 
-use crate::engine::{Kernel, Prepared};
+use crate::engine::{HostKernel, PreparedJob};
 use crate::{Error, page_size};
 
 /// Bytes of the file that is read: all of it is a hole.
@@ -14,10 +14,10 @@ pub const LIMIT_BYTES: u64 = 64 << 20;
 
 /// A file that is read from its beginning to its end, with memory for all of it and for a part.
 #[derive(Debug)]
-pub struct Reclaim {
-    free: Prepared,
+pub struct ReclaimBench {
+    free: PreparedJob,
     /// Nobody may limit the memory of a process here, or why.
-    limited: Result<Prepared, String>,
+    limited: Result<PreparedJob, String>,
 }
 
 /// Nanoseconds for each page, and faults for each.
@@ -38,19 +38,19 @@ impl ReclaimSample {
     }
 }
 
-impl Reclaim {
+impl ReclaimBench {
     /// Of jobs that read a hole of [`HOLE_BYTES`] with memory for it, and with [`LIMIT_BYTES`].
     ///
     /// # Errors
     /// Jobs that cannot be run, unless it is the limit that cannot be set here.
-    pub fn prepare(kernel: &Kernel, free: &Job, limited: &Job) -> Result<Reclaim, Error> {
+    pub fn prepare(kernel: &HostKernel, free: &Job, limited: &Job) -> Result<ReclaimBench, Error> {
         let free = kernel.prepare(free)?;
         let limited = match kernel.prepare(limited) {
             Ok(limited) => Ok(limited),
             Err(error) if error.cannot_run_here() => Err(error.to_string()),
             Err(error) => return Err(error),
         };
-        Ok(Reclaim { free, limited })
+        Ok(ReclaimBench { free, limited })
     }
 
     /// Reads it once more in both ways.
@@ -59,7 +59,7 @@ impl Reclaim {
     /// When it cannot be run.
     pub fn sample(&mut self) -> Result<ReclaimSample, Error> {
         let free = self.free.run()?;
-        let limited = self.limited.as_mut().ok().map(Prepared::run).transpose()?;
+        let limited = self.limited.as_mut().ok().map(PreparedJob::run).transpose()?;
         let faults =
             free.counters.minor_faults.unwrap_or(0) + free.counters.major_faults.unwrap_or(0);
         Ok(ReclaimSample {

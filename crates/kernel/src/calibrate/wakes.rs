@@ -3,13 +3,13 @@
 use filemap_job::program::Job;
 
 use crate::Error;
-use crate::engine::{Kernel, Prepared};
+use crate::engine::{HostKernel, PreparedJob};
 
 /// A program on one CPU and on all of them, ready to run.
 #[derive(Debug)]
-pub struct Wakes {
-    on_one: Prepared,
-    on_all: Prepared,
+pub struct WakeBench {
+    on_one: PreparedJob,
+    on_all: PreparedJob,
     rounds: f64,
 }
 
@@ -21,19 +21,19 @@ pub struct WakeSample {
     pub on_all: f64,
 }
 
-impl Wakes {
+impl WakeBench {
     /// Of a program whose threads do their phases so often.
     ///
     /// # Errors
     /// A program that cannot be run here.
     pub fn prepare(
-        kernel: &Kernel,
+        kernel: &HostKernel,
         on_one: &Job,
         on_all: &Job,
         rounds: f64,
-    ) -> Result<Wakes, Error> {
+    ) -> Result<WakeBench, Error> {
         let (on_one, on_all) = (kernel.prepare(on_one)?, kernel.prepare(on_all)?);
-        Ok(Wakes { on_one, on_all, rounds })
+        Ok(WakeBench { on_one, on_all, rounds })
     }
 
     /// Runs both once more.
@@ -42,7 +42,7 @@ impl Wakes {
     /// When one cannot be run.
     pub fn sample(&mut self) -> Result<WakeSample, Error> {
         let rounds = self.rounds;
-        let wake_ns = |prepared: &mut Prepared| -> Result<f64, Error> {
+        let wake_ns = |prepared: &mut PreparedJob| -> Result<f64, Error> {
             Ok(prepared.run()?.elapsed_ns.unwrap_or(0) as f64 / rounds)
         };
         Ok(WakeSample { on_one: wake_ns(&mut self.on_one)?, on_all: wake_ns(&mut self.on_all)? })

@@ -8,12 +8,12 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use super::limits;
-use super::needs::{Needed, Needs};
-use super::stage::Stage;
+use super::needs::{JobNeeds, NeededFile};
+use super::stage::RunSetup;
 use super::switches;
 use crate::child;
-use crate::chosen_word::chosen;
-use crate::contents::Contents;
+use crate::chosen_word::selected_word;
+use crate::contents::FileContents;
 use crate::interference::damon_pageout;
 
 /// Options of the kernel's configuration that the rules or their cost depend on.
@@ -31,9 +31,9 @@ pub const CONFIG_OPTIONS: [&str; 10] = [
 ];
 
 /// The environment of runs on `stage`, with `seed` and with files of this kind.
-pub(super) fn of(stage: &Stage, needs: &Needs, seed: u64) -> Map<String, Value> {
+pub(super) fn run_environment(stage: &RunSetup, needs: &JobNeeds, seed: u64) -> Map<String, Value> {
     let (storage, files) = (&stage.files.storage, &stage.files.files);
-    let mut environment = host();
+    let mut environment = host_environment();
     let mut add = |key: &str, value: Value| environment.insert(key.into(), value);
     add("scope", scope(stage, needs).into());
     let names = files.iter().map(|file| file.name.display().to_string());
@@ -45,9 +45,9 @@ pub(super) fn of(stage: &Stage, needs: &Needs, seed: u64) -> Map<String, Value> 
     add("read_ahead_kb", storage.read_ahead_kb.into());
     add("seed", seed.into());
     add("seed_text", seed.to_string().into());
-    if stage.disturbed + stage.unsettled > 0 {
+    if stage.disturbed + stage.kept_disturbed > 0 {
         add("runs_repeated_after_foreign_eviction", stage.disturbed.into());
-        add("runs_kept_with_foreign_eviction", stage.unsettled.into());
+        add("runs_kept_with_foreign_eviction", stage.kept_disturbed.into());
     }
     environment
 }
@@ -56,7 +56,7 @@ pub(super) fn of(stage: &Stage, needs: &Needs, seed: u64) -> Map<String, Value> 
 const MAX_NAMES: usize = 20;
 
 /// What is so of the running kernel and its machine whatever runs there.
-pub fn host() -> Map<String, Value> {
+pub fn host_environment() -> Map<String, Value> {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();
     let mut environment = json!({
@@ -74,7 +74,7 @@ pub fn host() -> Map<String, Value> {
         "load": read("/proc/loadavg").map(|text| {
             text.split(' ').take(3).collect::<Vec<_>>().join(" ")
         }),
-        "thp": read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref().and_then(chosen),
+        "thp": read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref().and_then(selected_word),
         "damon": damon_pageout().map(|_| "evicts unmapped pages"),
         "command_line": command_line(),
     });
@@ -86,10 +86,10 @@ pub fn host() -> Map<String, Value> {
 }
 
 /// What the figures leave out.
-fn scope(stage: &Stage, needs: &Needs) -> String {
+fn scope(stage: &RunSetup, needs: &JobNeeds) -> String {
     let cgroup = if stage.has_cgroup() { " in a memory cgroup of its own" } else { "" };
     let files = match needs.files.as_slice() {
-        [Needed { contents: Contents::CopyOf(_), .. }] => {
+        [NeededFile { contents: FileContents::CopyOf(_), .. }] => {
             "a copy of the program, of which nobody else maps a page,"
         }
         [_] => "its file",

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use filemap_job::{Filesystem, Machine};
 
-use super::needs::{Needed, Needs};
+use super::needs::{JobNeeds, NeededFile};
 
 use crate::cold::require_cold;
-use crate::contents::{Contents, check_calls};
+use crate::contents::{FileContents, check_calls};
 use crate::holes::Holes;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::raise_limit;
-use crate::scratch::{self, Room, Scratch};
+use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::Storage;
 use crate::temporary::require_space;
 use crate::{Error, page_size, temporary};
@@ -34,15 +34,15 @@ pub fn temporary_directory() -> Result<PathBuf, Error> {
             let what = format!("the directory '{}' of TMPDIR, {reason},", own.display());
             Error::unavailable(what, "name one on a disk in TMPDIR, or unset it")
         };
-        let storage = Storage::of(&own).map_err(|error| unsuited(reason(&error)))?;
-        return match storage.unsuited() {
+        let storage = Storage::find(&own).map_err(|error| unsuited(reason(&error)))?;
+        return match storage.unsuitable_reason() {
             Some(reason) => Err(unsuited(format!("which {reason}"))),
             None => Ok(own),
         };
     }
     let mut directories = DIRECTORIES.into_iter().map(PathBuf::from);
     let on_disk = |directory: &PathBuf| {
-        Storage::of(directory).is_ok_and(|storage| storage.unsuited().is_none())
+        Storage::find(directory).is_ok_and(|storage| storage.unsuitable_reason().is_none())
     };
     directories.find(on_disk).ok_or_else(|| {
         Error::unavailable(
@@ -72,7 +72,7 @@ pub(super) struct JobFile {
     /// By which name errors and reports call it.
     pub(super) name: PathBuf,
     /// Every page of it has a block on disk.
-    pub(super) whole: bool,
+    pub(super) has_all_blocks: bool,
     bytes: u64,
     // Drops the pages of the user's file again.
     _pages: Option<Guard>,
@@ -89,16 +89,20 @@ pub(super) struct JobFiles {
 }
 
 /// Descriptors that this process has beside the files of a job.
-const OTHER_DESCRIPTORS: u64 = 256;
+const EXTRA_DESCRIPTORS: u64 = 256;
 
 impl JobFiles {
     /// The files that `needs` names; each other one is new in `directory`, or on one scratch
     /// filesystem for all where the readahead size or the filesystem that is wanted is not that of
     /// the directory. A program whose segments are mapped is copied into a new file.
-    pub(super) fn of(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Self, Error> {
-        raise_limit(needs.files.len() as u64 + OTHER_DESCRIPTORS)?;
+    pub(super) fn create(
+        needs: &JobNeeds,
+        journal: &Journal,
+        directory: &Path,
+    ) -> Result<Self, Error> {
+        raise_limit(needs.files.len() as u64 + EXTRA_DESCRIPTORS)?;
         let makes = needs.files.iter().any(|needed| needed.users_path().is_none());
-        let scratch = if makes && !suits(&needs.machine, &Storage::of(directory)?) {
+        let scratch = if makes && !suits(&needs.machine, &Storage::find(directory)?) {
             Some(scratch_for(needs, journal, directory)?)
         } else {
             None
@@ -113,7 +117,7 @@ impl JobFiles {
         });
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let first = needs.files[0].users_path().unwrap_or(root);
-        Ok(JobFiles { files, storage: Storage::of(first)?, _scratch: scratch })
+        Ok(JobFiles { files, storage: Storage::find(first)?, _scratch: scratch })
     }
 
     /// By which names a child opens them.
@@ -124,37 +128,37 @@ impl JobFiles {
 
 impl JobFile {
     fn existing(
-        needed: &Needed,
+        needed: &NeededFile,
         machine: &Machine,
         journal: &Journal,
         path: &Path,
     ) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
         let storage = storage_of(machine, path)?;
-        let pages = may_drop(&needed.file, journal, &file, path)?;
+        let pages = guard_page_cache(&needed.file, journal, &file, path)?;
         let (path, bytes) = (path.to_owned(), needed.file.size_bytes);
         let name = path.clone();
-        let file = JobFile { file, path, name, whole: false, bytes, _pages: Some(pages) };
+        let file = JobFile { file, path, name, has_all_blocks: false, bytes, _pages: Some(pages) };
         file.check_size()?;
         check_calls(&needed.called, &file.file, &file.path)?;
         Ok(file.with_blocks(&storage))
     }
 
     /// A new file in `root`, whose blocks are taken from the filesystem of `directory`.
-    fn temporary(needed: &Needed, root: &Path, directory: &Path) -> Result<Self, Error> {
+    fn temporary(needed: &NeededFile, root: &Path, directory: &Path) -> Result<Self, Error> {
         let bytes = needed.file.size_bytes;
         let file = temporary::unnamed(root)?;
         temporary::write(&file, directory, bytes, &needed.contents)?;
-        let storage = Storage::of(root)?;
+        let storage = Storage::find(root)?;
         let path = temporary::name_for_children(&file);
         let name = root.join(match (&needed.contents, &needed.name) {
-            (Contents::CopyOf(path), _) => {
+            (FileContents::CopyOf(path), _) => {
                 format!("(copy of {})", path.file_name().unwrap_or_default().display())
             }
             (_, Some(name)) => format!("(temporary: {name})"),
             (_, None) => "(temporary)".to_owned(),
         });
-        let file = JobFile { file, path, name, whole: false, bytes, _pages: None };
+        let file = JobFile { file, path, name, has_all_blocks: false, bytes, _pages: None };
         Ok(file.with_blocks(&storage))
     }
 
@@ -163,7 +167,7 @@ impl JobFile {
         let plain = matches!(storage.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
         let has_all = blocks.saturating_mul(512) >= self.bytes;
-        self.whole = plain && has_all && Holes::of(&self.file) == Holes::None;
+        self.has_all_blocks = plain && has_all && Holes::find(&self.file) == Holes::None;
         self
     }
 
@@ -181,13 +185,13 @@ impl JobFile {
 }
 
 /// One filesystem for the files that are made for a job, with the readahead that it wants.
-fn scratch_for(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Scratch, Error> {
+fn scratch_for(needs: &JobNeeds, journal: &Journal, directory: &Path) -> Result<Scratch, Error> {
     let made = needs.files.iter().filter(|needed| needed.users_path().is_none());
     let filesystem = scratch_filesystem(&needs.machine)?;
     // Each file takes whole blocks.
     let bytes = needs.made_bytes();
     let (files, disk_bytes) = (made.count() as u64, needs.written_bytes().min(bytes));
-    let room = Room { files, bytes, disk_bytes };
+    let room = ScratchSize { files, bytes, disk_bytes };
     Scratch::create(journal, directory, filesystem, room, read_ahead_kb(&needs.machine))
 }
 
@@ -197,7 +201,7 @@ fn scratch_for(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Scr
 ///
 /// # Errors
 /// [`Error::Hot`].
-pub(crate) fn may_drop(
+pub(crate) fn guard_page_cache(
     of_job: &filemap_job::File,
     journal: &Journal,
     file: &File,
@@ -227,8 +231,8 @@ pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
 /// When it cannot be made cold there, or what `machine` says of its readahead and filesystem is not
 /// so.
 pub(crate) fn storage_of(machine: &Machine, path: &Path) -> Result<Storage, Error> {
-    let storage = Storage::of(path)?;
-    if let Some(reason) = storage.unsuited() {
+    let storage = Storage::find(path)?;
+    if let Some(reason) = storage.unsuitable_reason() {
         return Err(Error::unavailable(
             format!("a cold '{}', which {reason}", path.display()),
             "give a file on a disk",
@@ -260,17 +264,17 @@ fn suits(machine: &Machine, storage: &Storage) -> bool {
     machine.fs == storage.folios()
         && (machine.fs != Filesystem::Xfs || machine.block_bytes == storage.block_bytes)
         && storage.read_ahead_kb == Some(read_ahead_kb(machine))
-        && storage.unsuited().is_none()
+        && storage.unsuitable_reason().is_none()
 }
 
 fn read_ahead_kb(machine: &Machine) -> u64 {
     machine.read_ahead.bytes(page_size()) >> 10
 }
 
-fn scratch_filesystem(machine: &Machine) -> Result<scratch::Filesystem, Error> {
+fn scratch_filesystem(machine: &Machine) -> Result<scratch::ScratchFilesystem, Error> {
     match machine.fs {
-        Filesystem::Ext4 => Ok(scratch::Filesystem::Ext4),
-        Filesystem::Xfs => Ok(scratch::Filesystem::Xfs { block_bytes: machine.block_bytes }),
+        Filesystem::Ext4 => Ok(scratch::ScratchFilesystem::Ext4),
+        Filesystem::Xfs => Ok(scratch::ScratchFilesystem::Xfs { block_bytes: machine.block_bytes }),
         Filesystem::BasePages => Err(Error::unavailable(
             format!("a new filesystem other than ext4 and xfs with {} KiB", read_ahead_kb(machine)),
             "give --fs ext4 or xfs, name a directory on one in TMPDIR, or give --on model",

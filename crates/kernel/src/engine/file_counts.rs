@@ -15,7 +15,7 @@ pub(super) struct FileCounts {
     /// Each page of the file takes a page of storage.
     whole: bool,
     /// Pages of it that the run itself dropped.
-    dropped: Dropped,
+    dropped: DroppedPages,
     /// At most so many of them the kernel counts as evicted: MADV_PAGEOUT evicts as reclaim does,
     /// while what POSIX_FADV_DONTNEED drops counts for nothing.
     paged_out: u64,
@@ -23,7 +23,7 @@ pub(super) struct FileCounts {
 
 /// What a run itself dropped of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Dropped {
+pub(super) enum DroppedPages {
     /// It drops nothing.
     #[default]
     Nothing,
@@ -36,7 +36,7 @@ impl FileCounts {
         read_bytes: Option<u64>,
         stat: Option<CacheStat>,
         whole: bool,
-        dropped: Dropped,
+        dropped: DroppedPages,
         paged_out: u64,
     ) -> FileCounts {
         FileCounts {
@@ -50,7 +50,7 @@ impl FileCounts {
     }
 
     /// Whether reclaim took pages.
-    fn are_evicted(&self) -> bool {
+    fn has_evictions(&self) -> bool {
         self.evicted_pages.is_some_and(|pages| pages > self.paged_out)
     }
 
@@ -62,9 +62,9 @@ impl FileCounts {
     /// Pages of the file added to the cache.
     pub(super) fn pages_added(&self) -> Option<u64> {
         match (self.evicted_pages, self.cached_pages, self.dropped) {
-            (Some(0), Some(cached), Dropped::Nothing) if !self.is_disturbed() => Some(cached),
-            (Some(_), Some(cached), Dropped::Pages(Some(dropped)))
-                if !self.whole && !self.are_evicted() =>
+            (Some(0), Some(cached), DroppedPages::Nothing) if !self.is_disturbed() => Some(cached),
+            (Some(_), Some(cached), DroppedPages::Pages(Some(dropped)))
+                if !self.whole && !self.has_evictions() =>
             {
                 Some(cached + dropped)
             }
@@ -80,14 +80,14 @@ impl FileCounts {
 
     /// Whether, of a file that fits into memory, pages left, or others came than were read.
     pub(super) fn is_disturbed(&self) -> bool {
-        if self.dropped != Dropped::Nothing {
-            return self.are_evicted();
+        if self.dropped != DroppedPages::Nothing {
+            return self.has_evictions();
         }
         let read_other = match (self.storage_pages(), self.cached_pages) {
             (Some(read), Some(cached)) => read != cached,
             _ => false,
         };
-        self.are_evicted() || read_other
+        self.has_evictions() || read_other
     }
 }
 
@@ -95,20 +95,20 @@ impl FileCounts {
 mod tests {
     use super::*;
 
-    fn seen(read_pages: u64, cached: u64, evicted: u64) -> FileCounts {
+    fn counts_of(read_pages: u64, cached: u64, evicted: u64) -> FileCounts {
         FileCounts {
             read_bytes: Some(read_pages * page_size()),
             cached_pages: Some(cached),
             evicted_pages: Some(evicted),
             whole: true,
-            dropped: Dropped::Nothing,
+            dropped: DroppedPages::Nothing,
             paged_out: 0,
         }
     }
 
     #[test]
     fn a_quiet_run_has_in_the_cache_what_it_read() {
-        let quiet = seen(100, 100, 0);
+        let quiet = counts_of(100, 100, 0);
         assert!(!quiet.is_disturbed());
         assert_eq!((quiet.pages_added(), quiet.pages_evicted()), (Some(100), Some(0)));
     }
@@ -124,28 +124,28 @@ mod tests {
 
     #[test]
     fn holes_are_read_without_storage() {
-        let sparse = FileCounts { whole: false, ..seen(0, 100, 0) };
+        let sparse = FileCounts { whole: false, ..counts_of(0, 100, 0) };
         assert!(!sparse.is_disturbed());
         assert_eq!(sparse.pages_added(), Some(100));
-        let evicting = FileCounts { whole: false, ..seen(0, 100, 5) };
+        let evicting = FileCounts { whole: false, ..counts_of(0, 100, 5) };
         assert_eq!(evicting.pages_added(), None);
     }
 
     #[test]
     fn what_the_run_drops_itself_disturbs_nobody() {
-        let dropping = FileCounts { dropped: Dropped::Pages(None), ..seen(100, 60, 0) };
+        let dropping = FileCounts { dropped: DroppedPages::Pages(None), ..counts_of(100, 60, 0) };
         assert!(!dropping.is_disturbed());
         assert_eq!((dropping.pages_added(), dropping.pages_evicted()), (Some(100), Some(40)));
         let of_holes = FileCounts { whole: false, ..dropping };
         assert_eq!(of_holes.pages_added(), None);
-        let counted = FileCounts { dropped: Dropped::Pages(Some(40)), ..of_holes };
+        let counted = FileCounts { dropped: DroppedPages::Pages(Some(40)), ..of_holes };
         assert_eq!((counted.pages_added(), counted.pages_evicted()), (Some(100), Some(40)));
     }
 
     #[test]
     fn what_the_run_pages_out_itself_disturbs_nobody() {
-        let dropped = Dropped::Pages(Some(40));
-        let paging = FileCounts { dropped, paged_out: 40, ..seen(100, 60, 40) };
+        let dropped = DroppedPages::Pages(Some(40));
+        let paging = FileCounts { dropped, paged_out: 40, ..counts_of(100, 60, 40) };
         assert!(!paging.is_disturbed());
         assert_eq!((paging.pages_added(), paging.pages_evicted()), (Some(100), Some(40)));
         let of_holes = FileCounts { whole: false, ..paging };

@@ -8,10 +8,10 @@ use crate::cgroup::MemoryCgroup;
 use crate::probe::Probe;
 
 /// The kernel does it every 2 s, a little later where it is busy. It is waited for no longer.
-pub(super) const LONGEST: Duration = Duration::from_millis(3000);
+pub(super) const MAX_FLUSH_WAIT: Duration = Duration::from_millis(3000);
 
 /// Between two looks.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Waits until the statistics of `cgroup` have just been summed up, in which `probe` waits: reclaim
 /// knows the sizes of its lists from then, and what it evicts would depend on when the run begins.
@@ -28,11 +28,11 @@ pub(super) fn await_flush(probe: &mut Probe, cgroup: &MemoryCgroup) -> Result<bo
     let before = cgroup.stat()?;
     probe.hold_own_page();
     let start = Instant::now();
-    while start.elapsed() < LONGEST {
+    while start.elapsed() < MAX_FLUSH_WAIT {
         if cgroup.stat()? != before {
             return Ok(true);
         }
-        sleep(LOOK);
+        sleep(POLL_INTERVAL);
     }
     Ok(false)
 }

@@ -10,11 +10,11 @@ use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value};
 
 use super::guest_protocol::{Message, answer, answer_observed, received, refused};
-use super::observed::{self, Asked};
-use super::switches::{self, Switched};
-use super::{Kernel, environment, settings};
+use super::observe::{self, ObserveOptions};
+use super::switches::{self, SwitchGuard};
+use super::{HostKernel, environment, settings};
 use crate::image::active_list;
-use crate::image::guest::{self, Log};
+use crate::image::guest::{self, JobLog};
 use crate::journal::Journal;
 use crate::{Error, page_size};
 
@@ -25,22 +25,24 @@ const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 ///
 /// # Errors
 /// In one line, for the host.
-pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
+pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     let wrong = |what: &str| format!("the host's job makes no sense: {what}");
     let message = Message::from_json(payload).map_err(|error| wrong(&error))?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     guest::set_read_ahead(message.read_ahead_kb)?;
     // Other jobs may come that want them as they were.
     let asked = match &message.observed {
-        Some(how) => Some(Asked::received(how).ok_or_else(|| wrong("nobody observes so"))?),
+        Some(how) => {
+            Some(ObserveOptions::from_json(how).ok_or_else(|| wrong("nobody observes so"))?)
+        }
         None => None,
     };
     let named = if asked.is_some_and(|asked| asked.may_lack_switches) {
-        switches::those_here(message.named)
+        switches::supported(message.named)
     } else {
         message.named
     };
-    let _switched = match Switched::set(named, message.on) {
+    let _switched = match SwitchGuard::set(named, message.on) {
         Ok(switched) => switched,
         Err(error) => return refused(error),
     };
@@ -58,18 +60,22 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
 fn run(program: &Job) -> Result<Ran, Error> {
     prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    Kernel::in_directory(journal, guest::DATA_DIR.into()).run(program)
+    HostKernel::in_directory(journal, guest::DATA_DIR.into()).run(program)
 }
 
 /// Runs `program` under a trace, as it is `asked`; what the kernel decides goes to `log`. Returns
 /// where it ran.
-fn observed(program: &Job, asked: Asked, log: &mut Log) -> Result<Map<String, Value>, Error> {
+fn observed(
+    program: &Job,
+    asked: ObserveOptions,
+    log: &mut JobLog,
+) -> Result<Map<String, Value>, Error> {
     prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    let recording = observed::record(program, &journal, Path::new(guest::DATA_DIR), asked)?;
+    let recording = observe::record(program, &journal, Path::new(guest::DATA_DIR), asked)?;
     let sent = log.write_all(&recording.encode());
     sent.map_err(|error| Error::call("send what was observed", error))?;
-    Ok(environment::host())
+    Ok(environment::host_environment())
 }
 
 /// Sets the machine up as the job wants it. What is mounted stays for the jobs after it, each of

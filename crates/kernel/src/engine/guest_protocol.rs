@@ -54,12 +54,12 @@ pub(super) struct Returned {
 /// CPUs of the machine that is booted: as many as this machine has for the threads, where the
 /// program does not say.
 pub(super) fn cpus(program: &Job) -> u64 {
-    program.cpus.map_or((program.threads.len() as u64).min(cpus::allowed()), u64::from)
+    program.cpus.map_or((program.threads.len() as u64).min(cpus::allowed_cpus()), u64::from)
 }
 
 /// Most CPUs that a machine for it may have.
 pub(super) fn most_cpus(program: &Job) -> u64 {
-    if takes_turns(program) { MOST_EMULATED_CPUS } else { cpus::allowed() }
+    if takes_turns(program) { MOST_EMULATED_CPUS } else { cpus::allowed_cpus() }
 }
 
 /// Whether its CPUs take turns where the machine is emulated, each for as many instructions as the
@@ -359,7 +359,7 @@ mod tests {
             assert_eq!(back.to_string(), text);
             assert!(!matches!(back, Error::Image(_)));
         }
-        let other = Error::Plan("no".into());
+        let other = Error::InvalidProcess("no".into());
         assert_eq!(answer(Err(other)).unwrap_err(), "the probe cannot run this: no");
         let damaged = opened("{}").unwrap_err();
         assert!(matches!(damaged, Error::Image(ImageError::Damaged { .. })), "{damaged}");

@@ -4,7 +4,7 @@ use std::fs;
 
 use filemap_job::Machine;
 
-use super::needs::Needs;
+use super::needs::JobNeeds;
 use crate::cgroup::{self, CgroupLimits, MemoryCgroup};
 use crate::journal::Journal;
 use crate::{Error, page_size};
@@ -20,7 +20,7 @@ const KEEPING_PART: u64 = 16;
 pub(super) struct MemoryLimits(Option<CgroupLimits>);
 
 impl MemoryLimits {
-    pub(super) fn of(machine: &Machine) -> Self {
+    pub(super) fn from_machine(machine: &Machine) -> Self {
         let limits = CgroupLimits {
             max_bytes: machine.memory_max_bytes,
             high_bytes: machine.memory_high_bytes,
@@ -36,9 +36,9 @@ impl MemoryLimits {
     /// Refuses what a job holds beside its files where the machine has no room for it, so that
     /// the kernel kills no other program for it; and a file that does not fit where the kernel
     /// would evict by rules that no report here is about.
-    pub(super) fn check(&self, needs: &Needs) -> Result<(), Error> {
+    pub(super) fn check(&self, needs: &JobNeeds) -> Result<(), Error> {
         let held = needs.anonymous.0.saturating_mul(page_size());
-        if available_bytes().is_some_and(|available| !self.holds(held, available)) {
+        if available_bytes().is_some_and(|available| !self.has_room(held, available)) {
             return Err(Error::unavailable(
                 format!("{} MiB of memory that no file backs", held >> 20),
                 "give fewer accesses that write or less 'anonymous', or a smaller memory_max",
@@ -55,7 +55,7 @@ impl MemoryLimits {
 
     /// Whether all of a job's files, and what the kernel needs to keep them, fits into the memory
     /// that it may use.
-    pub(super) fn fits(&self, needs: &Needs) -> bool {
+    pub(super) fn fits(&self, needs: &JobNeeds) -> bool {
         let limits = self.0.unwrap_or_default();
         let memory = [limits.max_bytes, limits.high_bytes, available_bytes()];
         let bytes = needs.file_bytes();
@@ -66,14 +66,14 @@ impl MemoryLimits {
 
     /// Whether `available` bytes have room for `held` bytes that cannot be evicted, or for the part
     /// of them that a cgroup lets a job have, and for what the kernel needs to keep them.
-    fn holds(&self, held: u64, available: u64) -> bool {
+    fn has_room(&self, held: u64, available: u64) -> bool {
         let most = self.0.and_then(|limits| limits.max_bytes).unwrap_or(u64::MAX);
         let held = held.min(most);
         held.saturating_add(held / KEEPING_PART) <= available
     }
 
     /// What it means that the kernel killed somebody for exceeding the hard limit.
-    pub(super) fn exceeded(&self) -> Option<Error> {
+    pub(super) fn oom_error(&self) -> Option<Error> {
         self.0?.max_bytes.map(|limit_bytes| Error::OutOfMemory { limit_bytes })
     }
 

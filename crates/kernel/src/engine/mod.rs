@@ -9,7 +9,7 @@ mod guest;
 mod guest_protocol;
 mod limits;
 mod needs;
-mod observed;
+mod observe;
 mod phases;
 mod program;
 mod refusals;
@@ -26,53 +26,53 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::journal::Journal;
-use crate::probe::Process;
+use crate::probe::ProbeProcess;
 use crate::residency::{PageSet, resident_pages};
 use crate::storage::io_bytes;
 use crate::temporary::require_space;
 
-pub use boot::{Boot, Booted, CONSOLE};
-pub use environment::{CONFIG_OPTIONS, host as host_environment};
+pub use boot::{Boot, BootedJob, CONSOLE_KEY};
+pub use environment::{CONFIG_OPTIONS, host_environment};
 pub use file::temporary_directory;
 pub use guest::{in_guest, mount_memory_cgroups};
 pub use limits::available_bytes;
-pub use observed::Asked;
+pub use observe::ObserveOptions;
 pub use refusals::MAX_RUN_ACCESSES;
 pub use settings::FaultAround;
 
-pub(crate) use file::{may_drop, scratch_directory, storage_of};
+pub(crate) use file::{guard_page_cache, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
-pub(crate) use needs::{Needed, Needs};
-pub(crate) use program::{named, process};
+pub(crate) use needs::{JobNeeds, NeededFile};
+pub(crate) use program::{process, with_job_names};
 pub(crate) use settings::FAULT_AROUND_FILE;
-use stage::Stage;
+use stage::RunSetup;
 
 /// The running kernel as an engine.
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub struct HostKernel {
     journal: Journal,
     directory: PathBuf,
     may_change_settings: bool,
 }
 
-impl Kernel {
+impl HostKernel {
     /// An engine that makes temporary files in [`temporary_directory`].
     ///
     /// # Errors
     /// No directory on a disk; no journal.
     pub fn new(journal: Journal) -> Result<Self, Error> {
-        Ok(Kernel::in_directory(journal, temporary_directory()?))
+        Ok(HostKernel::in_directory(journal, temporary_directory()?))
     }
 
     /// An engine that makes temporary files in `directory`.
     pub fn in_directory(journal: Journal, directory: PathBuf) -> Self {
-        Kernel { journal, directory, may_change_settings: false }
+        HostKernel { journal, directory, may_change_settings: false }
     }
 
     /// This engine, which may change settings of the whole machine that a job wants otherwise;
     /// they are restored after its runs.
-    pub fn changing_settings(self, may: bool) -> Self {
-        Kernel { may_change_settings: may, ..self }
+    pub fn with_setting_changes(self, may: bool) -> Self {
+        HostKernel { may_change_settings: may, ..self }
     }
 
     /// Checks that there is room for the files of all of `jobs` at once, before any is written.
@@ -80,10 +80,10 @@ impl Kernel {
     /// # Errors
     /// [`Error::NoSpace`].
     fn require_space(&self, jobs: &[&Job]) -> Result<(), Error> {
-        let bytes = jobs.iter().map(|job| Needs::from(*job).written_bytes());
+        let bytes = jobs.iter().map(|job| JobNeeds::from(*job).written_bytes());
         let bytes = bytes.fold(0, u64::saturating_add);
         require_space(&self.directory, bytes).map_err(|error| match jobs.first() {
-            Some(job) => Needs::from(*job).told(error),
+            Some(job) => JobNeeds::from(*job).with_remedy(error),
             None => error,
         })
     }
@@ -93,21 +93,21 @@ impl Kernel {
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
-    pub fn prepare(&self, job: &Job) -> Result<Prepared, Error> {
-        let Kernel { journal, directory, may_change_settings } = self;
-        let needs = Needs::from(job);
-        let stage = Stage::prepare(&needs, journal, directory, *may_change_settings)
-            .map_err(|error| needs.told(error))?;
+    pub fn prepare(&self, job: &Job) -> Result<PreparedJob, Error> {
+        let HostKernel { journal, directory, may_change_settings } = self;
+        let needs = JobNeeds::from(job);
+        let stage = RunSetup::prepare(&needs, journal, directory, *may_change_settings)
+            .map_err(|error| needs.with_remedy(error))?;
         let process = process(job, &stage.files.paths())?;
-        Ok(Prepared { seed: job.seed, job: job.clone(), process, stage, flushes: Vec::new() })
+        Ok(PreparedJob { seed: job.seed, job: job.clone(), process, stage, flushes: Vec::new() })
     }
 }
 
-impl Engine for Kernel {
+impl Engine for HostKernel {
     type Error = Error;
-    type Ready = Prepared;
+    type Ready = PreparedJob;
 
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, Error> {
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<PreparedJob>, Error> {
         jobs.iter().try_for_each(|job| program::check(job))?;
         self.require_space(jobs)?;
         jobs.iter().map(|job| self.prepare(job)).collect()
@@ -115,28 +115,28 @@ impl Engine for Kernel {
 }
 
 /// Refuses what the running kernel is not, and what its settings are not.
-pub(crate) fn check(needs: &Needs) -> Result<(), Error> {
+pub(crate) fn check(needs: &JobNeeds) -> Result<(), Error> {
     refusals::check_machine(needs)?;
     settings::check(&needs.machine)
 }
 
 /// A job with its files, ready to run as often as wanted.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedJob {
     job: Job,
     /// The seed that the job names.
     seed: u64,
-    process: Process,
-    stage: Stage,
+    process: ProbeProcess,
+    stage: RunSetup,
     /// Accesses that each run had begun at each flush, where that decides what it evicts and is
     /// known.
     flushes: Vec<Option<Vec<u64>>>,
 }
 
-impl Prepared {
+impl PreparedJob {
     /// Has each access of the runs from now on wait until nothing of its file is being read, so
     /// that what the kernel does depends on no device. The times mean nothing then.
-    pub fn settled(mut self) -> Self {
+    pub fn with_settling(mut self) -> Self {
         self.process.settle = true;
         self
     }
@@ -147,8 +147,9 @@ impl Prepared {
     /// # Errors
     /// See [`Error`].
     pub fn run(&mut self) -> Result<Run, Error> {
-        let Prepared { job, process, stage, flushes, .. } = self;
-        let measured = stage.undisturbed(|stage| program::measure(job, process, stage))?;
+        let PreparedJob { job, process, stage, flushes, .. } = self;
+        let measured =
+            stage.repeat_while_disturbed(|stage| program::measure(job, process, stage))?;
         flushes.push(measured.flushes);
         Ok(measured.run)
     }
@@ -164,7 +165,8 @@ impl Prepared {
 
     /// Where and how its runs took place.
     pub fn environment(&self) -> Map<String, Value> {
-        let mut environment = environment::of(&self.stage, &Needs::from(&self.job), self.seed);
+        let mut environment =
+            environment::run_environment(&self.stage, &JobNeeds::from(&self.job), self.seed);
         // Of all runs or of none: they are told apart by their position only.
         let known: Option<Vec<Vec<u64>>> = self.flushes.iter().cloned().collect();
         if let Some(runs) = known.filter(|runs| !runs.is_empty()) {
@@ -182,7 +184,7 @@ impl Prepared {
     }
 }
 
-impl Ready for Prepared {
+impl Ready for PreparedJob {
     type Error = Error;
 
     fn seed(&self) -> u64 {

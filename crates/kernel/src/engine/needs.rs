@@ -8,7 +8,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Access, Job, ProgramStep};
 use filemap_job::{File, Machine, merged};
 
-use crate::contents::Contents;
+use crate::contents::FileContents;
 use crate::{Error, page_size};
 
 /// What takes less room in a program.
@@ -16,10 +16,10 @@ const SMALLER_PROGRAM: &str = "a smaller size or sparse = true in its [[file]] t
 
 /// What is asked of a machine.
 #[derive(Clone, Debug)]
-pub struct Needs {
+pub struct JobNeeds {
     pub(crate) rules: Rules,
     pub(crate) machine: Machine,
-    pub(crate) files: Vec<Needed>,
+    pub(crate) files: Vec<NeededFile>,
     /// Most memory beside the files, in pages.
     pub(crate) anonymous: PageCount,
     pub(crate) accesses: u64,
@@ -29,19 +29,19 @@ pub struct Needs {
 
 /// A file that is asked for.
 #[derive(Clone, Debug)]
-pub struct Needed {
+pub struct NeededFile {
     /// What the job calls it, if it calls it anything.
     pub(crate) name: Option<String>,
     pub(crate) file: File,
-    pub(crate) contents: Contents,
+    pub(crate) contents: FileContents,
     /// Pages of it that are called.
     pub(crate) called: Vec<Range<PageIndex>>,
 }
 
-impl Needed {
+impl NeededFile {
     /// Its path, where it is the user's own.
     pub(crate) fn users_path(&self) -> Option<&Path> {
-        let is_copied = matches!(self.contents, Contents::CopyOf(_));
+        let is_copied = matches!(self.contents, FileContents::CopyOf(_));
         self.file.path.as_deref().filter(|_| !is_copied).map(Path::new)
     }
 
@@ -54,15 +54,15 @@ impl Needed {
     }
 }
 
-impl Needs {
+impl JobNeeds {
     /// Whether they are a program's that a job file says: only those name their files.
     pub(crate) fn is_program(&self) -> bool {
         self.files.iter().any(|needed| needed.name.is_some())
     }
 
     /// `error`, with what to do where there is no room for the files.
-    pub(crate) fn told(&self, error: Error) -> Error {
-        if self.is_program() { error.with_smaller(SMALLER_PROGRAM) } else { error }
+    pub(crate) fn with_remedy(&self, error: Error) -> Error {
+        if self.is_program() { error.with_space_remedy(SMALLER_PROGRAM) } else { error }
     }
 
     /// What the files are long together.
@@ -84,7 +84,7 @@ impl Needs {
     }
 }
 
-impl From<&Job> for Needs {
+impl From<&Job> for JobNeeds {
     fn from(program: &Job) -> Self {
         let reads = program.steps().map(|step| match step {
             ProgramStep::Read { accesses, .. } => accesses.bs_bytes,
@@ -96,13 +96,13 @@ impl From<&Job> for Needs {
             }
             _ => 0,
         });
-        let files = program.files.iter().enumerate().map(|(number, named)| Needed {
+        let files = program.files.iter().enumerate().map(|(number, named)| NeededFile {
             name: program.of_flags.is_none().then(|| named.name.clone()),
             file: named.file.clone(),
-            contents: Contents::of(program, number),
+            contents: FileContents::for_job_file(program, number),
             called: called(program, number),
         });
-        Needs {
+        JobNeeds {
             rules: program.rules,
             machine: program.machine.clone(),
             files: files.collect(),
@@ -137,18 +137,18 @@ mod tests {
 
     #[test]
     fn where_there_is_no_room_each_form_is_told_its_own_remedy() {
-        let told = |needs: Needs| {
+        let told = |needs: JobNeeds| {
             let error = require_space(Path::new("/tmp"), u64::MAX).unwrap_err();
-            needs.told(error).to_string()
+            needs.with_remedy(error).to_string()
         };
         let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
-        let of_job = told(Needs::from(&job.validate(None).unwrap()));
+        let of_job = told(JobNeeds::from(&job.validate(None).unwrap()));
         assert!(of_job.contains("--file-size"), "{of_job}");
         let program = "file = [{ name = 'a', size = '1m' }]\nopen = [{ name = 'o', file = 'a' }]\n\
                        thread = [{ phase = [{ open = 'o', workload = 'read-sequential', bs = '4k', \
                        accesses = 1 }] }]";
         let program = ProgramSpec::from_toml(program).unwrap().validate(None).unwrap();
-        let of_program = told(Needs::from(&program));
+        let of_program = told(JobNeeds::from(&program));
         assert!(of_program.contains("[[file]]"), "{of_program}");
         assert!(!of_program.contains("--file-size"), "{of_program}");
     }

@@ -10,11 +10,11 @@ use filemap_job::waits::Wait;
 use filemap_job::{Cached, Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 use rustix::fs::{Access as FileAccess, access};
 
-use super::file_counts::{Dropped, FileCounts};
+use super::file_counts::{DroppedPages, FileCounts};
 use super::phases;
-use super::stage::{Measured, Ran, Stage};
+use super::stage::{ProcessRun, RunAttempt, RunSetup};
 use crate::Error;
-use crate::probe::{Left, PhaseCost, Process, killed_by};
+use crate::probe::{CacheCounts, PhaseCost, ProbeProcess, kill_error};
 use crate::procstat::VmStat;
 use crate::residency::CacheStat;
 use crate::trace::TracedWaits;
@@ -32,13 +32,17 @@ pub(super) fn check(program: &Job) -> Result<(), Error> {
 }
 
 /// Runs `program` once, of which a child does `process`.
-pub(super) fn measure(program: &Job, process: &Process, stage: &Stage) -> Result<Measured, Error> {
-    let ran = stage.run(process).map_err(|error| named(program, error))?;
+pub(super) fn measure(
+    program: &Job,
+    process: &ProbeProcess,
+    stage: &RunSetup,
+) -> Result<RunAttempt, Error> {
+    let ran = stage.run(process).map_err(|error| with_job_names(program, error))?;
     let files = &stage.files.files;
     let mapped = program.mapped_parts();
     let parts = files.iter().zip(&mapped).map(|(file, mapped)| {
         let cached = Cached::of(mapped, |pages: Range<PageIndex>| {
-            CacheStat::of(&file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
+            CacheStat::query(&file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
         });
         // There is none before Linux 6.5.
         cached.ok()
@@ -51,8 +55,8 @@ pub(super) fn measure(program: &Job, process: &Process, stage: &Stage) -> Result
         let pages = parts.as_ref().and_then(Cached::pages);
         pages.zip(*stat).is_some_and(|(pages, stat)| pages != stat.cached)
     });
-    let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
-    let told = Told::new(program, &ran, &whole);
+    let whole: Vec<bool> = files.iter().map(|file| file.has_all_blocks).collect();
+    let told = RunCounts::new(program, &ran, &whole);
     let dropped = told.dropped();
     let seen = stats.iter().enumerate().map(|(file, stat)| {
         let (dropped, paged_out) = (dropped[file], told.paged_out(file));
@@ -62,11 +66,11 @@ pub(super) fn measure(program: &Job, process: &Process, stage: &Stage) -> Result
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
     let run = told.run(&seen, &parts);
     let run = Run { vmstat: ran.vmstat.map(VmStat::into_map), ..run };
-    Ok(Measured { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
+    Ok(RunAttempt { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
 }
 
 /// What the `error` of a process of `program` says, with what it names by the job's own names.
-pub(crate) fn named(program: &Job, error: Error) -> Error {
+pub(crate) fn with_job_names(program: &Job, error: Error) -> Error {
     match error {
         Error::Bus { mapping, page } => beyond_file(program, mapping, page),
         error => error,
@@ -77,9 +81,9 @@ pub(crate) fn named(program: &Job, error: Error) -> Error {
 ///
 /// # Errors
 /// What no probe does.
-pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<Process, Error> {
+pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<ProbeProcess, Error> {
     check(program)?;
-    Ok(Process {
+    Ok(ProbeProcess {
         files: paths.to_vec(),
         opens: program.opens.iter().map(|open| open.file).collect(),
         direct: (0..program.opens.len()).filter(|&open| program.opens[open].direct).collect(),
@@ -158,14 +162,14 @@ fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
             let file = &program.files[program.opens[of.open].file];
             Error::BeyondFile { step, page, mapping: of.name.clone(), file: file.name.clone() }
         }
-        None => killed_by(libc::SIGBUS),
+        None => kill_error(libc::SIGBUS),
     }
 }
 
 /// What is known of the steps of a run.
-struct Told<'a> {
+struct RunCounts<'a> {
     program: &'a Job,
-    ran: &'a Ran,
+    ran: &'a ProcessRun,
     /// Each step, one thread after the other, with what it counted.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
     /// What the steps about each file counted together.
@@ -173,14 +177,14 @@ struct Told<'a> {
     major_faults: Option<u64>,
 }
 
-impl<'a> Told<'a> {
-    fn new(program: &'a Job, ran: &'a Ran, whole: &[bool]) -> Self {
+impl<'a> RunCounts<'a> {
+    fn new(program: &'a Job, ran: &'a ProcessRun, whole: &[bool]) -> Self {
         let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
         let own: u64 = costs().map(|cost| cost.major).sum();
         let major_faults = ran.major_events.unwrap_or(own).max(own);
         // The process's own count leaves out what missed twice, and nobody says in which step.
         let counts_all = own == major_faults;
-        let mut before = Some(Left::default());
+        let mut before = Some(CacheCounts::default());
         // Reclaim under a limit evicts others, which cannot be told from these.
         let tells = program.machine.cache_limit.is_none() && program.threads.len() == 1;
         let mut paged_out = 0;
@@ -193,23 +197,23 @@ impl<'a> Told<'a> {
                 accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
                 ..if program.is_direct(step) {
-                    phases::direct(cost)
+                    phases::direct_counters(cost)
                 } else {
-                    phases::counters(cost, before, is_whole, (paged_out, dropped))
+                    phases::phase_counters(cost, before, is_whole, (paged_out, dropped))
                 }
             };
-            before = cost.left;
+            before = cost.cache;
             (step, cost, counters)
         });
         let steps: Vec<_> = steps.collect();
-        let mut by_file = vec![nothing(); program.files.len()];
+        let mut by_file = vec![zero_counters(); program.files.len()];
         for (step, _, counted) in &steps {
             if let Some(file) = program.file_of(step) {
-                by_file[file] = add(by_file[file], *counted);
+                by_file[file] = sum_counters(by_file[file], *counted);
             }
         }
         let major_faults = Some(major_faults).filter(|_| !costs().any(|cost| cost.counts_waits));
-        Told { program, ran, steps, by_file, major_faults }
+        RunCounts { program, ran, steps, by_file, major_faults }
     }
 
     /// Bytes of a file that were fetched from storage; with a governor nobody says which file it
@@ -231,19 +235,19 @@ impl<'a> Told<'a> {
     }
 
     /// What the run itself dropped of each file.
-    fn dropped(&self) -> Vec<Dropped> {
-        let mut dropped = vec![Dropped::Nothing; self.program.files.len()];
+    fn dropped(&self) -> Vec<DroppedPages> {
+        let mut dropped = vec![DroppedPages::Nothing; self.program.files.len()];
         for (step, cost, _) in self.steps.iter().filter(|(step, ..)| step.drops()) {
             let Some(file) = self.program.file_of(step) else { continue };
             let of_file = &mut dropped[file];
             let before = match of_file {
-                Dropped::Nothing => Some(0),
-                Dropped::Pages(pages) => *pages,
+                DroppedPages::Nothing => Some(0),
+                DroppedPages::Pages(pages) => *pages,
             };
             // Other threads bring pages in while one is dropping some.
             let is_alone = self.program.threads.len() == 1;
             let both = before.zip(cost.dropped).map(|(before, pages)| before + pages);
-            *of_file = Dropped::Pages(both.filter(|_| is_alone));
+            *of_file = DroppedPages::Pages(both.filter(|_| is_alone));
         }
         dropped
     }
@@ -261,7 +265,7 @@ impl<'a> Told<'a> {
     }
 
     fn run(&self, seen: &[FileCounts], parts: &[Option<Cached>]) -> Run {
-        let Told { program, ran, .. } = self;
+        let RunCounts { program, ran, .. } = self;
         let named = program.files.iter().zip(&self.by_file);
         let files = named.zip(seen).zip(parts).map(|(((file, counters), seen), parts)| FileRun {
             name: file.name.clone(),
@@ -272,10 +276,10 @@ impl<'a> Told<'a> {
             cached_parts: *parts,
         });
         let files: Vec<FileRun> = files.collect();
-        let mut by_mapping = vec![nothing(); program.mappings.len()];
+        let mut by_mapping = vec![zero_counters(); program.mappings.len()];
         for (step, _, counted) in &self.steps {
             if let Some(mapping) = step.touched() {
-                by_mapping[mapping] = add(by_mapping[mapping], *counted);
+                by_mapping[mapping] = sum_counters(by_mapping[mapping], *counted);
             }
         }
         let mappings = program.mappings.iter().zip(by_mapping);
@@ -289,7 +293,7 @@ impl<'a> Told<'a> {
             rest = others;
             let counters = Counters {
                 rounds: Some(ended.rounds).filter(|_| thread.rounds != Rounds::Times(1)),
-                ..own.iter().map(|(.., counted)| *counted).fold(nothing(), add)
+                ..own.iter().map(|(.., counted)| *counted).fold(zero_counters(), sum_counters)
             };
             let (name, elapsed_ns) = (thread.name.clone(), Some(ended.elapsed_ns));
             threads.push(ThreadRun { name, elapsed_ns, counters });
@@ -329,7 +333,11 @@ impl<'a> Told<'a> {
                 vma_lock_refused: refused.map(|(abort, miss)| abort + miss),
                 mmap_lock_shared: whole.map(|traced| traced.shared),
                 mmap_lock_waits: whole.map(|traced| traced.read.count + traced.write.count),
-                ..self.steps.iter().map(|(.., counted)| *counted).fold(nothing(), add)
+                ..self
+                    .steps
+                    .iter()
+                    .map(|(.., counted)| *counted)
+                    .fold(zero_counters(), sum_counters)
             },
             cached: FileRun::cached_of(&files),
             files,
@@ -345,7 +353,7 @@ impl<'a> Told<'a> {
 }
 
 /// The sum of no counters.
-fn nothing() -> Counters {
+fn zero_counters() -> Counters {
     Counters {
         accesses: Some(0),
         data_pages_read: Some(0),
@@ -358,7 +366,7 @@ fn nothing() -> Counters {
 }
 
 /// What both counted; unknown where one does not say.
-fn add(sum: Counters, part: Counters) -> Counters {
+fn sum_counters(sum: Counters, part: Counters) -> Counters {
     let both = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
     Counters {
         accesses: both(sum.accesses, part.accesses),

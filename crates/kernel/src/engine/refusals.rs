@@ -4,14 +4,14 @@ use filemap_core::rules::{Family, Rules};
 use filemap_core::series::Series;
 use filemap_job::Machine;
 
-use super::needs::Needs;
+use super::needs::JobNeeds;
 use crate::probe::{MAX_READ_BYTES, cpus};
 use crate::{Error, page_size};
 
 /// Most accesses of one run: they are all in memory before it begins.
 pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
 
-pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
+pub(super) fn check_accesses(needs: &JobNeeds) -> Result<(), Error> {
     let (accesses, bytes) = (needs.accesses, needs.longest_read_bytes);
     let of_program = needs.is_program();
     if accesses > MAX_RUN_ACCESSES {
@@ -32,7 +32,7 @@ pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
 }
 
 /// Refuses what is not this kernel's or this machine's, whatever its settings are.
-pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
+pub(super) fn check_machine(needs: &JobNeeds) -> Result<(), Error> {
     check_series(&needs.rules)?;
     check_architecture(&needs.machine)?;
     check_accesses(needs)?;
@@ -42,7 +42,7 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
             "leave out --sparse, or sparse = true in a job file, or give --on model",
         ));
     }
-    check_cpus(needs, cpus::allowed())?;
+    check_cpus(needs, cpus::allowed_cpus())?;
     if needs.machine.ram_bytes.is_some() {
         return Err(Error::unavailable(
             "another size of RAM",
@@ -53,7 +53,7 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
 }
 
 /// Refuses more CPUs than the `allowed` ones.
-pub(super) fn check_cpus(needs: &Needs, allowed: u64) -> Result<(), Error> {
+pub(super) fn check_cpus(needs: &JobNeeds, allowed: u64) -> Result<(), Error> {
     let key = if needs.is_program() { "cpus =" } else { "--cpus" };
     match needs.cpus.filter(|&cpus| cpus > allowed) {
         None => Ok(()),

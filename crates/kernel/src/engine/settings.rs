@@ -7,7 +7,7 @@ use filemap_job::Machine;
 
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
-use crate::mounted::Mounted;
+use crate::mounted::KernelMount;
 use crate::{Error, page_size};
 
 /// Where the kernel tells its size of fault-around, if debugfs is mounted and open.
@@ -21,11 +21,11 @@ const FAULT_AROUND_BYTES: u64 = 65536;
 
 /// Settings as a job wants them; restored when this drops.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct MachineSettings {
     _fault_around: FaultAround,
 }
 
-impl Settings {
+impl MachineSettings {
     /// Changes what `machine` has otherwise, if that is allowed.
     pub(super) fn apply(
         machine: &Machine,
@@ -36,7 +36,7 @@ impl Settings {
             check(machine)?;
         }
         let wanted = machine.fault_around.bytes(page_size());
-        Ok(Settings { _fault_around: FaultAround::set(wanted, journal)? })
+        Ok(MachineSettings { _fault_around: FaultAround::set(wanted, journal)? })
     }
 }
 
@@ -49,7 +49,7 @@ pub struct FaultAround {
     wanted_bytes: u64,
     // Undone from the first to the last.
     _changed: Option<Guard>,
-    debugfs: Option<Mounted>,
+    debugfs: Option<KernelMount>,
 }
 
 impl FaultAround {
@@ -64,7 +64,7 @@ impl FaultAround {
         let what = format!("a fault-around of {wanted_bytes} bytes");
         require_root("setting fault-around")?;
         let remedy = "use a kernel with debugfs that is not locked down, or leave it as it is";
-        let debugfs = Mounted::open(journal, "debugfs", remedy)?;
+        let debugfs = KernelMount::open(journal, "debugfs", remedy)?;
         let path = debugfs.root().join(FAULT_AROUND_NAME);
         let refused = |error: io::Error| Error::unavailable(format!("{what} ({error})"), remedy);
         let value = fs::read_to_string(&path).map_err(refused)?;
@@ -79,7 +79,7 @@ impl FaultAround {
     }
 
     /// Whether it is still so: somebody else may have set it since.
-    pub fn holds(&self) -> bool {
+    pub fn is_in_effect(&self) -> bool {
         match &self.debugfs {
             None => fault_around_bytes() == self.wanted_bytes,
             Some(debugfs) => {

@@ -8,43 +8,43 @@ use filemap_job::Run;
 use super::file::JobFiles;
 use super::flush::await_flush;
 use super::limits::MemoryLimits;
-use super::needs::Needs;
+use super::needs::JobNeeds;
 use super::refusals;
-use super::settings::Settings;
-use super::tracer::Tracer;
+use super::settings::MachineSettings;
+use super::tracer::WaitTracer;
 use crate::Error;
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
 use crate::journal::Journal;
-use crate::probe::{Ended, Probe, Process};
+use crate::probe::{Probe, ProbeProcess, ProbeResult};
 use crate::procstat::VmStat;
 use crate::residency::CacheStat;
 use crate::trace::TracedWaits;
 
 /// How often a run is repeated that somebody else disturbed.
-const REPEATS: u32 = 6;
+const MAX_REPEATS: u32 = 6;
 
 /// No run is repeated after this time: what takes long is disturbed every time.
-const REPEAT_FOR: Duration = Duration::from_secs(60);
+const REPEAT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The files, limits and settings of a job. All of them go when this drops.
 #[derive(Debug)]
-pub struct Stage {
+pub struct RunSetup {
     journal: Journal,
     limits: MemoryLimits,
     pub(super) files: JobFiles,
-    _settings: Settings,
+    _settings: MachineSettings,
     /// Whether all of the files fits into the memory.
     pub(super) fits: bool,
     /// Runs that were thrown away because somebody else took pages of the files.
     pub(super) disturbed: u64,
     /// Runs that were kept although.
-    pub(super) unsettled: u64,
+    pub(super) kept_disturbed: u64,
 }
 
 /// One run, and what is known of how it went.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct RunAttempt {
     /// What it comes to.
     pub(super) run: Run,
     /// Somebody else took pages of the files meanwhile.
@@ -56,50 +56,58 @@ pub(super) struct Measured {
 
 /// What one run left behind.
 #[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) ended: Ended,
+pub(super) struct ProcessRun {
+    pub(super) ended: ProbeResult,
     /// By how much the machine's counters changed meanwhile.
     pub(super) vmstat: Option<VmStat>,
     /// The events that the cgroup counted, if there is one that does.
     pub(super) major_events: Option<u64>,
     /// What its threads waited for, where there are several and this was recorded.
     pub(super) traced: Option<TracedWaits>,
-    /// See [`Measured::flushes`].
+    /// See [`RunAttempt::flushes`].
     pub(super) flushes: Option<Vec<u64>>,
 }
 
-impl Stage {
+impl RunSetup {
     /// Makes ready what `needs` says, with temporary files in `directory`.
     pub(super) fn prepare(
-        needs: &Needs,
+        needs: &JobNeeds,
         journal: &Journal,
         directory: &Path,
         may_change_settings: bool,
     ) -> Result<Self, Error> {
         refusals::check_machine(needs)?;
-        let limits = MemoryLimits::of(&needs.machine);
+        let limits = MemoryLimits::from_machine(&needs.machine);
         limits.check(needs)?;
-        let settings = Settings::apply(&needs.machine, journal, may_change_settings)?;
-        let files = JobFiles::of(needs, journal, directory)?;
+        let settings = MachineSettings::apply(&needs.machine, journal, may_change_settings)?;
+        let files = JobFiles::create(needs, journal, directory)?;
         let fits = limits.fits(needs);
         let (disturbed, unsettled) = (0, 0);
         let journal = journal.clone();
-        Ok(Stage { journal, limits, files, _settings: settings, fits, disturbed, unsettled })
+        Ok(RunSetup {
+            journal,
+            limits,
+            files,
+            _settings: settings,
+            fits,
+            disturbed,
+            kept_disturbed: unsettled,
+        })
     }
 
     /// Repeats `run` a few times until nobody else disturbs it.
-    pub(super) fn undisturbed(
+    pub(super) fn repeat_while_disturbed(
         &mut self,
-        mut run: impl FnMut(&Stage) -> Result<Measured, Error>,
-    ) -> Result<Measured, Error> {
+        mut run: impl FnMut(&RunSetup) -> Result<RunAttempt, Error>,
+    ) -> Result<RunAttempt, Error> {
         let start = Instant::now();
         for attempt in 0.. {
             let done = run(self)?;
             if !done.is_disturbed {
                 return Ok(done);
             }
-            if attempt == REPEATS || start.elapsed() > REPEAT_FOR {
-                self.unsettled += 1;
+            if attempt == MAX_REPEATS || start.elapsed() > REPEAT_TIMEOUT {
+                self.kept_disturbed += 1;
                 return Ok(done);
             }
             self.disturbed += 1;
@@ -108,12 +116,12 @@ impl Stage {
     }
 
     /// Runs `process` once, on cold files.
-    pub(super) fn run(&self, process: &Process) -> Result<Ran, Error> {
+    pub(super) fn run(&self, process: &ProbeProcess) -> Result<ProcessRun, Error> {
         self.check_sizes()?;
         let reclaims = self.has_cgroup() && !self.fits;
         let mut probe =
             if reclaims { Probe::start_at_flush(process)? } else { Probe::start(process)? };
-        let cgroup = self.enter(&probe.pids())?;
+        let cgroup = self.make_cold(&probe.pids())?;
         if let (Some(cgroup), Some(pid)) = (&cgroup, probe.governor_pid()) {
             // What it reads is charged to its own cgroup.
             cgroup.add(pid)?;
@@ -124,25 +132,25 @@ impl Stage {
         };
         let tracer = match process.threads.len() {
             0 | 1 => None,
-            _ => Tracer::of(self.journal(), &probe.pids()),
+            _ => WaitTracer::open(self.journal(), &probe.pids()),
         };
-        tracer.as_ref().map(Tracer::start).transpose()?;
+        tracer.as_ref().map(WaitTracer::start).transpose()?;
         let before = VmStat::now().ok();
         let ended = probe.run().map_err(|error| match &cgroup {
-            Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
+            Some(cgroup) if cgroup.has_killed() => self.limits.oom_error().unwrap_or(error),
             _ => error,
         })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
-        let traced = tracer.map(|tracer| tracer.ended(ended.ended_ns)).transpose()?;
+        let traced = tracer.map(|tracer| tracer.finish(ended.ended_ns)).transpose()?;
         let major_events = cgroup.as_ref().and_then(major_events);
         let are_known = begins_with_flush && process.is_alone();
         let flushes = are_known.then(|| ended.begun_at_flushes.clone());
-        Ok(Ran { ended, vmstat, major_events, traced, flushes })
+        Ok(ProcessRun { ended, vmstat, major_events, traced, flushes })
     }
 
     /// Makes the files cold for processes, and puts those into a cgroup of their own if they have
     /// limits.
-    pub(super) fn enter(&self, pids: &[u32]) -> Result<Option<MemoryCgroup>, Error> {
+    pub(super) fn make_cold(&self, pids: &[u32]) -> Result<Option<MemoryCgroup>, Error> {
         self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
         let cgroup = self.limits.cgroup(&self.journal)?;
         if let Some(cgroup) = &cgroup {
@@ -159,7 +167,7 @@ impl Stage {
     /// What is cached of each file, where the kernel tells, after a look at whether it still has
     /// its size.
     pub(super) fn stats(&self) -> Result<Vec<Option<CacheStat>>, Error> {
-        let stats = self.files.files.iter().map(|file| CacheStat::of(&file.file, ..).ok());
+        let stats = self.files.files.iter().map(|file| CacheStat::query(&file.file, ..).ok());
         let stats = stats.collect();
         self.check_sizes()?;
         Ok(stats)

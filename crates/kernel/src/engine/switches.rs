@@ -16,12 +16,12 @@ const DIRECTORY: &str = "/proc/sys/vm";
 
 /// Switches that were set; they are set back when this drops.
 #[derive(Debug)]
-pub(super) struct Switched {
+pub(super) struct SwitchGuard {
     /// What each held.
     before: Vec<(PathBuf, String)>,
 }
 
-impl Switched {
+impl SwitchGuard {
     /// Switches each of `named` on if it is one of `on`, and off if not.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Switched {
     }
 
     fn set_in(directory: &Path, named: Series, on: Series) -> Result<Self, Error> {
-        let mut switched = Switched { before: Vec::new() };
+        let mut switched = SwitchGuard { before: Vec::new() };
         for switch in named.switches() {
             let path = directory.join(file(switch));
             let Ok(before) = fs::read_to_string(&path) else {
@@ -49,7 +49,7 @@ impl Switched {
     }
 }
 
-impl Drop for Switched {
+impl Drop for SwitchGuard {
     fn drop(&mut self) {
         for (path, before) in &self.before {
             // The kernel took another value of the same kind.
@@ -59,7 +59,7 @@ impl Drop for Switched {
 }
 
 /// Those of `series` that this kernel has a switch for.
-pub(super) fn those_here(series: Series) -> Series {
+pub(super) fn supported(series: Series) -> Series {
     let here = |switch: &Switch| Path::new(DIRECTORY).join(file(*switch)).exists();
     series.switches().filter(here).fold(Series::BASELINE, Series::with)
 }
@@ -103,7 +103,7 @@ mod tests {
             ["vma_retry", "vma_bound"].map(|name| state[name].as_str().unwrap().to_owned())
         };
         assert_eq!(held(), ["1", "1"]);
-        let set = |named, on| Switched::set_in(&directory, named, on);
+        let set = |named, on| SwitchGuard::set_in(&directory, named, on);
         let none = set(Series::BASELINE, both).unwrap();
         assert_eq!(held(), ["1", "1"], "what is not named stays");
         let one = set(both, retry).unwrap();

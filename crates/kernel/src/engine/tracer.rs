@@ -5,19 +5,19 @@ use crate::journal::Journal;
 use crate::trace::{TraceFs, TracedWaits, WaitTrace};
 
 /// What records the waits of threads.
-pub(super) struct Tracer {
+pub(super) struct WaitTracer {
     // Undone from the first to the last: without a tracefs of its own there is no way to the trace.
     trace: WaitTrace,
     _tracefs: TraceFs,
 }
 
-impl Tracer {
+impl WaitTracer {
     /// For the threads that the processes `pids` have now, where this kernel and this user allow
     /// it. What it changes is written down in `journal`.
-    pub(super) fn of(journal: &Journal, pids: &[u32]) -> Option<Tracer> {
+    pub(super) fn open(journal: &Journal, pids: &[u32]) -> Option<WaitTracer> {
         let tracefs = TraceFs::open(journal).ok()?;
         let trace = WaitTrace::create(&tracefs, journal, pids).ok()?;
-        Some(Tracer { trace, _tracefs: tracefs })
+        Some(WaitTracer { trace, _tracefs: tracefs })
     }
 
     /// From now on.
@@ -27,7 +27,7 @@ impl Tracer {
 
     /// What was recorded up to `ended_ns` by `CLOCK_MONOTONIC`, which is over: threads that end
     /// wait for locks as well.
-    pub(super) fn ended(&self, ended_ns: u64) -> Result<TracedWaits, Error> {
+    pub(super) fn finish(&self, ended_ns: u64) -> Result<TracedWaits, Error> {
         self.trace.stop()?;
         self.trace.read(ended_ns)
     }

@@ -15,7 +15,7 @@ use crate::error::require_root;
 use crate::journal::Journal;
 use crate::probe::cpus;
 use crate::probe::{FolioProbe, FolioSample};
-use crate::{Error, ending};
+use crate::{Error, shutdown};
 
 use sizes::Selected;
 pub(crate) use sizes::Sizes;
@@ -124,7 +124,7 @@ impl<'a> Measuring<'a> {
             let mut is_had = !self.left_out.contains_key(&bytes);
             let selected = self.select(bytes, journal)?;
             for &operation in Operation::ALL {
-                ending::check()?;
+                shutdown::check()?;
                 if is_had {
                     let cell = self.cell(bytes, operation)?;
                     is_had = cell.is_some();
@@ -147,7 +147,7 @@ impl<'a> Measuring<'a> {
     /// One sample, if the kernel gives the folios.
     fn cell(&mut self, folio_bytes: u64, operation: Operation) -> Result<Option<FolioCell>, Error> {
         let &FolioOps { bytes, seed, .. } = self.job;
-        let children = cpus::allowed();
+        let children = cpus::allowed_cpus();
         let probe = FolioProbe { bytes, folio_bytes, operation, seed, children };
         let FolioSample { folios, given, timing } = probe.run()?;
         let Some(timing) = timing else {
@@ -233,7 +233,7 @@ fn environment(job: &FolioOps, sizes: &Sizes) -> Map<String, Value> {
                   is mapped page by page; CPU time of the thread",
         "seed": job.seed,
         "seed_text": job.seed.to_string(),
-        "children": cpus::allowed(),
+        "children": cpus::allowed_cpus(),
         "folio_settings": Value::Object(settings.collect()),
         "thp_defrag": sizes.defrag(),
     });

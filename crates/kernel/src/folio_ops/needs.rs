@@ -26,7 +26,7 @@ pub(super) fn check(job: &FolioOps) -> Result<(), Error> {
         ));
     }
     match available_bytes() {
-        Some(available) => check_memory(job.bytes, cpus::allowed(), available),
+        Some(available) => check_memory(job.bytes, cpus::allowed_cpus(), available),
         None => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use filemap_job::format_size;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
-use crate::chosen_word::chosen;
+use crate::chosen_word::selected_word;
 use crate::journal::{Guard, Journal, Undo};
 
 /// Where they are.
@@ -151,7 +151,7 @@ fn is_allowing(word: impl AsRef<str>) -> bool {
 
 /// The word that a setting holds.
 fn read(path: &Path) -> Option<String> {
-    chosen(&fs::read_to_string(path).ok()?)
+    selected_word(&fs::read_to_string(path).ok()?)
 }
 
 #[cfg(test)]

@@ -8,22 +8,22 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::Error;
-use super::boot_image::Image;
+use super::boot_image::KernelImage;
 use super::qemu::{self, Accelerator};
-use super::settings::Settings;
+use super::settings::GuestSettings;
 
 /// A guest under a KVM that works is done in about a second.
-const PROBE_LIMIT: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whether KVM runs a guest here: boots `image`, which does nothing and reports back.
 ///
 /// # Errors
 /// The inner one says why not, in one line; the outer one that no guest could be tried at all.
-pub fn kvm_works(image: &Image) -> Result<Result<(), String>, Error> {
+pub fn kvm_works(image: &KernelImage) -> Result<Result<(), String>, Error> {
     if let Err(error) = File::options().read(true).write(true).open("/dev/kvm") {
         return Ok(Err(format!("/dev/kvm: {error}")));
     }
-    let settings = Settings {
+    let settings = GuestSettings {
         answers_at: None,
         modules: Vec::new(),
         read_ahead_kb: None,
@@ -31,8 +31,8 @@ pub fn kvm_works(image: &Image) -> Result<Result<(), String>, Error> {
     };
     let initramfs = image.initramfs(&settings, &[])?;
     let machine =
-        qemu::Machine { image, accelerator: Accelerator::Kvm, initramfs: &initramfs, disks: None };
-    match machine.start().and_then(|started| started.until_end(PROBE_LIMIT)) {
+        qemu::Vm { image, accelerator: Accelerator::Kvm, initramfs: &initramfs, disks: None };
+    match machine.start().and_then(|started| started.wait_until_end(PROBE_TIMEOUT)) {
         Ok(()) => Ok(Ok(())),
         Err(error @ Error::Missing { .. }) => Err(error),
         Err(error) => Ok(Err(error.to_string())),
@@ -40,7 +40,7 @@ pub fn kvm_works(image: &Image) -> Result<Result<(), String>, Error> {
 }
 
 /// The accelerator for `image`; the probe is run once in a process.
-pub(super) fn choose(image: &Image) -> Result<Accelerator, Error> {
+pub(super) fn choose(image: &KernelImage) -> Result<Accelerator, Error> {
     static CHOICE: OnceLock<Accelerator> = OnceLock::new();
     if let Some(&choice) = CHOICE.get() {
         return Ok(choice);

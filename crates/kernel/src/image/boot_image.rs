@@ -4,15 +4,15 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::disk::Filesystem;
+use super::disk::DiskFilesystem;
 use super::modules::{self, Module};
-use super::program::Program;
-use super::settings::Settings;
+use super::program::InitProgram;
+use super::settings::GuestSettings;
 use super::{Error, built_in, bzimage, initramfs, unnamed};
 
 /// A kernel image and the virtual machine to run it in.
 #[derive(Clone, Debug)]
-pub struct Image {
+pub struct KernelImage {
     /// The kernel: an x86-64 bzImage (a distribution's `vmlinuz`).
     pub kernel: PathBuf,
     /// Where its modules are: a root that holds `lib/modules/RELEASE`, or that directory itself.
@@ -26,32 +26,32 @@ pub struct Image {
     /// Virtual CPUs.
     pub cpus: u32,
     /// Whether the CPUs of an emulated machine take turns, in a time that counts instructions.
-    pub takes_turns: bool,
+    pub uses_icount: bool,
     /// Readahead of the scratch disk in KiB; `None` leaves the kernel's default.
     pub read_ahead_kb: Option<u64>,
     /// Size of the scratch disk in bytes. The file that backs it is sparse.
     pub disk_bytes: u64,
     /// Filesystem of the scratch disk.
-    pub filesystem: Filesystem,
+    pub filesystem: DiskFilesystem,
     /// Directory on the host for the (unlinked) scratch files; needs room for what a job writes.
     pub scratch_dir: PathBuf,
     /// The machine is killed that has not begun its first job after this time.
-    pub boot_limit: Duration,
+    pub boot_timeout: Duration,
     /// Of a machine that has not begun its first job after this time, [`tell`](Self::tell) tells.
-    pub quiet_limit: Duration,
-    /// The machine is killed that has not answered the job of [`Image::run`] after this time.
-    pub time_limit: Duration,
+    pub quiet_timeout: Duration,
+    /// The machine is killed that has not answered the job of [`KernelImage::run`] after this time.
+    pub job_timeout: Duration,
     /// Tells somebody in a line that a machine has said nothing for long; `None` for nobody.
-    pub tell: Option<fn(&str)>,
+    pub notify: Option<fn(&str)>,
 }
 
 /// A boot takes some 4 s on an emulated machine, and 20 s where others take its processors.
-const BOOT_LIMIT: Duration = Duration::from_secs(120);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A machine that says nothing for so long is unusual.
-pub(crate) const QUIET_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Image {
+impl KernelImage {
     /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk; it has two minutes to
     /// boot and ten for a job.
     ///
@@ -66,31 +66,32 @@ impl Image {
             init,
             ram_bytes: 1 << 30,
             cpus: 1,
-            takes_turns: false,
+            uses_icount: false,
             read_ahead_kb: None,
             disk_bytes: 4 << 30,
-            filesystem: Filesystem::Ext4,
+            filesystem: DiskFilesystem::Ext4,
             scratch_dir: std::env::temp_dir(),
-            boot_limit: BOOT_LIMIT,
-            quiet_limit: QUIET_LIMIT,
-            time_limit: Duration::from_secs(600),
-            tell: None,
+            boot_timeout: BOOT_TIMEOUT,
+            quiet_timeout: QUIET_TIMEOUT,
+            job_timeout: Duration::from_secs(600),
+            notify: None,
         })
     }
 
     /// Whether what `other` needs to boot is what this needs.
-    pub(crate) fn boots_as(&self, other: &Image) -> bool {
-        let of = |image: &Image| (image.kernel.clone(), image.modules.clone(), image.filesystem);
+    pub(crate) fn boots_like(&self, other: &KernelImage) -> bool {
+        let of =
+            |image: &KernelImage| (image.kernel.clone(), image.modules.clone(), image.filesystem);
         of(self) == of(other)
     }
 
     /// Whether the machine is as large as `other`.
-    pub(crate) fn holds(&self, other: &Image) -> bool {
+    pub(crate) fn is_at_least(&self, other: &KernelImage) -> bool {
         self.ram_bytes >= other.ram_bytes && self.disk_bytes >= other.disk_bytes
     }
 
     /// Makes the machine as large as `other`, which also has jobs for it.
-    pub(crate) fn grow(&mut self, other: &Image) {
+    pub(crate) fn grow_to(&mut self, other: &KernelImage) {
         self.ram_bytes = self.ram_bytes.max(other.ram_bytes);
         self.disk_bytes = self.disk_bytes.max(other.disk_bytes);
     }
@@ -100,11 +101,11 @@ impl Image {
     /// # Errors
     /// What is no kernel, and what is missing, all of it by name.
     pub fn check(&self) -> Result<(), Error> {
-        self.with_modules().map(|_| ())
+        self.resolve_modules().map(|_| ())
     }
 
     /// The release of the kernel, and the modules that it needs.
-    pub(super) fn with_modules(&self) -> Result<(String, Vec<Module>), Error> {
+    pub(super) fn resolve_modules(&self) -> Result<(String, Vec<Module>), Error> {
         let release = bzimage::release(&self.kernel)?;
         let modules = match &self.modules {
             Some(dir) => modules::collect(dir, &release, self.filesystem)?,
@@ -116,8 +117,12 @@ impl Image {
         Ok((release, modules))
     }
 
-    pub(super) fn initramfs(&self, settings: &Settings, modules: &[Module]) -> Result<File, Error> {
-        let program = Program::load(&self.init)?;
+    pub(super) fn initramfs(
+        &self,
+        settings: &GuestSettings,
+        modules: &[Module],
+    ) -> Result<File, Error> {
+        let program = InitProgram::load(&self.init)?;
         unnamed::in_dir(&self.scratch_dir).and_then(|file| {
             initramfs::write(file, &program, modules, settings)
                 .map_err(|source| Error::scratch(&self.scratch_dir, source))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Filesystem, release_dir};
+use super::{DiskFilesystem, Error, release_dir};
 
 /// Options of a kernel's configuration, and the modules that they become where they are `m`.
 const OPTIONS: [(&str, &str); 5] = [
@@ -20,7 +20,7 @@ const OPTIONS: [(&str, &str); 5] = [
 ///
 /// # Errors
 /// Names what is missing, and where it is if that was found.
-pub(super) fn check(path: &Path, release: &str, filesystem: Filesystem) -> Result<(), Error> {
+pub(super) fn check(path: &Path, release: &str, filesystem: DiskFilesystem) -> Result<(), Error> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let roots = [beside.join(".."), PathBuf::from("/")];
     let with_list = roots.iter().find_map(|root| {
@@ -71,7 +71,7 @@ mod tests {
         fs::create_dir_all(&boot).unwrap();
         let config = boot.join("config-0.0.1-none");
         let refused = || {
-            let refused = check(&boot.join("vmlinuz"), "0.0.1-none", Filesystem::Ext4);
+            let refused = check(&boot.join("vmlinuz"), "0.0.1-none", DiskFilesystem::Ext4);
             refused.err().map_or(String::new(), |error| {
                 assert!(error.cannot_run_here());
                 error.to_string()

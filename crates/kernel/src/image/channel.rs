@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::frame::{Header, Kind};
+use super::frame::{FrameHeader, FrameKind};
 
 /// What is read and written directly is of this size, and lies at multiples of it.
 pub(super) const BLOCK_BYTES: usize = 4096;
@@ -21,12 +21,12 @@ pub(super) const BLOCK_BYTES: usize = 4096;
 const PIECE_BYTES: usize = 1 << 20;
 
 /// How often the guest looks for another job, and for how long it looks at one that is not whole.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 100;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_DAMAGED_READS: u32 = 100;
 
 /// The guest's end of it.
 #[derive(Debug)]
-pub(super) struct Channel {
+pub(super) struct GuestChannel {
     disk: File,
     /// Longer than a piece, as a piece begins at the first multiple of a block in it.
     memory: Vec<u8>,
@@ -34,13 +34,18 @@ pub(super) struct Channel {
     answers_at: u64,
 }
 
-impl Channel {
+impl GuestChannel {
     /// The disk at `path`, where answers begin at byte `answers_at`.
     pub(super) fn open(path: &Path, answers_at: u64) -> io::Result<Self> {
         use std::os::unix::fs::OpenOptionsExt;
         let mut options = File::options();
         let disk = options.read(true).write(true).custom_flags(libc::O_DIRECT).open(path)?;
-        Ok(Channel { disk, memory: vec![0; PIECE_BYTES + BLOCK_BYTES], tasks_at: 0, answers_at })
+        Ok(GuestChannel {
+            disk,
+            memory: vec![0; PIECE_BYTES + BLOCK_BYTES],
+            tasks_at: 0,
+            answers_at,
+        })
     }
 
     /// Waits for the next job of the list, and returns it with its number.
@@ -51,10 +56,10 @@ impl Channel {
                 Ok(Some(task)) => return Ok(task),
                 Ok(None) => damaged = 0,
                 // The host may be writing it.
-                Err(_) if damaged < LOOKS => damaged += 1,
+                Err(_) if damaged < MAX_DAMAGED_READS => damaged += 1,
                 Err(error) => return Err(error),
             }
-            sleep(LOOK_EVERY);
+            sleep(POLL_INTERVAL);
         }
     }
 
@@ -64,7 +69,9 @@ impl Channel {
         let failed = |error: io::Error| format!("read the host's list: {error}");
         let mut first = Vec::new();
         self.read(self.tasks_at, BLOCK_BYTES, &mut first).map_err(failed)?;
-        let Some((header, head)) = Header::parse(&first).map_err(wrong)? else { return Ok(None) };
+        let Some((header, head)) = FrameHeader::parse(&first).map_err(wrong)? else {
+            return Ok(None);
+        };
         let length = head.checked_add(header.length).ok_or_else(|| wrong("its length"))?;
         let mut frame = first;
         while frame.len() < length {
@@ -73,16 +80,16 @@ impl Channel {
         }
         frame.truncate(length);
         self.tasks_at += length.next_multiple_of(BLOCK_BYTES) as u64;
-        let frame = header.with(frame.split_off(head)).map_err(wrong)?;
+        let frame = header.into_frame(frame.split_off(head)).map_err(wrong)?;
         match frame.kind {
-            Kind::Task => Ok(Some((frame.task, frame.text().map_err(wrong)?))),
+            FrameKind::Task => Ok(Some((frame.task, frame.text().map_err(wrong)?))),
             _ => Err(wrong("it holds something else than jobs")),
         }
     }
 
     /// Sends a frame.
-    pub(super) fn send(&mut self, kind: Kind, task: usize, bytes: &[u8]) -> io::Result<()> {
-        let header = Header::of(kind, task, bytes).line();
+    pub(super) fn send(&mut self, kind: FrameKind, task: usize, bytes: &[u8]) -> io::Result<()> {
+        let header = FrameHeader::new(kind, task, bytes).to_line();
         let length = header.len() + bytes.len();
         let mut at = BLOCK_BYTES;
         while at < length {
@@ -121,19 +128,19 @@ fn piece(memory: &mut [u8], bytes: usize) -> &mut [u8] {
 
 /// Bytes that a job gives the host beside its answer, in pieces while it runs.
 #[derive(Debug)]
-pub struct Log<'a> {
-    channel: &'a mut Channel,
+pub struct JobLog<'a> {
+    channel: &'a mut GuestChannel,
     task: usize,
     pending: Vec<u8>,
 }
 
-impl<'a> Log<'a> {
-    pub(super) fn of(channel: &'a mut Channel, task: usize) -> Self {
-        Log { channel, task, pending: Vec::new() }
+impl<'a> JobLog<'a> {
+    pub(super) fn new(channel: &'a mut GuestChannel, task: usize) -> Self {
+        JobLog { channel, task, pending: Vec::new() }
     }
 }
 
-impl Write for Log<'_> {
+impl Write for JobLog<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = PIECE_BYTES - self.pending.len();
         let taken = &bytes[..bytes.len().min(room)];
@@ -146,7 +153,7 @@ impl Write for Log<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         if !self.pending.is_empty() {
-            self.channel.send(Kind::Log, self.task, &self.pending)?;
+            self.channel.send(FrameKind::Log, self.task, &self.pending)?;
             self.pending.clear();
         }
         Ok(())
@@ -155,13 +162,13 @@ impl Write for Log<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::exchange::Exchange;
+    use super::super::exchange::HostChannel;
     use super::*;
 
-    fn both(tasks: &[&str]) -> (Exchange, Channel) {
-        let mut host = Exchange::new().unwrap();
+    fn both(tasks: &[&str]) -> (HostChannel, GuestChannel) {
+        let mut host = HostChannel::new().unwrap();
         tasks.iter().for_each(|task| host.add(task).unwrap());
-        let channel = Channel {
+        let channel = GuestChannel {
             disk: host.file.try_clone().unwrap(),
             memory: vec![0; PIECE_BYTES + BLOCK_BYTES],
             tasks_at: 0,
@@ -178,8 +185,8 @@ mod tests {
         for (number, text) in texts.iter().enumerate() {
             assert_eq!(guest.next_task().unwrap(), Some((number, text.clone())));
             assert_eq!(host.next_frame(), Ok(None));
-            guest.send(Kind::Begun, number, b"").unwrap();
-            guest.send(Kind::Answer, number, text.as_bytes()).unwrap();
+            guest.send(FrameKind::Begun, number, b"").unwrap();
+            guest.send(FrameKind::Answer, number, text.as_bytes()).unwrap();
             assert_eq!(host.next_frame().unwrap().unwrap().kind, Kind::Begun);
             let frame = host.next_frame().unwrap().unwrap();
             assert_eq!((frame.task, frame.text().unwrap()), (number, text.clone()));
@@ -198,7 +205,7 @@ mod tests {
     fn a_log_comes_whole_and_in_pieces() {
         let (mut host, mut guest) = both(&["job"]);
         let bytes: Vec<u8> = (0..3 * PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
-        let mut log = Log::of(&mut guest, 5);
+        let mut log = JobLog::new(&mut guest, 5);
         log.write_all(&bytes[..10]).unwrap();
         log.write_all(&bytes[10..]).unwrap();
         log.flush().unwrap();
@@ -214,7 +221,7 @@ mod tests {
     fn what_is_not_whole_yet_is_not_read() {
         let (mut host, mut guest) = both(&["job"]);
         let first = guest.answers_at;
-        guest.send(Kind::Answer, 0, &[b'x'; 3 * BLOCK_BYTES]).unwrap();
+        guest.send(FrameKind::Answer, 0, &[b'x'; 3 * BLOCK_BYTES]).unwrap();
         let mut block = vec![0; BLOCK_BYTES];
         guest.disk.read_exact_at(&mut block, first).unwrap();
         guest.disk.write_all_at(&[0; BLOCK_BYTES], first).unwrap();

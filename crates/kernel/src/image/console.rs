@@ -1,233 +1,215 @@
-//! What a kernel says of itself on its console while it runs.
+//! Finds panics, oopses, warnings and stalls in the console output of a guest kernel.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How the guest's program marks where a job begins, before its number.
-pub(super) const JOB_BEGINS: &str = "filemap: job ";
+/// Written to the kernel log by the guest when a job begins, followed by the job's number.
+pub(super) const JOB_MARK: &str = "filemap: job ";
 
-/// How the guest's program begins to tell of a task that waits for ever.
-pub(super) const HANGS: &str = "filemap: hang: ";
+/// Written to the kernel log by the guest before the description of a task that is blocked for good.
+pub(super) const BLOCKED_MARK: &str = "filemap: blocked: ";
 
-/// Most lines that are kept of a complaint, and most characters of each.
-const MOST_LINES: usize = 80;
-const LONGEST_LINE: usize = 400;
+/// Maximum number of lines kept of an incident, and of characters of a line.
+const MAX_LINES: usize = 80;
+const MAX_LINE_CHARS: usize = 400;
 
-/// In one line stand so many functions of a call trace, and so many characters of what was said.
-const FRAMES: usize = 5;
-const LONGEST_WORDS: usize = 300;
+/// Maximum number of call-trace functions in the summary of an incident.
+const MAX_SUMMARY_FRAMES: usize = 5;
 
-/// How lines begin after which no figure of this boot can be trusted.
-const CRASHES: [&str; 14] = [
+/// Prefixes of lines after which no figure of this boot can be trusted.
+const CRASHES: [&str; 10] = [
     "BUG: unable to handle",
     "BUG: kernel NULL pointer dereference",
     "BUG: KASAN:",
     "BUG: KFENCE:",
     "BUG: spinlock",
-    "BUG: stack guard page",
-    "BUG: TASK stack guard page",
-    "BUG: IRQ stack guard page",
     "kernel BUG at",
     "Oops:",
     "general protection fault",
     "Kernel panic - not syncing",
-    "double fault",
-    HANGS,
+    BLOCKED_MARK,
 ];
 
-/// The same, of detectors that go by the time that passes.
-const LATE: [&str; 4] =
+/// Prefixes of the kernel's detectors that go by elapsed time: soft and hard lockups, RCU stalls.
+const STALLS: [&str; 4] =
     ["BUG: soft lockup", "BUG: workqueue lockup", "INFO: rcu", "Watchdog detected hard LOCKUP"];
 
-/// How lines begin after which the kernel goes on.
-const WARNINGS: [&str; 7] = [
-    "WARNING:",
-    "BUG:",
-    "UBSAN:",
-    "INFO: possible ",
-    "INFO: suspicious ",
-    "INFO: inconsistent ",
-    "INFO: trying to register non-static key",
-];
+/// Prefixes of lines after which the kernel carries on.
+const WARNINGS: [&str; 6] =
+    ["WARNING:", "BUG:", "UBSAN:", "INFO: possible ", "INFO: suspicious ", "INFO: inconsistent "];
 
-/// What a complaint says of the kernel.
+/// How bad an incident is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// It goes on.
-    Warned,
-    /// It goes on no more, or as nobody knows.
-    Crashed,
-    /// By its own clock it was late for long: so is a kernel whose machine had no processor.
-    Late,
+pub enum IncidentKind {
+    /// The kernel carries on.
+    Warning,
+    /// The kernel stopped, hangs, or its state is corrupt.
+    Crash,
+    /// The kernel measured that something took too long. A guest that gets no processor time of its
+    /// host reports the same.
+    Stall,
 }
 
-/// What no kernel says that is in order.
+/// A warning, oops, panic or hang that a guest kernel reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    /// What it says of the kernel.
-    pub severity: Severity,
-    /// The job that ran, by its number from 0; `None` before the first.
-    pub task: Option<usize>,
-    /// The line that tells what happened, and those after it.
+pub struct Incident {
+    /// How bad it is.
+    pub kind: IncidentKind,
+    /// Index of the job that was running; `None` before the first.
+    pub job: Option<usize>,
+    /// The console lines, beginning with the one that says what happened.
     pub lines: Vec<String>,
 }
 
-impl Complaint {
-    /// As records have it.
+impl Incident {
+    /// The form used in records: `line` is the summary, `lines` are the console lines.
     pub fn to_json(&self) -> Value {
-        json!({ "line": self.in_one_line(), "lines": self.lines })
+        json!({ "line": self.summary(), "lines": self.lines })
     }
 
-    /// What happened, where, and who had called that, in one line.
-    pub fn in_one_line(&self) -> String {
-        let mut parts: Vec<String> =
-            self.lines.first().map(|line| cut(line, LONGEST_WORDS)).into_iter().collect();
-        let panic = self.lines.iter().skip(1).find(|line| line.starts_with("Kernel panic"));
-        parts.extend(panic.map(|line| cut(line, LONGEST_WORDS)));
-        let at = self.lines.iter().filter_map(|line| line.strip_prefix("RIP: ")?.split_once(':'));
-        let at = at.map(|(_, at)| function(at)).find(|at| at.contains("+0x"));
-        parts.extend(at.map(|at| format!("RIP: {at}")));
-        let frames = self.frames();
-        if !frames.is_empty() {
-            parts.push(format!("Call Trace: {}", frames.join(" < ")));
+    /// What happened, where, and the callers, in one line.
+    pub fn summary(&self) -> String {
+        let mut parts: Vec<String> = self.lines.first().cloned().into_iter().collect();
+        parts.extend(self.lines.iter().skip(1).find(|l| l.starts_with("Kernel panic")).cloned());
+        // Of a user-space address, RIP names no function.
+        let rip = self.lines.iter().filter_map(|line| line.strip_prefix("RIP: ")?.split_once(':'));
+        let rip = rip.map(|(_, address)| function(address)).find(|name| name.contains("+0x"));
+        parts.extend(rip.map(|name| format!("RIP: {name}")));
+        let trace = self.call_trace();
+        if !trace.is_empty() {
+            parts.push(format!("Call Trace: {}", trace.join(" < ")));
         }
         parts.join(" | ")
     }
 
-    /// Of how much time a detector speaks, if it says so.
-    pub(super) fn seconds(&self) -> Option<Duration> {
+    /// The innermost functions of the call trace. The unwinder puts a question mark before those
+    /// that it is not sure of: they are used only when there are no others.
+    fn call_trace(&self) -> Vec<&str> {
+        let position = |header: &str| self.lines.iter().position(|line| line == header);
+        let start = position("<TASK>").or_else(|| position("Call Trace:"));
+        let lines = self.lines.iter().skip(start.map_or(self.lines.len(), |start| start + 1));
+        let frames = lines.filter(|line| line.contains("+0x") && !line.contains(": "));
+        let (unsure, sure): (Vec<&String>, Vec<&String>) =
+            frames.partition(|line| line.starts_with('?'));
+        let frames = if sure.is_empty() { unsure } else { sure };
+        let names = frames.into_iter().map(|line| function(line.trim_start_matches("? ")));
+        names.take(MAX_SUMMARY_FRAMES).collect()
+    }
+
+    /// For how long something was stuck, as a soft lockup or a hung task says.
+    pub(super) fn stall_time(&self) -> Option<Duration> {
         let line = self.lines.first()?;
         let (_, after) = line.split_once("stuck for ").or(line.split_once("for more than "))?;
         let digits = after.split(|character: char| !character.is_ascii_digit()).next()?;
         digits.parse().ok().map(Duration::from_secs)
     }
 
-    /// The functions that had called what happened, the last one first. The kernel puts a question
-    /// mark before those that it only found on the stack.
-    fn frames(&self) -> Vec<&str> {
-        let after = |words: &str| self.lines.iter().position(|line| line == words);
-        let start =
-            after("<TASK>").or_else(|| after("Call Trace:")).map_or(self.lines.len(), |at| at + 1);
-        let is_frame = |line: &&String| line.contains("+0x") && !line.contains(": ");
-        let frames: Vec<&String> = self.lines[start..].iter().filter(is_frame).collect();
-        let sure = frames.iter().filter(|line| !line.starts_with('?'));
-        let sure: Vec<&str> = sure.map(|line| function(line)).take(FRAMES).collect();
-        if sure.is_empty() {
-            let found = frames.iter().map(|line| function(line.trim_start_matches("? ")));
-            return found.take(FRAMES).collect();
-        }
-        sure
-    }
-
-    /// Whether a kernel says it that only boots.
-    fn is_of_boot(&self) -> bool {
-        let is_of_init = |line: &String| line.contains("Comm: init ");
-        self.severity == Severity::Warned
-            && self.task.is_none()
-            && !self.lines.iter().any(is_of_init)
+    /// Whether it is a warning of the boot, which says nothing about jobs. Faults of init are code
+    /// under test: such a warning is printed once, so that a job does not repeat it.
+    fn is_boot_warning(&self) -> bool {
+        self.kind == IncidentKind::Warning
+            && self.job.is_none()
+            && !self.lines.iter().any(|line| line.contains("Comm: init "))
     }
 }
 
-/// Finds complaints in what a console says, in pieces of any length.
+/// Finds incidents in console output that arrives in pieces of any length.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    /// What came of a line that is not whole.
-    begun: Vec<u8>,
-    task: Option<usize>,
-    /// The complaint whose lines come.
-    open: Option<Complaint>,
-    whole: VecDeque<Complaint>,
+pub(super) struct ConsoleParser {
+    /// The incomplete last line.
+    partial: Vec<u8>,
+    job: Option<usize>,
+    /// The incident whose lines are arriving.
+    open: Option<Incident>,
+    complete: VecDeque<Incident>,
 }
 
-impl Reader {
-    /// Takes what came next.
+impl ConsoleParser {
+    /// Parses the next `bytes` of the console.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            if byte == b'\n' {
-                let line = String::from_utf8_lossy(&self.begun).into_owned();
-                self.begun.clear();
-                self.line(&line);
-            } else {
-                self.begun.push(byte);
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.partial.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).into_owned();
+                self.parse_line(&line);
             }
         }
     }
 
-    /// The next complaint that is whole.
-    pub(super) fn next(&mut self) -> Option<Complaint> {
-        self.whole.pop_front()
+    /// The next complete incident.
+    pub(super) fn next_incident(&mut self) -> Option<Incident> {
+        self.complete.pop_front()
     }
 
-    /// The job that runs.
-    pub(super) fn task(&self) -> Option<usize> {
-        self.task
+    /// The job that is running.
+    pub(super) fn job(&self) -> Option<usize> {
+        self.job
     }
 
-    /// Whether more of a complaint should come.
-    pub(super) fn is_within(&self) -> bool {
+    /// Whether an incident is incomplete.
+    pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// No more of it comes.
+    /// Completes the open incident: no more lines of it arrive.
     pub(super) fn close(&mut self) {
         let open = self.open.take();
-        self.whole.extend(open.filter(|complaint| !complaint.is_of_boot()));
+        self.complete.extend(open.filter(|incident| !incident.is_boot_warning()));
     }
 
-    fn line(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         let line: String = line.chars().filter(|character| !character.is_control()).collect();
-        let line = without_time(&line);
-        if let Some(number) = line.strip_prefix(JOB_BEGINS) {
+        let line = without_prefix(&line);
+        if let Some(number) = line.strip_prefix(JOB_MARK) {
             self.close();
-            self.task = number.parse().ok();
+            self.job = number.parse().ok();
             return;
         }
-        let goes_on = self.open.as_ref().is_some_and(|open| open.severity != Severity::Warned);
-        if let Some(severity) = severity(line).filter(|_| !goes_on) {
+        // An oops prints further lines that look like the beginning of one, up to the panic.
+        let continues = self.open.as_ref().is_some_and(|open| open.kind != IncidentKind::Warning);
+        if let Some(kind) = incident_kind(line).filter(|_| !continues) {
             self.close();
-            self.open = Some(Complaint { severity, task: self.task, lines: Vec::new() });
+            self.open = Some(Incident { kind, job: self.job, lines: Vec::new() });
         }
         let Some(open) = &mut self.open else { return };
-        if open.lines.len() < MOST_LINES && line.chars().any(char::is_alphanumeric) {
-            open.lines.push(cut(line.strip_prefix(HANGS).unwrap_or(line), LONGEST_LINE));
+        if open.lines.len() < MAX_LINES && line.chars().any(char::is_alphanumeric) {
+            let text = line.strip_prefix(BLOCKED_MARK).unwrap_or(line);
+            open.lines.push(text.chars().take(MAX_LINE_CHARS).collect());
         }
-        let is_end = line.starts_with("</TASK>") || line.starts_with("---[ end");
-        if is_end || line.starts_with(HANGS) {
+        if ["</TASK>", "---[ end", BLOCKED_MARK].iter().any(|end| line.starts_with(end)) {
             self.close();
         }
     }
 }
 
-/// What `line` says of the kernel, if it begins a complaint.
-fn severity(line: &str) -> Option<Severity> {
-    let words = ["watchdog: ", "rcu: "].into_iter().find_map(|who| line.strip_prefix(who));
-    let words = words.unwrap_or(line);
-    let begins = |all: &[&str]| all.iter().any(|begin| words.starts_with(begin));
-    let is_late = begins(&LATE)
-        || words.starts_with("INFO: task ") && words.contains(" blocked for more than ")
-        || words.contains("Watchdog detected hard LOCKUP");
-    if is_late {
-        Some(Severity::Late)
-    } else if begins(&CRASHES) || is_counted_oops(words) {
-        Some(Severity::Crashed)
+/// The kind of the incident that `line` begins, if it begins one.
+fn incident_kind(line: &str) -> Option<IncidentKind> {
+    let text = ["watchdog: ", "rcu: "].into_iter().find_map(|source| line.strip_prefix(source));
+    let text = text.unwrap_or(line);
+    let begins_with = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
+    let is_hung_task = text.starts_with("INFO: task ") && text.contains(" blocked for more than ");
+    if begins_with(&STALLS) || is_hung_task || text.contains("Watchdog detected hard LOCKUP") {
+        Some(IncidentKind::Stall)
+    } else if begins_with(&CRASHES) || is_numbered_oops(text) {
+        Some(IncidentKind::Crash)
     } else {
-        begins(&WARNINGS).then_some(Severity::Warned)
+        begins_with(&WARNINGS).then_some(IncidentKind::Warning)
     }
 }
 
-/// Whether `line` ends as those of each kind of Oops do: `divide error: 0000 [#1] SMP`.
-fn is_counted_oops(line: &str) -> bool {
-    let Some((words, rest)) = line.split_once(" [#") else { return false };
-    let code = words.rsplit(' ').next().unwrap_or_default();
-    let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = rest.split_once(']').map_or("", |(number, _)| number);
-    words.contains(": ") && is_hex(code) && number.parse::<u32>().is_ok()
+/// Whether `line` is the first of an oops of another trap, as `die()` prints it:
+/// `divide error: 0000 [#1] SMP`.
+fn is_numbered_oops(line: &str) -> bool {
+    let Some((text, rest)) = line.split_once(" [#") else { return false };
+    let Some((_, code)) = text.rsplit_once(": ") else { return false };
+    let number = rest.split(']').next().unwrap_or_default();
+    u64::from_str_radix(code, 16).is_ok() && number.parse::<u32>().is_ok()
 }
 
-/// `line` without the time, and the task or CPU, that a kernel writes before it.
-fn without_time(line: &str) -> &str {
+/// `line` without the time, and the task or CPU, that printk puts before it in brackets.
+fn without_prefix(line: &str) -> &str {
     let mut line = line.trim();
     while let Some((stamp, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
         let stamp = stamp.trim_start().trim_start_matches(['T', 'C']);
@@ -239,56 +221,44 @@ fn without_time(line: &str) -> &str {
     line
 }
 
-/// The function in a frame: `filemap_fault+0x1a/0x9f0 [xfs]`.
+/// The function and offset of a frame such as `filemap_fault+0x1a/0x9f0 [xfs]`.
 fn function(frame: &str) -> &str {
     frame.trim().split(['/', ' ']).next().unwrap_or_default()
-}
-
-fn cut(text: &str, most: usize) -> String {
-    let mut characters = text.chars();
-    let kept: String = characters.by_ref().take(most).collect();
-    if characters.next().is_some() { format!("{kept}...") } else { kept }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is complained of in `text`, which comes in pieces of `piece` bytes.
-    fn complaints(text: &str, piece: usize) -> Vec<Complaint> {
-        let mut reader = Reader::default();
-        text.as_bytes().chunks(piece).for_each(|piece| reader.push(piece));
-        reader.close();
-        std::iter::from_fn(|| reader.next()).collect()
+    /// The incidents in `text`, which arrives in pieces of `piece` bytes.
+    fn incidents(text: &str, piece: usize) -> Vec<Incident> {
+        let mut parser = ConsoleParser::default();
+        text.as_bytes().chunks(piece).for_each(|piece| parser.push(piece));
+        parser.close();
+        std::iter::from_fn(|| parser.next_incident()).collect()
     }
 
-    fn one(text: &str) -> Complaint {
-        let found = complaints(text, 7);
-        assert_eq!(found, complaints(text, text.len()));
-        let [complaint] = &found[..] else { panic!("one complaint: {found:?}") };
-        complaint.clone()
+    fn only_incident(text: &str) -> Incident {
+        let found = incidents(text, 7);
+        assert_eq!(found, incidents(text, text.len()));
+        let [incident] = &found[..] else { panic!("one incident: {found:?}") };
+        incident.clone()
     }
 
-    /// What a 6.12.117 said that had a warning planted into it, and what came before and after.
+    /// Output of a 6.12.117 kernel with a planted warning.
     const WARNING: &str = "\
 [    1.270180] filemap: job 0\r
 [    1.402513] filemap: job 1\r
 [    1.644701] ------------[ cut here ]------------\r
 [    1.644899] WARNING: CPU: 0 PID: 39 at mm/filemap.c:3293 planted+0x168/0x260\r
-[    1.645172] Modules linked in:\r
-[    1.645354] CPU: 0 UID: 0 PID: 39 Comm: exe Not tainted 6.12.117 #3 \r
+[    1.645353] CPU: 0 UID: 0 PID: 39 Comm: exe Not tainted 6.12.117 #3 \r
 [    1.645548] RIP: 0010:planted+0x168/0x260\r
-[    1.645940] RSP: 0000:ffa000000014fcf0 EFLAGS: 00000293\r
-[    1.646779] PKRU: 55555554\r
 [    1.646841] Call Trace:\r
 [    1.647187]  <TASK>\r
 [    1.647331]  filemap_fault+0x56/0xd50\r
 [    1.647416]  __do_fault+0x2a/0xb0\r
-[    1.647471]  do_fault+0x394/0x5a0\r
 [    1.647502]  ? mmput+0x1a/0x120\r
 [    1.647518]  __handle_mm_fault+0x398/0x840\r
-[    1.647575]  handle_mm_fault+0x1b8/0x310\r
-[    1.647628]  do_user_addr_fault+0x20b/0x5d0\r
 [    1.647939] RIP: 0033:0x55643097e724\r
 [    1.649064]  </TASK>\r
 [    1.649121] ---[ end trace 0000000000000000 ]---\r
@@ -296,104 +266,69 @@ mod tests {
 ";
 
     #[test]
-    fn a_warning_is_told_with_its_job_and_its_callers() {
-        let warning = one(WARNING);
-        assert_eq!((warning.severity, warning.task), (Severity::Warned, Some(1)));
+    fn warning_has_its_job_and_callers() {
+        let warning = only_incident(WARNING);
+        assert_eq!((warning.kind, warning.job), (IncidentKind::Warning, Some(1)));
         assert_eq!(
-            warning.in_one_line(),
+            warning.summary(),
             "WARNING: CPU: 0 PID: 39 at mm/filemap.c:3293 planted+0x168/0x260 | RIP: \
-             planted+0x168 | Call Trace: filemap_fault+0x56 < __do_fault+0x2a < do_fault+0x394 < \
-             __handle_mm_fault+0x398 < handle_mm_fault+0x1b8"
+             planted+0x168 | Call Trace: filemap_fault+0x56 < __do_fault+0x2a < \
+             __handle_mm_fault+0x398"
         );
         assert_eq!(warning.to_json()["lines"][0], warning.lines[0]);
     }
 
     #[test]
-    fn a_warning_of_the_boot_is_of_no_job() {
-        let (_, of_boot) = WARNING.split_once("[    1.644701]").unwrap();
-        let of = |name| of_boot.replace("Comm: exe", name);
-        assert_eq!(complaints(&of("Comm: swapper/0"), 100), []);
-        // The first fault may warn, and never again.
-        assert_eq!(one(&of("Comm: init")).task, None);
-        assert_eq!(one(&WARNING.replace("Comm: exe", "Comm: kworker/0:1")).task, Some(1));
+    fn boot_warnings_count_only_in_init() {
+        let (_, at_boot) = WARNING.split_once("[    1.644701]").unwrap();
+        assert_eq!(incidents(&at_boot.replace("Comm: exe", "Comm: swapper/0"), 100), []);
+        assert_eq!(only_incident(&at_boot.replace("Comm: exe", "Comm: init")).job, None);
     }
 
     #[test]
-    fn each_end_of_a_kernel_is_told_by_its_first_line() {
-        let ends = [
-            "BUG: kernel NULL pointer dereference, address: 0000000000000008",
-            "BUG: unable to handle page fault for address: ffffdeadbeef0000",
-            "kernel BUG at mm/readahead.c:512!",
-            "Oops: general protection fault, probably for non-canonical address: 0000 [#1] SMP",
-            "general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP",
-            "divide error: 0000 [#1] PREEMPT SMP NOPTI",
-            "BUG: KASAN: slab-out-of-bounds in page_cache_ra_order+0x1f2/0x3a0",
-            "Kernel panic - not syncing: planted",
-            "exe:39 has slept 5 s, and no disk works: folio_wait_bit_common+0x12a",
+    fn first_line_tells_the_kind() {
+        use IncidentKind::{Crash, Stall, Warning};
+        let cases = [
+            ("BUG: kernel NULL pointer dereference, address: 0000000000000008", Crash),
+            ("kernel BUG at mm/readahead.c:512!", Crash),
+            ("Oops: general protection fault, probably for non-canonical address: 0", Crash),
+            ("divide error: 0000 [#1] PREEMPT SMP NOPTI", Crash),
+            ("BUG: KASAN: slab-out-of-bounds in page_cache_ra_order+0x1f2/0x3a0", Crash),
+            ("Kernel panic - not syncing: planted", Crash),
+            ("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [exe:39]", Stall),
+            ("rcu: INFO: rcu_sched self-detected stall on CPU", Stall),
+            ("INFO: task exe:39 blocked for more than 122 seconds.", Stall),
+            ("watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 1", Stall),
+            ("WARNING: possible recursive locking detected", Warning),
+            ("BUG: sleeping function called from invalid context at mm/filemap.c:1", Warning),
+            ("UBSAN: array-index-out-of-bounds in mm/readahead.c:1:2", Warning),
         ];
-        for first in ends {
-            let who = if first.starts_with("exe") { HANGS } else { "" };
-            let found = one(&format!("[    1.0][   T71] {who}{first}\nmore\n"));
-            assert_eq!((found.severity, found.lines[0].as_str()), (Severity::Crashed, first));
+        for (first, kind) in cases {
+            let found = only_incident(&format!("{JOB_MARK}0\n[    1.0][   T71] {first}\nmore\n"));
+            assert_eq!((found.kind, found.lines[0].as_str()), (kind, first));
         }
-        let late = [
-            ("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [exe:39]", Some(4)),
-            ("rcu: INFO: rcu_sched self-detected stall on CPU", None),
-            ("INFO: task exe:39 blocked for more than 122 seconds.", Some(122)),
-            ("watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 1", None),
-        ];
-        for (first, seconds) in late {
-            let found = one(&format!("{first}\n"));
-            assert_eq!(found.severity, Severity::Late, "{first}");
-            assert_eq!(found.seconds(), seconds.map(Duration::from_secs), "{first}");
-        }
-        let goes_on = [
-            "WARNING: possible recursive locking detected",
-            "INFO: possible recursive locking detected",
-            "BUG: sleeping function called from invalid context at mm/filemap.c:1",
-            "BUG: scheduling while atomic: exe/39/0x00000002",
-            "UBSAN: array-index-out-of-bounds in mm/readahead.c:1:2",
-        ];
-        for first in goes_on {
-            let of_job = format!("{JOB_BEGINS}0\n{first}\n");
-            assert_eq!(one(&of_job).severity, Severity::Warned, "{first}");
-        }
-        let fine = "[    0.1] Spectre V2 : WARNING: x\n\
-                    [    1.0] traps: a[1] general protection fault\n\
-                    [    2.0] EXT4-fs (vda): mounted [#1]\nfilemap: job 0\n";
-        assert_eq!(complaints(fine, 5), []);
+        let stuck = only_incident("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [exe:39]\n");
+        assert_eq!(stuck.stall_time(), Some(Duration::from_secs(4)));
+        let blocked = only_incident(&format!("{BLOCKED_MARK}exe:39 for 5 s: folio_wait+0x1\n"));
+        assert_eq!((blocked.kind, &blocked.lines[0][..6]), (Crash, "exe:39"));
+        let harmless = "[    0.1] Spectre V2 : WARNING: x\n\
+                        [    1.0] traps: a[1] general protection fault\n\
+                        [    2.0] EXT4-fs (vda): mounted [#1]\nfilemap: job 0\n";
+        assert_eq!(incidents(harmless, 5), []);
     }
 
     #[test]
-    fn an_oops_and_the_panic_after_it_are_one() {
+    fn oops_and_its_panic_are_one_incident() {
         let text = "[    1.344734] filemap: job 0\n\
             [    1.663043] BUG: kernel NULL pointer dereference, address: 0000000000000000\n\
-            [    1.663366] #PF: supervisor write access in kernel mode\n\
             [    1.664148] Oops: Oops: 0002 [#1] SMP\n\
-            [    1.664455] CPU: 0 UID: 0 PID: 39 Comm: exe Not tainted 6.12.117 #3 \n\
             [    1.664810] RIP: 0010:planted+0x221/0x260\n\
             [    1.666492] Call Trace:\n[    1.667029]  ? filemap_fault+0x56/0xd50\n\
             [    1.668700] Kernel panic - not syncing: Fatal exception\n";
         assert_eq!(
-            one(text).in_one_line(),
+            only_incident(text).summary(),
             "BUG: kernel NULL pointer dereference, address: 0000000000000000 | Kernel panic - not \
              syncing: Fatal exception | RIP: planted+0x221 | Call Trace: filemap_fault+0x56"
-        );
-    }
-
-    #[test]
-    fn a_kernel_that_was_interrupted_says_where_it_looped() {
-        let text = "[    7.983886] Uhhuh. NMI received for unknown reason 21 on CPU 0.\n\
-            [    7.984466] Kernel panic - not syncing: NMI: Not continuing\n\
-            [    7.985059] Call Trace:\n[    7.985468]  <NMI>\n[    7.985726]  panic+0x344/0x3a0\n\
-            [    7.986232]  end_repeat_nmi+0xf/0x53\n\
-            [    7.986320] RIP: 0010:planted+0x16c/0x200 [planted]\n[    7.991611]  </NMI>\n\
-            [    7.991627]  <TASK>\n[    7.991631]  filemap_fault_planted+0x24/0xd60 [planted]\n\
-            [    7.991738] RIP: 0033:0x5630029c5724\n[    7.991942]  </TASK>\n";
-        assert_eq!(
-            one(text).in_one_line(),
-            "Kernel panic - not syncing: NMI: Not continuing | RIP: planted+0x16c | Call Trace: \
-             filemap_fault_planted+0x24"
         );
     }
 }

@@ -10,7 +10,7 @@ use crate::child;
 
 /// A filesystem for the scratch disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Filesystem {
+pub enum DiskFilesystem {
     /// ext4 with 4 KiB blocks.
     #[default]
     Ext4,
@@ -24,7 +24,7 @@ pub enum Filesystem {
 /// Bytes of a page of a guest, which is x86-64.
 const PAGE_BYTES: u64 = 4096;
 
-impl Filesystem {
+impl DiskFilesystem {
     /// The name that mount(2) takes.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Filesystem {
     }
 
     /// The smallest that its tools make, in bytes.
-    pub fn smallest_bytes(self) -> u64 {
+    pub fn min_bytes(self) -> u64 {
         match self {
             Self::Ext4 => 1 << 20,
             Self::Xfs { .. } => 320 << 20,
@@ -88,7 +88,7 @@ impl Filesystem {
 }
 
 /// Makes a disk of `bytes` bytes in `dir`.
-pub(super) fn create(dir: &Path, bytes: u64, filesystem: Filesystem) -> Result<File, Error> {
+pub(super) fn create(dir: &Path, bytes: u64, filesystem: DiskFilesystem) -> Result<File, Error> {
     let file = unnamed::in_dir(dir)?;
     file.set_len(bytes).map_err(|source| Error::scratch(dir, source))?;
     let (program, package, arguments) = filesystem.maker();
@@ -97,7 +97,7 @@ pub(super) fn create(dir: &Path, bytes: u64, filesystem: Filesystem) -> Result<F
     let name = unnamed::name_for_child(&file);
     let mut command = Command::new(program);
     let output = child::output(command.env("PATH", path).args(arguments).arg(&name))
-        .map_err(|source| Error::start(program, package, source))?;
+        .map_err(|source| Error::from_spawn(program, package, source))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");

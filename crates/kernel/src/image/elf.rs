@@ -7,7 +7,7 @@ const PT_INTERP: u32 = 3;
 
 /// Bytes of the section called `name`.
 pub(super) fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let headers = Table::sections(file)?;
+    let headers = HeaderTable::sections(file)?;
     let names_index = u16_at(file, 62)?;
     let (names_at, names_len) = section_range(file, headers.entry(names_index)?)?;
     let names = bytes(file, names_at, names_len)?;
@@ -25,7 +25,7 @@ pub(super) fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 /// Path of the program interpreter; `None` for a statically linked file.
 pub(super) fn interpreter(file: &[u8]) -> Option<&str> {
-    let headers = Table::programs(file)?;
+    let headers = HeaderTable::programs(file)?;
     (0..headers.count).find_map(|index| {
         let header = headers.entry(index)?;
         if u32_at(file, header)? != PT_INTERP {
@@ -42,13 +42,13 @@ pub(super) fn is_elf64(file: &[u8]) -> bool {
 }
 
 /// A table of headers within the file.
-struct Table {
+struct HeaderTable {
     start: usize,
     entry_size: u16,
     count: u16,
 }
 
-impl Table {
+impl HeaderTable {
     fn programs(file: &[u8]) -> Option<Self> {
         Self::read(file, u64_at(file, 32)?, 54)
     }

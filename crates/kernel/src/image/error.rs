@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use super::console::Complaint;
+use super::console::Incident;
 
 /// Why a kernel image gave no record. Each message is one line.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum Error {
          one leaves QEMU more memory, a larger one has room for what is booted; last of its \
          console: {line}"
     )]
-    Died {
+    QemuExited {
         /// How it ended.
         status: ExitStatus,
         /// The last line of its errors, or the last lines of the guest's console.
@@ -100,7 +100,7 @@ pub enum Error {
          --cpus, or the --modules of its release; last of its console: {line}",
         limit.as_secs_f64()
     )]
-    BootLimit {
+    BootTimeout {
         /// The limit that was passed.
         limit: Duration,
         /// The last lines of the guest's console.
@@ -112,7 +112,7 @@ pub enum Error {
          of its console: {line}",
         limit.as_secs_f64()
     )]
-    TimeLimit {
+    JobTimeout {
         /// The limit that was passed.
         limit: Duration,
         /// The last lines of the guest's console.
@@ -135,13 +135,13 @@ pub enum Error {
     },
     /// The kernel crashed or hangs.
     #[error("the kernel broke down: {line}")]
-    Broken {
+    KernelCrash {
         /// What its console says of that.
         line: String,
     },
     /// The kernel warned of itself before a job failed.
     #[error("the kernel warned: {line}; then the job failed: {source}")]
-    Warned {
+    KernelWarning {
         /// What its console says of that.
         line: String,
         /// Why the job failed.
@@ -149,7 +149,7 @@ pub enum Error {
     },
     /// The guest reported what its kernel lacks for any job.
     #[error("in the guest: {0}")]
-    Lacks(String),
+    MissingInGuest(String),
     /// The guest reported why it could not run the job.
     #[error("in the guest: {0}")]
     Guest(String),
@@ -165,13 +165,13 @@ impl Error {
                 | Self::Modules { .. }
                 | Self::NeedsModules { .. }
                 | Self::Missing { .. }
-                | Self::Lacks(_)
+                | Self::MissingInGuest(_)
         )
     }
 
     /// Whether the kernel said of itself that it is not in order (exit code 3).
-    pub fn is_of_broken_kernel(&self) -> bool {
-        matches!(self, Self::Broken { .. } | Self::Warned { .. })
+    pub fn is_kernel_failure(&self) -> bool {
+        matches!(self, Self::KernelCrash { .. } | Self::KernelWarning { .. })
     }
 
     /// Whether the message says which kernel it is about.
@@ -180,18 +180,18 @@ impl Error {
     }
 
     /// Whether it is about what this machine needs to boot any kernel.
-    pub(crate) fn is_of_host(&self) -> bool {
+    pub(crate) fn is_host_problem(&self) -> bool {
         matches!(
             self,
             Self::Missing { .. } | Self::Tool { .. } | Self::Scratch { .. } | Self::Io { .. }
         )
     }
 
-    /// This error of a job, before which its kernel had `complaints`.
-    pub(crate) fn after(self, complaints: &[Complaint]) -> Self {
-        match complaints.first() {
+    /// This error of a job, before which its kernel had `warnings`.
+    pub(crate) fn with_warnings(self, warnings: &[Incident]) -> Self {
+        match warnings.first() {
             Some(first) => {
-                Self::Warned { line: first.in_one_line(), source: Box::new(self.into()) }
+                Self::KernelWarning { line: first.summary(), source: Box::new(self.into()) }
             }
             None => self,
         }
@@ -206,7 +206,11 @@ impl Error {
     }
 
     /// Tells a program that is not installed from one that could not be started.
-    pub(super) fn start(program: &'static str, package: &'static str, source: io::Error) -> Self {
+    pub(super) fn from_spawn(
+        program: &'static str,
+        package: &'static str,
+        source: io::Error,
+    ) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::Missing { program, package },
             _ => Self::io(format!("start {program}"), source),

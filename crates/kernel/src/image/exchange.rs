@@ -7,11 +7,11 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use super::channel::BLOCK_BYTES;
-use super::frame::{self, Frame, Header, Kind, LONGEST_HEADER};
+use super::frame::{self, ChannelFrame, FrameHeader, FrameKind, MAX_HEADER_BYTES};
 
 /// A file in memory: a full disk does not take an answer along.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct HostChannel {
     pub(super) file: File,
     /// Where answers begin.
     pub(super) answers_at: u64,
@@ -26,18 +26,18 @@ pub(super) struct Exchange {
 const TASK_BYTES: u64 = 1 << 30;
 const ANSWER_BYTES: u64 = 1 << 40;
 
-impl Exchange {
+impl HostChannel {
     /// An empty disk.
     pub(super) fn new() -> io::Result<Self> {
         let file = File::from(memfd_create("filemap-jobs", MemfdFlags::CLOEXEC)?);
         file.set_len(TASK_BYTES + ANSWER_BYTES)?;
         let (answers_at, next_at) = (TASK_BYTES, TASK_BYTES);
-        Ok(Exchange { file, answers_at, next_at, task_at: 0, tasks: 0 })
+        Ok(HostChannel { file, answers_at, next_at, task_at: 0, tasks: 0 })
     }
 
     /// Gives the guest another job.
     pub(super) fn add(&mut self, payload: &str) -> io::Result<()> {
-        let frame = frame::encode(Kind::Task, self.tasks, payload.as_bytes());
+        let frame = frame::encode(FrameKind::Task, self.tasks, payload.as_bytes());
         let length = frame.len().next_multiple_of(BLOCK_BYTES) as u64;
         // A block without a header is left behind the last.
         if self.task_at + length >= self.answers_at {
@@ -55,7 +55,7 @@ impl Exchange {
     ///
     /// # Errors
     /// What is wrong with it. While the guest runs, the next look may find it right.
-    pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, &'static str> {
+    pub(super) fn next_frame(&mut self) -> Result<Option<ChannelFrame>, &'static str> {
         let read = |bytes: &mut [u8], at| {
             self.file.read_exact_at(bytes, at).map_err(|_| "it does not fit on its disk")
         };
@@ -63,16 +63,16 @@ impl Exchange {
         if self.next_at >= length {
             return Ok(None);
         }
-        let mut start = [0; LONGEST_HEADER];
+        let mut start = [0; MAX_HEADER_BYTES];
         read(&mut start, self.next_at)?;
-        let Some((header, head)) = Header::parse(&start)? else { return Ok(None) };
+        let Some((header, head)) = FrameHeader::parse(&start)? else { return Ok(None) };
         let end = (self.next_at + head as u64).checked_add(header.length as u64);
         if end.is_none_or(|end| length < end) {
             return Err("its length does not fit");
         }
         let mut bytes = vec![0; header.length];
         read(&mut bytes, self.next_at + head as u64)?;
-        let frame = header.with(bytes)?;
+        let frame = header.into_frame(bytes)?;
         let length = (head + header.length).next_multiple_of(BLOCK_BYTES) as u64;
         let punched = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         // It only saves memory.

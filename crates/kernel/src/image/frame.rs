@@ -10,11 +10,11 @@ use crate::fnv::{BASIS, fnv};
 const MAGIC: &str = "filemap-frame 2 ";
 
 /// No header is longer.
-pub(super) const LONGEST_HEADER: usize = 128;
+pub(super) const MAX_HEADER_BYTES: usize = 128;
 
 /// What a frame says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// To the guest: a job.
     Task,
     /// The guest has read the job, and begins.
@@ -31,33 +31,40 @@ pub(super) enum Kind {
     Lack,
 }
 
-impl Kind {
-    const ALL: [Kind; 7] =
-        [Kind::Task, Kind::Begun, Kind::Log, Kind::Answer, Kind::Error, Kind::Panic, Kind::Lack];
+impl FrameKind {
+    const ALL: [FrameKind; 7] = [
+        FrameKind::Task,
+        FrameKind::Begun,
+        FrameKind::Log,
+        FrameKind::Answer,
+        FrameKind::Error,
+        FrameKind::Panic,
+        FrameKind::Lack,
+    ];
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Task => "task",
-            Kind::Begun => "begun",
-            Kind::Log => "log",
-            Kind::Answer => "answer",
-            Kind::Error => "error",
-            Kind::Panic => "panic",
-            Kind::Lack => "lack",
+            FrameKind::Task => "task",
+            FrameKind::Begun => "begun",
+            FrameKind::Log => "log",
+            FrameKind::Answer => "answer",
+            FrameKind::Error => "error",
+            FrameKind::Panic => "panic",
+            FrameKind::Lack => "lack",
         }
     }
 }
 
 /// What a frame says, of which job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
+pub(super) struct ChannelFrame {
+    pub(super) kind: FrameKind,
     /// The number of the job, from 0.
     pub(super) task: usize,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Frame {
+impl ChannelFrame {
     /// Its bytes as text.
     ///
     /// # Errors
@@ -69,24 +76,24 @@ impl Frame {
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) kind: Kind,
+pub(super) struct FrameHeader {
+    pub(super) kind: FrameKind,
     pub(super) task: usize,
     /// Bytes after the header.
     pub(super) length: usize,
     check: u64,
 }
 
-impl Header {
+impl FrameHeader {
     /// The header of a frame with `bytes`.
-    pub(super) fn of(kind: Kind, task: usize, bytes: &[u8]) -> Self {
-        let mut header = Header { kind, task, length: bytes.len(), check: 0 };
+    pub(super) fn new(kind: FrameKind, task: usize, bytes: &[u8]) -> Self {
+        let mut header = FrameHeader { kind, task, length: bytes.len(), check: 0 };
         header.check = header.checksum(bytes);
         header
     }
 
     /// Its line.
-    pub(super) fn line(&self) -> String {
+    pub(super) fn to_line(&self) -> String {
         format!("{MAGIC}{} {:016x}\n", self.fields(), self.check)
     }
 
@@ -95,7 +102,7 @@ impl Header {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, &'static str> {
-        let bytes = &bytes[..bytes.len().min(LONGEST_HEADER)];
+        let bytes = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
         if bytes.iter().all(|&byte| byte == 0) {
             return Ok(None);
         }
@@ -106,8 +113,8 @@ impl Header {
         let &[kind, task, length, check] = &fields[..] else {
             return Err("its header is incomplete");
         };
-        let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
-        let header = Header {
+        let known = FrameKind::ALL.into_iter().find(|known| known.name() == kind);
+        let header = FrameHeader {
             kind: known.ok_or("its kind is unknown")?,
             task: task.parse().map_err(|_| "its job is no number")?,
             length: length.parse().map_err(|_| "its length is no number")?,
@@ -120,14 +127,14 @@ impl Header {
     ///
     /// # Errors
     /// When they do not belong together.
-    pub(super) fn with(self, bytes: Vec<u8>) -> Result<Frame, &'static str> {
+    pub(super) fn into_frame(self, bytes: Vec<u8>) -> Result<ChannelFrame, &'static str> {
         if bytes.len() != self.length {
             return Err("its length does not fit");
         }
         if self.checksum(&bytes) != self.check {
             return Err("its checksum does not fit");
         }
-        Ok(Frame { kind: self.kind, task: self.task, bytes })
+        Ok(ChannelFrame { kind: self.kind, task: self.task, bytes })
     }
 
     fn fields(&self) -> String {
@@ -140,17 +147,17 @@ impl Header {
 }
 
 /// A whole frame.
-pub(super) fn encode(kind: Kind, task: usize, bytes: &[u8]) -> Vec<u8> {
-    [Header::of(kind, task, bytes).line().as_bytes(), bytes].concat()
+pub(super) fn encode(kind: FrameKind, task: usize, bytes: &[u8]) -> Vec<u8> {
+    [FrameHeader::new(kind, task, bytes).to_line().as_bytes(), bytes].concat()
 }
 
 /// The only frame in `bytes`; `None` where there is nothing.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn decode(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
-    let Some((header, length)) = Header::parse(bytes)? else { return Ok(None) };
-    header.with(bytes[length..].to_vec()).map(Some)
+pub(super) fn decode(bytes: &[u8]) -> Result<Option<ChannelFrame>, &'static str> {
+    let Some((header, length)) = FrameHeader::parse(bytes)? else { return Ok(None) };
+    header.into_frame(bytes[length..].to_vec()).map(Some)
 }
 
 #[cfg(test)]
@@ -159,14 +166,14 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        for kind in Kind::ALL {
+        for kind in FrameKind::ALL {
             for text in ["", "{\"a\": 1}\n", "ä\r\n\0"] {
                 let frame = decode(&encode(kind, 3, text.as_bytes())).unwrap().unwrap();
                 assert_eq!(frame, Frame { kind, task: 3, bytes: text.into() });
                 assert_eq!(frame.text().unwrap(), text);
             }
         }
-        let longest = Header::of(Kind::Answer, usize::MAX, &[]);
+        let longest = FrameHeader::new(FrameKind::Answer, usize::MAX, &[]);
         assert!(longest.line().len() + "18446744073709551615".len() <= LONGEST_HEADER);
         assert_eq!(decode(&[0; 512]), Ok(None));
         assert_eq!(decode(b""), Ok(None));
@@ -174,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_cut_and_every_flipped_byte_is_seen() {
-        let frame = encode(Kind::Log, 12, b"some record");
+        let frame = encode(FrameKind::Log, 12, b"some record");
         for at in 0..frame.len() {
             assert!(at == 0 || decode(&frame[..at]).is_err(), "cut at {at}");
             let mut flipped = frame.clone();

@@ -14,14 +14,14 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, init_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use super::channel::Channel;
-use super::frame::{self, Kind};
+use super::channel::GuestChannel;
+use super::frame::{self, FrameKind};
 use super::heartbeat;
 use super::qemu::{EXCHANGE_SERIAL, SCRATCH_SERIAL};
-use super::settings::{self, Settings};
-use super::{Filesystem, IO_BYTES};
+use super::settings::{self, GuestSettings};
+use super::{DiskFilesystem, IO_BYTES};
 
-pub use super::channel::Log;
+pub use super::channel::JobLog;
 
 /// Where the scratch disk is mounted in the guest.
 pub const DATA_DIR: &str = "/data";
@@ -36,13 +36,13 @@ const DISKS: &str = "/sys/block";
 const VIRTIO_DRIVER: &str = "/sys/bus/virtio/drivers/virtio_blk";
 
 /// A disk is found while the kernel boots or its module loads; later means never.
-const DISK_LIMIT: Duration = Duration::from_secs(10);
+const DISK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes with a place for a huge page.
-const LOOKED_AT: usize = 4 << 20;
+const HUGE_MAPPING_BYTES: usize = 4 << 20;
 
 /// A scan of little memory takes less.
-const SCAN_LIMIT: Duration = Duration::from_secs(1);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What empties the page cache, and gives back what the kernel knows of files.
 const DROP_CACHES: (&str, &str) = ("/proc/sys/vm/drop_caches", "3");
@@ -52,7 +52,7 @@ const FITRIM: libc::Ioctl = 0xc018_5879_u32 as libc::Ioctl;
 
 /// Whether this process is the init of a guest, and should call [`main`] and nothing else.
 pub fn is_guest() -> bool {
-    std::process::id() == 1 && Path::new(settings::PATH).exists()
+    std::process::id() == 1 && Path::new(settings::SETTINGS_PATH).exists()
 }
 
 /// Prepares the guest, gives the host's jobs to `run`, one after the other, and sends each answer.
@@ -61,15 +61,15 @@ pub fn is_guest() -> bool {
 /// `run` finds the scratch disk at [`DATA_DIR`], and what was cached of its files is dropped; its
 /// error, or its panic, reaches the host as [`Error::Guest`](super::Error::Guest). After a panic
 /// the machine does no other job.
-pub fn main(mut run: impl FnMut(&str, &mut Log) -> Result<String, String>) -> ! {
+pub fn main(mut run: impl FnMut(&str, &mut JobLog) -> Result<String, String>) -> ! {
     let told = match catch_unwind(AssertUnwindSafe(prepare)) {
         Ok(Ok(Some(mut channel))) => run_all(&mut channel, &mut run).map(|()| None),
-        Ok(Ok(None)) => Ok(Some((Kind::Answer, String::new()))),
+        Ok(Ok(None)) => Ok(Some((FrameKind::Answer, String::new()))),
         Ok(Err(told)) => Ok(Some(told)),
-        Err(panic) => Ok(Some((Kind::Error, panic_message("the guest", panic.as_ref())))),
+        Err(panic) => Ok(Some((FrameKind::Error, panic_message("the guest", panic.as_ref())))),
     };
     // The list is not answered to its end where the disk fails: only the port is left.
-    let told = told.unwrap_or_else(|error| Some((Kind::Error, error)));
+    let told = told.unwrap_or_else(|error| Some((FrameKind::Error, error)));
     if let Some((kind, text)) = told
         && let Err(error) = send(&frame::encode(kind, 0, text.as_bytes()))
     {
@@ -82,31 +82,31 @@ pub fn main(mut run: impl FnMut(&str, &mut Log) -> Result<String, String>) -> ! 
 
 /// Runs the jobs of the list and answers each.
 fn run_all(
-    channel: &mut Channel,
-    run: &mut impl FnMut(&str, &mut Log) -> Result<String, String>,
+    channel: &mut GuestChannel,
+    run: &mut impl FnMut(&str, &mut JobLog) -> Result<String, String>,
 ) -> Result<(), String> {
     let lost = |error| format!("write an answer for the host: {error}");
-    forget_files()?;
+    drop_caches()?;
     // Until the host ends the machine.
     loop {
         let (task, payload) = channel.await_task()?;
-        heartbeat::mark(task);
-        channel.send(Kind::Begun, task, b"").map_err(lost)?;
-        let mut log = Log::of(channel, task);
+        heartbeat::mark_job(task);
+        channel.send(FrameKind::Begun, task, b"").map_err(lost)?;
+        let mut log = JobLog::new(channel, task);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let text = run(&payload, &mut log)?;
             log.flush().map_err(|error| format!("send the log: {error}"))?;
             Ok(text)
         }));
         let (kind, text) = match ran {
-            Ok(Ok(text)) => (Kind::Answer, text),
-            Ok(Err(text)) => (Kind::Error, text),
-            Err(panic) => (Kind::Panic, panic_message("the job", panic.as_ref())),
+            Ok(Ok(text)) => (FrameKind::Answer, text),
+            Ok(Err(text)) => (FrameKind::Error, text),
+            Err(panic) => (FrameKind::Panic, panic_message("the job", panic.as_ref())),
         };
         // Before the answer, so that what the kernel says of it is of this job.
-        let forgotten = if kind == Kind::Panic { Ok(()) } else { forget_files() };
+        let forgotten = if kind == FrameKind::Panic { Ok(()) } else { drop_caches() };
         channel.send(kind, task, text.as_bytes()).map_err(lost)?;
-        if kind == Kind::Panic {
+        if kind == FrameKind::Panic {
             return Ok(());
         }
         forgotten?;
@@ -114,24 +114,24 @@ fn run_all(
 }
 
 /// Makes the machine ready; `None` where the host only wants to know that it runs.
-fn prepare() -> Result<Option<Channel>, (Kind, String)> {
-    let fail = |error| (Kind::Error, error);
-    let text = read(settings::PATH).map_err(fail)?;
-    let settings = Settings::from_json(&text);
+fn prepare() -> Result<Option<GuestChannel>, (FrameKind, String)> {
+    let fail = |error| (FrameKind::Error, error);
+    let text = read(settings::SETTINGS_PATH).map_err(fail)?;
+    let settings = GuestSettings::from_json(&text);
     let settings = settings.ok_or_else(|| fail("the host's settings make no sense".to_owned()))?;
     let Some(answers_at) = settings.answers_at else { return Ok(None) };
     prepare_kernel(&settings).map_err(fail)?;
-    let lack = |error| (Kind::Lack, error);
+    let lack = |error| (FrameKind::Lack, error);
     let exchange = format!("/dev/{}", disk(EXCHANGE_SERIAL).map_err(lack)?);
     mount_disk(settings.filesystem).map_err(lack)?;
     set_queue("max_sectors_kb", IO_BYTES >> 10).map_err(fail)?;
     settings.read_ahead_kb.map_or(Ok(()), set_read_ahead).map_err(fail)?;
-    let channel = Channel::open(Path::new(&exchange), answers_at);
+    let channel = GuestChannel::open(Path::new(&exchange), answers_at);
     channel.map(Some).map_err(|error| fail(format!("open {exchange}: {error}")))
 }
 
 /// Gives the kernel what it needs to find disks, and leaves to it what the rules know.
-fn prepare_kernel(settings: &Settings) -> Result<(), String> {
+fn prepare_kernel(settings: &GuestSettings) -> Result<(), String> {
     for (name, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount(name, target, name, MountFlags::empty(), None)
             .map_err(|error| format!("mount {name} on {target}: {error}"))?;
@@ -139,14 +139,14 @@ fn prepare_kernel(settings: &Settings) -> Result<(), String> {
     for module in &settings.modules {
         load(module)?;
     }
-    heartbeat::begin(port().map_err(|error| format!("open {PORT}: {error}"))?);
+    heartbeat::start(port().map_err(|error| format!("open {PORT}: {error}"))?);
     use_classic_lru()?;
     keep_khugepaged_asleep()
 }
 
 /// Leaves nothing in memory of files that were there, and gives the host back what they took: each
 /// job finds the machine as the first one does.
-fn forget_files() -> Result<(), String> {
+fn drop_caches() -> Result<(), String> {
     rustix::fs::sync();
     if let Ok(root) = File::open(DATA_DIR) {
         let mut range = [0u64, u64::MAX, 0];
@@ -194,19 +194,20 @@ fn keep_khugepaged_asleep() -> Result<(), String> {
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: it is mapped where nothing is, and nothing else refers to it.
     unsafe {
-        let memory = mmap_anonymous(null_mut(), LOOKED_AT, protection, flags).map_err(failed)?;
+        let memory =
+            mmap_anonymous(null_mut(), HUGE_MAPPING_BYTES, protection, flags).map_err(failed)?;
         // It may be refused where the kernel has huge pages for files alone.
-        let _ = madvise(memory, LOOKED_AT, Advice::LinuxHugepage);
+        let _ = madvise(memory, HUGE_MAPPING_BYTES, Advice::LinuxHugepage);
         memory.cast::<u8>().write_volatile(1);
     }
     let started = Instant::now();
-    while read(&file("full_scans"))?.trim() == "0" && started.elapsed() < SCAN_LIMIT {
+    while read(&file("full_scans"))?.trim() == "0" && started.elapsed() < SCAN_TIMEOUT {
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
 }
 
-fn mount_disk(filesystem: Filesystem) -> Result<(), String> {
+fn mount_disk(filesystem: DiskFilesystem) -> Result<(), String> {
     let device = scratch_disk()?;
     let name = filesystem.name();
     mount(&device, DATA_DIR, name, MountFlags::NOATIME, filesystem.mount_options())
@@ -226,7 +227,7 @@ fn disk(serial: &str) -> Result<String, String> {
         let path = Path::new(DISKS).join(name).join(file);
         std::fs::read_to_string(path).is_ok_and(|text| text.trim() == serial)
     };
-    while started.elapsed() < DISK_LIMIT {
+    while started.elapsed() < DISK_TIMEOUT {
         let disks = std::fs::read_dir(DISKS).into_iter().flatten().flatten();
         let mut names = disks.filter_map(|disk| disk.file_name().into_string().ok());
         if let Some(name) = names.find(has_it)

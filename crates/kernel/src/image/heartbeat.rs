@@ -1,10 +1,10 @@
-//! A thread of the guest that shows the host that the kernel lives, and says which task waits in
-//! it for ever.
+//! The heartbeat of a guest: a thread that shows the host that the kernel schedules, and reports
+//! tasks that are blocked for good.
 //!
-//! No timeout of a kernel tells the second. Its detector of hung tasks passes over those that a
-//! signal may kill, as a fault is that waits for a page, and takes a slow disk for a hang. Here a
-//! task hangs that sleeps uninterruptibly, and has not run, in [`STUCK_LOOKS`] looks between which
-//! no disk had anything to do.
+//! khungtaskd misses the ones that matter here: it skips killable sleeps, which a fault that waits
+//! for a folio is, and it takes a slow disk for a hang. Here a task is blocked for good when it has
+//! been in state D without a context switch for [`BLOCKED_BEATS`] beats, in which the CPUs were
+//! mostly idle and no disk had a request.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,94 +12,130 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::console::{HANGS, JOB_BEGINS};
-use super::watch::{BEAT, BEAT_EVERY};
+use super::console::{BLOCKED_MARK, JOB_MARK};
+use super::watch::{BEAT, BEAT_INTERVAL};
 
-/// Where a line goes that comes out on the console in its order among those of the kernel.
-const KERNEL_LOG: &str = "/dev/kmsg";
+/// Beats after which a task that did not run is blocked for good: 5 s.
+const BLOCKED_BEATS: u32 = 10;
 
-/// What the kernel keeps on its console by default goes up to this level of importance.
-const LEVEL: &str = "<4>";
+/// Functions reported of the stack of a blocked task.
+const MAX_FRAMES: usize = 8;
 
-/// In so many looks, two a second, a task has not run that waits for ever; where it waits for RCU,
-/// which has a detector of its own and can take long.
-const STUCK_LOOKS: u32 = 10;
-const STUCK_LOOKS_RCU: u32 = 120;
-
-/// How many CPUs have to be idle for a look at the tasks, in parts of one.
-const IDLE_PART: f64 = 0.5;
-
-/// Where `/proc/stat` has that, followed by the time that tasks wait for disks; and its unit.
-const IDLE_FIELD: usize = 4;
-const TICKS_A_SECOND: f64 = 100.0;
-
-/// So many functions are told of a task.
-const FRAMES: usize = 8;
-
-/// Times of detectors of the kernel, in seconds: a CPU loops which has scheduled nothing in twice
-/// the first, or which in the second has not let RCU go on.
-const DETECTORS: [(&str, &str); 2] = [
+/// `watchdog_thresh`, half of the time after which a CPU is reported as locked up, and the timeout
+/// of RCU stalls, in seconds.
+const DETECTOR_TIMEOUTS: [(&str, &str); 2] = [
     ("/proc/sys/kernel/watchdog_thresh", "2"),
     ("/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout", "5"),
 ];
 
-/// Writes on the console that job number `task` begins.
-pub(super) fn mark(task: usize) {
-    say(&format!("{JOB_BEGINS}{task}"));
+/// Writes to the console that job number `job` begins.
+pub(super) fn mark_job(job: usize) {
+    log_to_console(&format!("{JOB_MARK}{job}"));
 }
 
-/// Begins to show that the kernel lives.
-///
-/// # Errors
-/// When the port cannot be opened.
-pub(super) fn begin(port: File) {
-    for (path, seconds) in DETECTORS {
-        // A kernel that lacks the detector has no such file.
+/// Starts the thread, which writes to `port`.
+pub(super) fn start(port: File) {
+    for (path, seconds) in DETECTOR_TIMEOUTS {
+        // The file is missing in a kernel without the detector.
         let _ = fs::write(path, seconds);
     }
-    let beat = move || beat(port);
-    thread::Builder::new().spawn(beat).expect("a guest has room for a thread");
+    thread::Builder::new().spawn(move || beat(port)).expect("a guest has memory for a thread");
 }
 
-fn say(text: &str) {
-    // The console only helps to explain.
-    let _ = fs::write(KERNEL_LOG, format!("{LEVEL}{text}\n"));
+/// Writes a line through the kernel log, so that it is in order with the kernel's own. The level
+/// is KERN_WARNING, which the console prints.
+fn log_to_console(text: &str) {
+    let _ = fs::write("/dev/kmsg", format!("<4>{text}\n"));
 }
 
 fn beat(mut port: File) {
-    run_before_others();
-    let mut waiting = Waiting::default();
+    // Above all other threads. A kernel that refuses leaves it at the default policy.
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the kernel reads the parameter, which outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) };
+    let mut blocked: BTreeMap<BlockedTask, u32> = BTreeMap::new();
     let mut idle = 0.0;
     loop {
         let _ = port.write_all(&[BEAT]);
-        let before = std::mem::replace(&mut idle, idle_seconds());
-        if idle - before < IDLE_PART * BEAT_EVERY.as_secs_f64() || is_disk_busy() {
-            waiting = Waiting::default();
-        } else if let Some(told) = waiting.look(sleepers()) {
-            say(&format!("{HANGS}{told}"));
+        let idle_before = std::mem::replace(&mut idle, idle_seconds());
+        if idle - idle_before < BEAT_INTERVAL.as_secs_f64() / 2.0 || is_disk_busy() {
+            blocked.clear();
+        } else {
+            let now = blocked_tasks().into_iter();
+            blocked =
+                now.map(|task| (task.clone(), blocked.get(&task).map_or(1, |n| n + 1))).collect();
         }
-        thread::sleep(BEAT_EVERY);
+        for (task, _) in blocked.iter().filter(|(_, beats)| **beats == BLOCKED_BEATS) {
+            report(task);
+        }
+        thread::sleep(BEAT_INTERVAL);
     }
 }
 
-/// No other thread of the guest keeps this one from running.
-fn run_before_others() {
-    let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the kernel reads the parameter, which outlives the call. A kernel that refuses leaves
-    // the thread as it was.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) };
+/// A task in state D.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct BlockedTask {
+    /// Its directory in `/proc`.
+    path: PathBuf,
+    name: String,
+    /// Its context switches, as `status` prints them.
+    switches: Vec<String>,
 }
 
-/// How long CPUs were idle since the boot, all of them together, also where a task of them waits as
-/// if for a disk.
+/// The tasks in state D, without kernel threads, which have no memory.
+fn blocked_tasks() -> Vec<BlockedTask> {
+    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    let processes = entries("/proc".into()).map(|process| process.path()).filter(|process| {
+        fs::read_to_string(process.join("statm")).is_ok_and(|pages| !pages.starts_with("0 "))
+    });
+    let tasks = processes.flat_map(|process| entries(process.join("task")));
+    let tasks = tasks.filter_map(|task| {
+        let status = fs::read_to_string(task.path().join("status")).ok()?;
+        BlockedTask::from_status(&task.path(), &status)
+    });
+    tasks.collect()
+}
+
+impl BlockedTask {
+    fn from_status(path: &Path, status: &str) -> Option<BlockedTask> {
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        field("State:\tD")?;
+        let switches = status.lines().filter(|line| line.contains("_ctxt_switches:"));
+        Some(BlockedTask {
+            path: path.to_owned(),
+            name: field("Name:\t")?.to_owned(),
+            switches: switches.map(str::to_owned).collect(),
+        })
+    }
+}
+
+/// Reports a blocked task with its stack. Waits for RCU are left to the stall detector of RCU: a
+/// grace period of RCU-tasks takes seconds.
+fn report(task: &BlockedTask) {
+    let stack = fs::read_to_string(task.path.join("stack")).unwrap_or_default();
+    let functions = stack.lines().filter_map(|line| line.split_once("] ")?.1.split('/').next());
+    let functions: Vec<&str> = functions.take(MAX_FRAMES).collect();
+    if functions.iter().any(|function| function.contains("rcu")) {
+        return;
+    }
+    let id = task.path.file_name().unwrap_or_default().display();
+    let seconds = (BEAT_INTERVAL * BLOCKED_BEATS).as_secs();
+    log_to_console(&format!(
+        "{BLOCKED_MARK}{}:{id} has been blocked for {seconds} s with no disk request pending: {}",
+        task.name,
+        functions.join(" < ")
+    ));
+}
+
+/// Idle and iowait time of all CPUs since the boot, from `/proc/stat`, where it is in ticks.
 fn idle_seconds() -> f64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let all = text.lines().next().unwrap_or_default().split_whitespace();
-    let ticks = all.skip(IDLE_FIELD).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
-    ticks.sum::<f64>() / TICKS_A_SECOND
+    let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(4).take(2);
+    let ticks: u64 = fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Whether a disk works on a request.
+/// Whether a disk has a request in flight.
 fn is_disk_busy() -> bool {
     let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut requests =
@@ -107,112 +143,17 @@ fn is_disk_busy() -> bool {
     requests.any(|text| text.split_whitespace().any(|number| number != "0"))
 }
 
-/// A task that sleeps uninterruptibly.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Sleeper {
-    /// Its files in `/proc`.
-    path: PathBuf,
-    name: String,
-    /// How often it has slept.
-    switches: u64,
-}
-
-/// Those of all tasks but the kernel's own threads.
-fn sleepers() -> Vec<Sleeper> {
-    let tasks =
-        |process: PathBuf| fs::read_dir(process.join("task")).into_iter().flatten().flatten();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let has_memory = |process: &PathBuf| {
-        fs::read_to_string(process.join("statm")).is_ok_and(|pages| !pages.starts_with("0 "))
-    };
-    let processes = processes.map(|process| process.path()).filter(has_memory);
-    processes.flat_map(tasks).filter_map(|task| sleeper(&task.path())).collect()
-}
-
-fn sleeper(path: &Path) -> Option<Sleeper> {
-    let status = fs::read_to_string(path.join("status")).ok()?;
-    let field = |name: &str| {
-        status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-    };
-    let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    field("State").filter(|state| state.starts_with('D'))?;
-    Some(Sleeper {
-        path: path.to_owned(),
-        name: field("Name")?.to_owned(),
-        switches: number("voluntary_ctxt_switches") + number("nonvoluntary_ctxt_switches"),
-    })
-}
-
-/// Tasks that have slept since they were first seen, and in how many looks.
-#[derive(Debug, Default)]
-struct Waiting {
-    looks: BTreeMap<PathBuf, (Sleeper, u32)>,
-    is_told: bool,
-}
-
-impl Waiting {
-    /// Takes those that sleep now. Says, once, which of them waits for ever.
-    fn look(&mut self, sleepers: Vec<Sleeper>) -> Option<String> {
-        let before = std::mem::take(&mut self.looks);
-        let looks = |own: &Sleeper| match before.get(&own.path) {
-            Some((seen, looks)) if seen == own => looks + 1,
-            _ => 1,
-        };
-        let all = sleepers.into_iter().map(|own| (own.path.clone(), (own.clone(), looks(&own))));
-        self.looks = all.collect();
-        if self.is_told {
-            return None;
-        }
-        let told = self.looks.values().filter(|(_, looks)| *looks >= STUCK_LOOKS);
-        let told = told.filter_map(|(own, looks)| {
-            let trace = trace(&own.path);
-            let waits_for_rcu = trace.iter().any(|function| function.contains("rcu"));
-            let most = if waits_for_rcu { STUCK_LOOKS_RCU } else { STUCK_LOOKS };
-            (*looks >= most).then(|| {
-                let id = own.path.file_name().unwrap_or_default().to_string_lossy();
-                let trace = trace.join(" < ");
-                let seconds = (BEAT_EVERY * *looks).as_secs();
-                format!("{}:{id} has slept {seconds} s, and no disk works: {trace}", own.name)
-            })
-        });
-        let told = told.collect::<Vec<_>>();
-        self.is_told = !told.is_empty();
-        self.is_told.then(|| told.join("; "))
-    }
-}
-
-/// The functions in which a task sleeps, the last one first.
-fn trace(task: &Path) -> Vec<String> {
-    let text = fs::read_to_string(task.join("stack")).unwrap_or_default();
-    let functions = text.lines().filter_map(|line| line.split_once("] "));
-    let functions = functions.map(|(_, place)| place.split('/').next().unwrap_or_default());
-    functions.take(FRAMES).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sleeper(switches: u64) -> Sleeper {
-        Sleeper { path: "/nowhere/17".into(), name: "probe".into(), switches }
-    }
-
     #[test]
-    fn who_has_not_run_in_all_looks_is_told_once() {
-        let mut waiting = Waiting::default();
-        for _ in 1..STUCK_LOOKS {
-            assert_eq!(waiting.look(vec![sleeper(1)]), None);
-        }
-        // It ran for a moment.
-        for _ in 1..STUCK_LOOKS {
-            assert_eq!(waiting.look(vec![sleeper(2)]), None);
-        }
-        assert_eq!(waiting.look(Vec::new()), None);
-        for _ in 1..STUCK_LOOKS {
-            assert_eq!(waiting.look(vec![sleeper(2)]), None);
-        }
-        let told = waiting.look(vec![sleeper(2)]).unwrap();
-        assert!(told.starts_with("probe:17 has slept 5 s"), "{told}");
-        assert_eq!(waiting.look(vec![sleeper(2)]), None);
+    fn only_state_d_is_blocked() {
+        let status = "Name:\texe\nState:\tD (disk sleep)\nvoluntary_ctxt_switches:\t7\n\
+                      nonvoluntary_ctxt_switches:\t1\n";
+        let path = Path::new("/proc/1/task/17");
+        let task = BlockedTask::from_status(path, status).unwrap();
+        assert_eq!((task.name.as_str(), task.switches.len()), ("exe", 2));
+        assert_eq!(BlockedTask::from_status(path, &status.replace("D (disk", "S (")), None);
     }
 }

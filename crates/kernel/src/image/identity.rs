@@ -38,8 +38,8 @@ pub fn sha256(path: &Path) -> Option<String> {
 pub fn configuration(path: &Path) -> Option<String> {
     let carried = || {
         let image = std::fs::read(path).ok()?;
-        let kernel = unpacked(payload(&image)?)?;
-        let text = unpacked(carried_in(&kernel)?)?;
+        let kernel = decompress(payload(&image)?)?;
+        let text = decompress(embedded_config(&kernel)?)?;
         String::from_utf8(text).ok()
     };
     let beside = || {
@@ -61,7 +61,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 }
 
 /// The packed configuration in a kernel.
-fn carried_in(kernel: &[u8]) -> Option<&[u8]> {
+fn embedded_config(kernel: &[u8]) -> Option<&[u8]> {
     let place = |of: &[u8], what: &[u8]| of.windows(what.len()).position(|own| own == what);
     let from = &kernel[place(kernel, CONFIG_BEGIN)? + CONFIG_BEGIN.len() - 2..];
     Some(&from[..place(from, CONFIG_END)?])
@@ -69,7 +69,7 @@ fn carried_in(kernel: &[u8]) -> Option<&[u8]> {
 
 /// `packed` as it was before. Of what comes behind it, such as the size of a kernel, programs
 /// complain.
-fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
+fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
     let (_, program) = PACKED.iter().find(|(magic, _)| packed.starts_with(magic))?;
     let mut file = File::from(memfd_create("filemap-packed", MemfdFlags::CLOEXEC).ok()?);
     file.write_all(packed).and_then(|()| file.rewind()).ok()?;

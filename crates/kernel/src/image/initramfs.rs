@@ -6,8 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::modules::Module;
-use super::program::Program;
-use super::settings::{self, Settings};
+use super::program::InitProgram;
+use super::settings::{self, GuestSettings};
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
@@ -22,9 +22,9 @@ const NODES: [(&str, (u32, u32)); 3] =
 /// Fills `file` with the archive and returns it.
 pub(super) fn write(
     file: File,
-    program: &Program,
+    program: &InitProgram,
     modules: &[Module],
-    settings: &Settings,
+    settings: &GuestSettings,
 ) -> io::Result<File> {
     let mut archive = Archive::new(BufWriter::new(file));
     for directory in ["proc", "sys", "data", "tmp"] {
@@ -42,7 +42,11 @@ pub(super) fn write(
     for module in modules {
         archive.file(&format!("modules/{}.ko", module.name), DATA, &module.bytes)?;
     }
-    archive.file(settings::PATH.trim_start_matches('/'), DATA, settings.to_json().as_bytes())?;
+    archive.file(
+        settings::SETTINGS_PATH.trim_start_matches('/'),
+        DATA,
+        settings.to_json().as_bytes(),
+    )?;
     archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)
 }
 

@@ -5,59 +5,59 @@ use std::io::{Seek, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use super::boot_image::Image;
-use super::console::{Complaint, Severity};
-use super::exchange::Exchange;
-use super::frame::{Frame, Kind};
-use super::qemu::{Accelerator, Disks, Machine, Started};
-use super::settings::Settings;
+use super::boot_image::KernelImage;
+use super::console::{Incident, IncidentKind};
+use super::exchange::HostChannel;
+use super::frame::{ChannelFrame, FrameKind};
+use super::qemu::{Accelerator, RunningVm, Vm, VmDisks};
+use super::settings::GuestSettings;
 use super::{Error, accelerator, disk, unnamed};
 
 /// A frame that is being written may look wrong; one that does after this time is.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
+const DAMAGED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A job of a list.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct GuestJob {
     /// What [`guest::main`](super::guest::main) is given.
     pub payload: String,
-    /// Of a machine that has not answered after this time, [`Image::tell`] tells.
-    pub quiet_limit: Duration,
+    /// Of a machine that has not answered after this time, [`KernelImage::notify`] tells.
+    pub quiet_timeout: Duration,
     /// The machine is killed that has not answered after this time.
-    pub time_limit: Duration,
+    pub timeout: Duration,
 }
 
 /// What came of a job.
 #[derive(Debug)]
-pub struct Answer {
+pub struct JobAnswer {
     /// What it returned.
     pub text: String,
     /// What it wrote to its log, from the start: a file without a name. `None` for nothing.
     pub log: Option<File>,
     /// What the kernel said of itself before and while it ran.
-    pub complaints: Vec<Complaint>,
+    pub warnings: Vec<Incident>,
 }
 
 /// A machine that works on a list of jobs; killed when this drops.
 #[derive(Debug)]
-pub struct Guest {
-    image: Image,
+pub struct GuestMachine {
+    image: KernelImage,
     release: String,
     accelerator: Accelerator,
-    machine: Started,
-    exchange: Exchange,
-    limits: Vec<Limits>,
+    machine: RunningVm,
+    exchange: HostChannel,
+    limits: Vec<WaitLimits>,
     /// The number of the job whose answer is waited for.
     next: usize,
-    wait: Wait,
+    wait: AnswerWait,
     /// Whether the guest has begun a job.
     has_begun: bool,
     /// Whether it does nothing more.
     is_over: bool,
     /// What the kernel warned of in the job, or before it.
-    warnings: Vec<Complaint>,
+    warnings: Vec<Incident>,
     /// How it broke down.
-    crash: Option<Complaint>,
+    crash: Option<Incident>,
     log: Option<File>,
     // QEMU opens them by names that go with this process's descriptors.
     _files: [File; 2],
@@ -65,7 +65,7 @@ pub struct Guest {
 
 /// For how long a machine may say nothing.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+struct WaitLimits {
     /// Until somebody is told.
     quiet: Duration,
     /// Until it is killed.
@@ -74,30 +74,30 @@ struct Limits {
 
 /// A wait for a machine.
 #[derive(Debug)]
-struct Wait {
+struct AnswerWait {
     /// When it began: with the boot, with the job, or with the answer before it.
     since: Instant,
     /// Whether somebody was told that it is long.
-    is_told: bool,
+    is_notified: bool,
 }
 
-impl Wait {
+impl AnswerWait {
     fn begin() -> Self {
-        Wait { since: Instant::now(), is_told: false }
+        AnswerWait { since: Instant::now(), is_notified: false }
     }
 }
 
-impl Image {
+impl KernelImage {
     /// Boots the image for `tasks`, and others that may [come](Guest::add). Returns while it boots.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells a missing piece from a failed run.
-    pub fn start(&self, tasks: &[Task]) -> Result<Guest, Error> {
-        let (release, modules) = self.with_modules()?;
+    pub fn start(&self, tasks: &[GuestJob]) -> Result<GuestMachine, Error> {
+        let (release, modules) = self.resolve_modules()?;
         let scratch = disk::create(&self.scratch_dir, self.disk_bytes, self.filesystem)?;
-        let exchange = Exchange::new()
+        let exchange = HostChannel::new()
             .map_err(|source| Error::io("make a disk for the jobs in memory", source))?;
-        let settings = Settings {
+        let settings = GuestSettings {
             answers_at: Some(exchange.answers_at),
             modules: modules.iter().map(|module| module.name.clone()).collect(),
             read_ahead_kb: self.read_ahead_kb,
@@ -105,9 +105,9 @@ impl Image {
         };
         let initramfs = self.initramfs(&settings, &modules)?;
         let accelerator = accelerator::choose(self)?;
-        let disks = Some(Disks { scratch: scratch.as_fd(), exchange: exchange.file.as_fd() });
-        let machine = Machine { image: self, accelerator, initramfs: &initramfs, disks }.start()?;
-        let mut guest = Guest {
+        let disks = Some(VmDisks { scratch: scratch.as_fd(), exchange: exchange.file.as_fd() });
+        let machine = Vm { image: self, accelerator, initramfs: &initramfs, disks }.start()?;
+        let mut guest = GuestMachine {
             image: self.clone(),
             release,
             accelerator,
@@ -115,7 +115,7 @@ impl Image {
             exchange,
             limits: Vec::new(),
             next: 0,
-            wait: Wait::begin(),
+            wait: AnswerWait::begin(),
             has_begun: false,
             is_over: false,
             warnings: Vec::new(),
@@ -128,7 +128,7 @@ impl Image {
     }
 }
 
-impl Guest {
+impl GuestMachine {
     /// The release of the kernel, as `uname -r` has it.
     pub fn release(&self) -> &str {
         &self.release
@@ -143,11 +143,11 @@ impl Guest {
     ///
     /// # Errors
     /// When jobs have taken a GiB together.
-    pub fn add(&mut self, task: &Task) -> Result<(), Error> {
+    pub fn add(&mut self, task: &GuestJob) -> Result<(), Error> {
         if self.next == self.limits.len() {
-            self.wait = Wait::begin();
+            self.wait = AnswerWait::begin();
         }
-        self.limits.push(Limits { quiet: task.quiet_limit, end: task.time_limit });
+        self.limits.push(WaitLimits { quiet: task.quiet_timeout, end: task.timeout });
         let added = self.exchange.add(&task.payload);
         added.map_err(|source| Error::io("give a guest another job", source))
     }
@@ -160,7 +160,7 @@ impl Guest {
     ///
     /// # Panics
     /// When all jobs have been answered, or the machine is over.
-    pub fn next_answer(&mut self) -> Result<Answer, Error> {
+    pub fn next_answer(&mut self) -> Result<JobAnswer, Error> {
         assert!(!self.is_over && self.next < self.limits.len(), "no other answer comes");
         self.await_answer().unwrap_or_else(|error| {
             self.is_over = true;
@@ -179,23 +179,23 @@ impl Guest {
     }
 
     /// The answer of the job, or why it gave none; the error is the end of the machine.
-    fn await_answer(&mut self) -> Result<Result<Answer, Error>, Error> {
+    fn await_answer(&mut self) -> Result<Result<JobAnswer, Error>, Error> {
         let mut damaged_since: Option<Instant> = None;
         loop {
             let ended = self.machine.has_ended()?;
-            self.hear();
+            self.collect_incidents();
             match self.exchange.next_frame() {
                 Ok(Some(frame)) => {
                     damaged_since = None;
-                    if let Some(answer) = self.take(frame)? {
+                    if let Some(answer) = self.on_frame(frame)? {
                         return Ok(answer);
                     }
                     continue;
                 }
                 // What it had answered before is not lost.
                 Ok(None) | Err(_) if self.crash.is_some() => {
-                    let line = self.crash.take().map(|crash| crash.in_one_line());
-                    return Err(Error::Broken { line: line.unwrap_or_default() });
+                    let line = self.crash.take().map(|crash| crash.summary());
+                    return Err(Error::KernelCrash { line: line.unwrap_or_default() });
                 }
                 Err(reason) if ended || was_long_ago(&mut damaged_since) => {
                     return Err(Error::Damaged { reason: reason.to_owned() });
@@ -205,61 +205,61 @@ impl Guest {
             }
             let limits = self.limits();
             if self.wait.since.elapsed() >= limits.end {
-                return Err(self.machine.too_late(limits.end, self.has_begun));
+                return Err(self.machine.timeout_error(limits.end, self.has_begun));
             }
-            if !self.wait.is_told && self.wait.since.elapsed() >= limits.quiet {
-                self.wait.is_told = true;
-                self.tell(limits);
+            if !self.wait.is_notified && self.wait.since.elapsed() >= limits.quiet {
+                self.wait.is_notified = true;
+                self.notify_slow(limits);
             }
         }
     }
 
     /// Takes what the kernel has said of itself. Warnings are told at once.
-    fn hear(&mut self) {
-        for complaint in self.machine.complaints() {
-            if complaint.severity != Severity::Warned {
-                self.crash.get_or_insert(complaint);
+    fn collect_incidents(&mut self) {
+        for incident in self.machine.incidents() {
+            if incident.kind != IncidentKind::Warning {
+                self.crash.get_or_insert(incident);
                 continue;
             }
-            if let Some(tell) = self.image.tell {
+            if let Some(notify) = self.image.notify {
                 let kernel = self.image.kernel.display();
-                let job = complaint.task.map_or_else(String::new, |task| {
+                let job = incident.job.map_or_else(String::new, |task| {
                     format!("in job {} of {}, ", task + 1, self.limits.len())
                 });
-                tell(&format!("{kernel}: {job}the kernel warned: {}", complaint.in_one_line()));
+                notify(&format!("{kernel}: {job}the kernel warned: {}", incident.summary()));
             }
-            self.warnings.push(complaint);
+            self.warnings.push(incident);
         }
     }
 
     /// What the kernel warned of in the job that was answered last, or before it.
-    fn warnings(&mut self) -> Vec<Complaint> {
-        self.hear();
-        let is_later = |own: &Complaint| own.task.is_some_and(|task| task >= self.next);
+    fn take_warnings(&mut self) -> Vec<Incident> {
+        self.collect_incidents();
+        let is_later = |own: &Incident| own.job.is_some_and(|task| task >= self.next);
         let (later, own) = std::mem::take(&mut self.warnings).into_iter().partition(is_later);
         self.warnings = later;
         own
     }
 
     /// Those of what is waited for.
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> WaitLimits {
         if self.has_begun {
             self.limits[self.next]
         } else {
-            Limits { quiet: self.image.quiet_limit, end: self.image.boot_limit }
+            WaitLimits { quiet: self.image.quiet_timeout, end: self.image.boot_timeout }
         }
     }
 
     /// Tells what is waited for, and until when.
-    fn tell(&self, Limits { quiet, end }: Limits) {
-        let Some(tell) = self.image.tell else { return };
+    fn notify_slow(&self, WaitLimits { quiet, end }: WaitLimits) {
+        let Some(notify) = self.image.notify else { return };
         let what = if self.has_begun {
             format!("answered job {} of {}", self.next + 1, self.limits.len())
         } else {
             "booted".to_string()
         };
         let (quiet, end) = (quiet.as_secs_f64().ceil(), end.as_secs_f64().ceil());
-        tell(&format!(
+        notify(&format!(
             "{}: the guest has not {what} after {quiet} s; it is given up after {end} s; last of \
              its console: {}",
             self.image.kernel.display(),
@@ -268,42 +268,42 @@ impl Guest {
     }
 
     /// What `frame` says: an answer, or something on the way to it.
-    fn take(&mut self, frame: Frame) -> Result<Option<Result<Answer, Error>>, Error> {
+    fn on_frame(&mut self, frame: ChannelFrame) -> Result<Option<Result<JobAnswer, Error>>, Error> {
         let damaged = |reason: &str| Error::Damaged { reason: reason.to_owned() };
         if frame.task != self.next {
             return Err(damaged("it is of another job"));
         }
         match frame.kind {
-            Kind::Task | Kind::Lack => {
+            FrameKind::Task | FrameKind::Lack => {
                 return Err(damaged("it is a job, or of no machine that runs"));
             }
-            Kind::Begun => (self.wait, self.has_begun) = (Wait::begin(), true),
-            Kind::Log => self.keep(&frame.bytes)?,
-            Kind::Answer => {
-                self.answered();
+            FrameKind::Begun => (self.wait, self.has_begun) = (AnswerWait::begin(), true),
+            FrameKind::Log => self.append_log(&frame.bytes)?,
+            FrameKind::Answer => {
+                self.advance();
                 let text = frame.text().map_err(damaged)?;
-                let complaints = self.warnings();
-                return Ok(Some(self.rewound().map(|log| Answer { text, log, complaints })));
+                let warnings = self.take_warnings();
+                return Ok(Some(self.finish_log().map(|log| JobAnswer { text, log, warnings })));
             }
-            Kind::Error | Kind::Panic => {
-                self.answered();
-                self.is_over = frame.kind == Kind::Panic;
+            FrameKind::Error | FrameKind::Panic => {
+                self.advance();
+                self.is_over = frame.kind == FrameKind::Panic;
                 self.log = None;
                 let text = frame.text().map_err(damaged)?;
                 let error = Error::Guest(text.replace('\n', " "));
-                return Ok(Some(Err(error.after(&self.warnings()))));
+                return Ok(Some(Err(error.with_warnings(&self.take_warnings()))));
             }
         }
         Ok(None)
     }
 
-    fn answered(&mut self) {
+    fn advance(&mut self) {
         self.next += 1;
-        self.wait = Wait::begin();
+        self.wait = AnswerWait::begin();
     }
 
     /// Appends `bytes` to the log of the job.
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn append_log(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let dir = &self.image.scratch_dir;
         let mut file = match self.log.take() {
             Some(file) => file,
@@ -315,7 +315,7 @@ impl Guest {
     }
 
     /// The log of the job, from its start.
-    fn rewound(&mut self) -> Result<Option<File>, Error> {
+    fn finish_log(&mut self) -> Result<Option<File>, Error> {
         let Some(mut file) = self.log.take() else { return Ok(None) };
         file.rewind().map_err(|source| Error::scratch(&self.image.scratch_dir, source))?;
         Ok(Some(file))
@@ -324,5 +324,5 @@ impl Guest {
 
 /// Whether `since`, which begins now if it has not, was long ago.
 fn was_long_ago(since: &mut Option<Instant>) -> bool {
-    since.get_or_insert_with(Instant::now).elapsed() > WRITTEN_WITHIN
+    since.get_or_insert_with(Instant::now).elapsed() > DAMAGED_TIMEOUT
 }

@@ -1,6 +1,6 @@
 //! Runs a job on a kernel image of the user's choice, booted under QEMU with this program as init.
 //!
-//! The host side is [`Image::start`]: it packs an initramfs (this program and the kernel modules
+//! The host side is [`KernelImage::start`]: it packs an initramfs (this program and the kernel modules
 //! that it needs), makes a scratch disk and one for the list of jobs, boots, and waits for one
 //! answer after the other. The guest side is [`guest::main`]. Every file is an unlinked
 //! temporary one and the machine dies with its parent, so that nothing is left behind, also after
@@ -35,13 +35,13 @@ mod unnamed;
 mod watch;
 
 pub use accelerator::kvm_works;
-pub use boot_image::Image;
-pub(crate) use boot_image::QUIET_LIMIT;
-pub use console::{Complaint, Severity};
-pub use disk::Filesystem;
+pub use boot_image::KernelImage;
+pub(crate) use boot_image::QUIET_TIMEOUT;
+pub use console::{Incident, IncidentKind};
+pub use disk::DiskFilesystem;
 pub use error::Error;
 pub use identity::{configuration, sha256};
-pub use list::{Answer, Guest, Task};
+pub use list::{GuestJob, GuestMachine, JobAnswer};
 pub use qemu::{Accelerator, version};
 
 /// The most that a guest's disk takes in one request, in bytes: what Linux 6.12 gives a disk that
@@ -58,7 +58,7 @@ pub fn release(path: &Path) -> Result<String, Error> {
 
 /// What came back from a machine.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct ImageRun {
     /// The text that the guest's job returned.
     pub record: String,
     /// The release of the kernel, as `uname -r` has it.
@@ -69,17 +69,18 @@ pub struct Outcome {
     pub elapsed: Duration,
 }
 
-impl Image {
+impl KernelImage {
     /// Boots the image, gives `payload` to its [`guest::main`] and returns what that answered.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells a missing piece from a failed run.
-    pub fn run(&self, payload: &str) -> Result<Outcome, Error> {
+    pub fn run(&self, payload: &str) -> Result<ImageRun, Error> {
         let started = Instant::now();
-        let (payload, time_limit) = (payload.to_owned(), self.time_limit);
-        let quiet_limit = QUIET_LIMIT;
-        let mut guest = self.start(&[Task { payload, quiet_limit, time_limit }])?;
-        Ok(Outcome {
+        let (payload, time_limit) = (payload.to_owned(), self.job_timeout);
+        let quiet_limit = QUIET_TIMEOUT;
+        let mut guest =
+            self.start(&[GuestJob { payload, quiet_timeout: quiet_limit, timeout: time_limit }])?;
+        Ok(ImageRun {
             record: guest.next_answer()?.text,
             release: guest.release().to_owned(),
             accelerator: guest.accelerator(),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Error, Filesystem, elf, release_dir};
+use super::{DiskFilesystem, Error, elf, release_dir};
 use crate::child;
 
 /// A module, ready to be given to init_module(2).
@@ -28,7 +28,7 @@ pub(super) struct Module {
 pub(super) fn collect(
     dir: &Path,
     release: &str,
-    filesystem: Filesystem,
+    filesystem: DiskFilesystem,
 ) -> Result<Vec<Module>, Error> {
     let fail = |reason: String| Error::Modules { dir: dir.to_owned(), reason };
     let root = release_dir::find(dir, release)
@@ -38,7 +38,7 @@ pub(super) fn collect(
     let built_in = release_dir::built_in(&root);
     let required = built_in.as_ref().map(|names| filesystem.required_modules(names));
     let required = required.unwrap_or_default();
-    let mut search = Search {
+    let mut search = ModuleSearch {
         files,
         release,
         built_in,
@@ -73,7 +73,7 @@ fn index(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> std::io::Result<(
     Ok(())
 }
 
-struct Search<'a> {
+struct ModuleSearch<'a> {
     files: BTreeMap<String, PathBuf>,
     release: &'a str,
     /// What the kernel has built in, where the directory says so.
@@ -85,7 +85,7 @@ struct Search<'a> {
     fail: &'a dyn Fn(String) -> Error,
 }
 
-impl Search<'_> {
+impl ModuleSearch<'_> {
     fn add(&mut self, name: &str, required: bool) -> Result<(), Error> {
         let name = name.replace('-', "_");
         if !self.seen.insert(name.clone()) {
@@ -99,16 +99,16 @@ impl Search<'_> {
             return Ok(());
         };
         let bytes = unpack(&path)?;
-        let info = Info::parse(&bytes)
+        let info = ModuleInfo::parse(&bytes)
             .ok_or_else(|| (self.fail)(format!("{} is no kernel module", path.display())))?;
         if info.release != self.release {
             let (built, kernel) = (&info.release, self.release);
             return Err((self.fail)(format!("{name} is for {built}, the kernel is {kernel}")));
         }
-        for needed in &info.needs {
+        for needed in &info.depends {
             self.add(needed, required)?;
         }
-        for wished in &info.wishes {
+        for wished in &info.softdeps {
             self.add(wished, false)?;
         }
         self.found.push(Module { name, bytes });
@@ -117,27 +117,27 @@ impl Search<'_> {
 }
 
 /// What a module says of itself.
-struct Info {
+struct ModuleInfo {
     release: String,
     /// What it does not load without.
-    needs: Vec<String>,
+    depends: Vec<String>,
     /// What it wants loaded before, if it is there.
-    wishes: Vec<String>,
+    softdeps: Vec<String>,
 }
 
-impl Info {
+impl ModuleInfo {
     fn parse(module: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(elf::section(module, ".modinfo")?).into_owned();
-        let mut info = Self { release: String::new(), needs: Vec::new(), wishes: Vec::new() };
+        let mut info = Self { release: String::new(), depends: Vec::new(), softdeps: Vec::new() };
         for (key, value) in text.split('\0').filter_map(|field| field.split_once('=')) {
             match key {
                 "vermagic" => {
                     info.release = value.split(' ').next().unwrap_or_default().to_owned();
                 }
                 "depends" => info
-                    .needs
+                    .depends
                     .extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned)),
-                "softdep" => info.wishes.extend(soft_needs(value)),
+                "softdep" => info.softdeps.extend(pre_softdeps(value)),
                 _ => {}
             }
         }
@@ -146,7 +146,7 @@ impl Info {
 }
 
 /// The names between `pre:` and `post:`.
-fn soft_needs(value: &str) -> impl Iterator<Item = String> + '_ {
+fn pre_softdeps(value: &str) -> impl Iterator<Item = String> + '_ {
     let mut before = false;
     value.split_whitespace().filter_map(move |word| {
         if word.ends_with(':') {
@@ -168,7 +168,7 @@ fn unpack(path: &Path) -> Result<Vec<u8>, Error> {
         }
     };
     let output = child::output(Command::new(program).args(["-d", "-c", "--"]).arg(path))
-        .map_err(|source| Error::start(program, package, source))?;
+        .map_err(|source| Error::from_spawn(program, package, source))?;
     if !output.status.success() {
         let line = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ");
         return Err(Error::Tool { program, line });
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn soft_needs_are_those_before() {
-        let needs: Vec<_> = soft_needs("pre: crc32c a post: b").collect();
+        let needs: Vec<_> = pre_softdeps("pre: crc32c a post: b").collect();
         assert_eq!(needs, ["crc32c", "a"]);
     }
 
@@ -205,11 +205,11 @@ mod tests {
     #[test]
     fn other_release_and_junk_are_refused_in_one_line() {
         let dir = tempfile::tempdir().unwrap();
-        let missing = collect(dir.path(), "6.2", Filesystem::Ext4).err().unwrap().to_string();
+        let missing = collect(dir.path(), "6.2", DiskFilesystem::Ext4).err().unwrap().to_string();
         assert!(missing.contains("6.2") && !missing.contains('\n'), "{missing}");
         std::fs::create_dir_all(dir.path().join("6.2")).unwrap();
         std::fs::write(dir.path().join("6.2/ext4.ko"), "junk").unwrap();
-        let junk = collect(dir.path(), "6.2", Filesystem::Ext4).err().unwrap().to_string();
+        let junk = collect(dir.path(), "6.2", DiskFilesystem::Ext4).err().unwrap().to_string();
         assert!(junk.contains("ext4.ko") && !junk.contains('\n'), "{junk}");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("lib/modules/6.2");
         std::fs::create_dir_all(&root).unwrap();
-        let collect = || collect(dir.path(), "6.2", Filesystem::Ext4);
+        let collect = || collect(dir.path(), "6.2", DiskFilesystem::Ext4);
         assert!(collect().is_ok(), "nobody says what is built in");
         let lists = [
             ("kernel/drivers/nvme/host/nvme.ko\n", "ext4"),

@@ -7,14 +7,14 @@ use super::{Error, elf};
 use crate::child;
 
 /// An executable and the files that it needs to start.
-pub(super) struct Program {
+pub(super) struct InitProgram {
     /// The executable itself.
     pub(super) bytes: Vec<u8>,
     /// Loader and libraries with their absolute paths; none for a statically linked program.
     pub(super) libraries: Vec<(PathBuf, Vec<u8>)>,
 }
 
-impl Program {
+impl InitProgram {
     /// Reads the program at `path`.
     pub(super) fn load(path: &Path) -> Result<Self, Error> {
         let bytes = read(path)?;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn this_program_with_its_libraries() {
-        let program = Program::load(Path::new("/proc/self/exe")).unwrap();
+        let program = InitProgram::load(Path::new("/proc/self/exe")).unwrap();
         let is_static = elf::interpreter(&program.bytes).is_none();
         assert_eq!(program.libraries.is_empty(), is_static);
     }

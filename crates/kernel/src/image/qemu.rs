@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
-use crate::child::{self, Ended, Running, die_with_parent};
+use crate::child::{self, ChildProcess, WaitResult, die_with_parent};
 
-use super::boot_image::Image;
-use super::console::{Complaint, JOB_BEGINS};
-use super::frame::{self, Frame, Kind};
+use super::boot_image::KernelImage;
+use super::console::{Incident, JOB_MARK};
+use super::frame::{self, ChannelFrame, FrameKind};
 use super::watch::{BEAT, Watch};
 use super::{Error, unnamed};
 
@@ -33,28 +33,28 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 rdinit=/init \
 const INTERRUPT: &[u8] = b"nmi\n";
 
 /// Every instruction of any CPU takes 4 ns, and a machine that is idle goes on to its next timer.
-const IN_TURN: &str = "shift=2,sleep=off";
+const ICOUNT_OPTIONS: &str = "shift=2,sleep=off";
 
 /// By what a guest tells its disks apart.
 pub(super) const SCRATCH_SERIAL: &str = "filemap-scratch";
 pub(super) const EXCHANGE_SERIAL: &str = "filemap-jobs";
 
 /// What a removed file had goes back to the host. Nothing is kept for after a crash.
-const NODE: &str = "discard=unmap,cache.no-flush=on,file.cache.no-flush=on";
+const DISK_NODE_OPTIONS: &str = "discard=unmap,cache.no-flush=on,file.cache.no-flush=on";
 
 /// Each disk is there twice, and the guest uses the one for which its kernel has a driver. A full
 /// host disk is an I/O error there: the default of virtio would stop it for good. Requests to NVMe
 /// are as large as those to virtio.
-const DEVICES: [&str; 2] = ["virtio-blk-pci,werror=report,rerror=report", "nvme,mdts=9"];
+const DISK_DEVICES: [&str; 2] = ["virtio-blk-pci,werror=report,rerror=report", "nvme,mdts=9"];
 
 /// So many lines of a console are told.
-const LAST_LINES: usize = 3;
+const MAX_LAST_LINES: usize = 3;
 
 /// What a kernel says of its own end.
 const FATAL: [&str; 4] = ["Kernel panic", "BUG:", "Oops:", "watchdog:"];
 
 /// How much of a console is searched for its last lines.
-const CONSOLE_TAIL: u64 = 64 << 10;
+const CONSOLE_TAIL_BYTES: u64 = 64 << 10;
 
 /// Which version of QEMU is installed.
 pub fn version() -> Option<&'static str> {
@@ -88,16 +88,16 @@ impl Accelerator {
 }
 
 /// A machine about to be started.
-pub(super) struct Machine<'a> {
-    pub(super) image: &'a Image,
+pub(super) struct Vm<'a> {
+    pub(super) image: &'a KernelImage,
     pub(super) accelerator: Accelerator,
     pub(super) initramfs: &'a File,
-    pub(super) disks: Option<Disks<'a>>,
+    pub(super) disks: Option<VmDisks<'a>>,
 }
 
 /// The files that back its disks.
 #[derive(Clone, Copy)]
-pub(super) struct Disks<'a> {
+pub(super) struct VmDisks<'a> {
     /// What the files of jobs are on.
     pub(super) scratch: BorrowedFd<'a>,
     /// What it has from the host, and gives it.
@@ -106,32 +106,32 @@ pub(super) struct Disks<'a> {
 
 /// A machine that was started; killed when dropped.
 #[derive(Debug)]
-pub(super) struct Started {
-    running: Running,
-    output: Output,
+pub(super) struct RunningVm {
+    running: ChildProcess,
+    output: VmOutput,
     watch: Watch,
     /// How it ended, once it has.
     status: Option<ExitStatus>,
 }
 
-impl Machine<'_> {
+impl Vm<'_> {
     /// Starts it. It opens its files some time later.
-    pub(super) fn start(&self) -> Result<Started, Error> {
-        let output = Output::new()?;
+    pub(super) fn start(&self) -> Result<RunningVm, Error> {
+        let output = VmOutput::new()?;
         let mut command = self.command(&output)?;
-        let running = Running::spawn(&mut command);
-        let running = running.map_err(|source| Error::start(PROGRAM, PACKAGE, source))?;
-        let watch = Watch::of(running.0.id(), self.image.cpus, self.takes_turns());
-        Ok(Started { running, output, watch, status: None })
+        let running = ChildProcess::spawn(&mut command);
+        let running = running.map_err(|source| Error::from_spawn(PROGRAM, PACKAGE, source))?;
+        let watch = Watch::new(running.0.id(), self.image.cpus, self.uses_icount());
+        Ok(RunningVm { running, output, watch, status: None })
     }
 
     /// Whether its CPUs take turns.
-    fn takes_turns(&self) -> bool {
-        self.image.takes_turns && self.accelerator == Accelerator::Tcg
+    fn uses_icount(&self) -> bool {
+        self.image.uses_icount && self.accelerator == Accelerator::Tcg
     }
 
     fn kernel_arguments(&self) -> String {
-        if self.takes_turns() {
+        if self.uses_icount() {
             // Otherwise the timer ticks of all CPUs fall into one turn.
             format!("{KERNEL_ARGUMENTS} skew_tick=1")
         } else {
@@ -139,7 +139,7 @@ impl Machine<'_> {
         }
     }
 
-    fn command(&self, output: &Output) -> Result<Command, Error> {
+    fn command(&self, output: &VmOutput) -> Result<Command, Error> {
         let errors = output.errors.try_clone();
         let errors = errors.map_err(|source| Error::io("share a file with QEMU", source))?;
         let mut command = Command::new(PROGRAM);
@@ -160,17 +160,17 @@ impl Machine<'_> {
             .arg(format!("file:{}", unnamed::name_for_child(&output.console)))
             .arg("-serial")
             .arg(format!("file:{}", unnamed::name_for_child(&output.result)));
-        if self.takes_turns() {
-            command.args(["-icount", IN_TURN]);
+        if self.uses_icount() {
+            command.args(["-icount", ICOUNT_OPTIONS]);
         }
-        if let Some(Disks { scratch, exchange }) = self.disks {
+        if let Some(VmDisks { scratch, exchange }) = self.disks {
             for (disk, serial) in [(scratch, SCRATCH_SERIAL), (exchange, EXCHANGE_SERIAL)] {
                 let name = unnamed::name_for_child(disk);
                 command.arg("-blockdev").arg(format!(
-                    "raw,node-name={serial},{NODE},file.driver=file,file.filename={name}"
+                    "raw,node-name={serial},{DISK_NODE_OPTIONS},file.driver=file,file.filename={name}"
                 ));
                 let shared = format!("drive={serial},serial={serial},share-rw=on");
-                for device in DEVICES {
+                for device in DISK_DEVICES {
                     command.arg("-device").arg(format!("{device},{shared}"));
                 }
             }
@@ -181,7 +181,7 @@ impl Machine<'_> {
     }
 }
 
-impl Started {
+impl RunningVm {
     /// Waits for a moment, or for its end; whether it has ended.
     ///
     /// # Errors
@@ -192,19 +192,19 @@ impl Started {
         }
         let ended = self.running.wait(Duration::ZERO, || self.output.kvm_failure());
         match ended.map_err(|source| Error::io(format!("watch {PROGRAM}"), source))? {
-            Ended::Itself(status) => self.status = Some(status),
-            Ended::Because(line) => return Err(Error::Kvm { line }),
-            Ended::Late => {}
+            WaitResult::Exited(status) => self.status = Some(status),
+            WaitResult::Interrupted(line) => return Err(Error::Kvm { line }),
+            WaitResult::TimedOut => {}
         }
         Ok(self.status.is_some())
     }
 
     /// What its kernel has said of itself since the last look.
-    pub(super) fn complaints(&mut self) -> Vec<Complaint> {
+    pub(super) fn incidents(&mut self) -> Vec<Incident> {
         let is_last = self.status.is_some();
-        let Output { console, result, .. } = &self.output;
+        let VmOutput { console, result, .. } = &self.output;
         let monitor = self.running.0.stdin.as_mut();
-        self.watch.look(console, result, is_last, || {
+        self.watch.poll(console, result, is_last, || {
             // Without it nobody knows where the guest is. That it is silent is told all the same.
             let _ = monitor.map(|monitor| monitor.write_all(INTERRUPT));
         })
@@ -214,15 +214,15 @@ impl Started {
     ///
     /// # Errors
     /// When it did not end by itself, and well.
-    pub(super) fn until_end(mut self, limit: Duration) -> Result<(), Error> {
+    pub(super) fn wait_until_end(mut self, limit: Duration) -> Result<(), Error> {
         let start = Instant::now();
         while !self.has_ended()? {
             if start.elapsed() >= limit {
-                return Err(self.too_late(limit, false));
+                return Err(self.timeout_error(limit, false));
             }
         }
-        match self.said()? {
-            Some(frame) if frame.kind == Kind::Answer => Ok(()),
+        match self.read_port()? {
+            Some(frame) if frame.kind == FrameKind::Answer => Ok(()),
             _ => Err(self.failure()),
         }
     }
@@ -230,22 +230,28 @@ impl Started {
     /// Why it has ended without an answer.
     pub(super) fn failure(&self) -> Error {
         let line = self.last_lines();
-        match (self.said(), self.status.is_some_and(|status| !status.success())) {
+        match (self.read_port(), self.status.is_some_and(|status| !status.success())) {
             (Err(error), _) => error,
             (Ok(Some(frame)), _) => match (frame.kind, frame.text()) {
-                (Kind::Lack, Ok(text)) => Error::Lacks(text.replace('\n', " ")),
+                (FrameKind::Lack, Ok(text)) => Error::MissingInGuest(text.replace('\n', " ")),
                 (_, Ok(text)) => Error::Guest(text.replace('\n', " ")),
                 (_, Err(reason)) => Error::Damaged { reason: reason.to_owned() },
             },
             (Ok(None), false) => Error::NoResult { line },
-            (Ok(None), true) => Error::Died { status: self.status.expect("it has ended"), line },
+            (Ok(None), true) => {
+                Error::QemuExited { status: self.status.expect("it has ended"), line }
+            }
         }
     }
 
     /// Why it is killed, which had `limit` to boot or for a job.
-    pub(super) fn too_late(&self, limit: Duration, has_begun: bool) -> Error {
+    pub(super) fn timeout_error(&self, limit: Duration, has_begun: bool) -> Error {
         let line = self.last_lines();
-        if has_begun { Error::TimeLimit { limit, line } } else { Error::BootLimit { limit, line } }
+        if has_begun {
+            Error::JobTimeout { limit, line }
+        } else {
+            Error::BootTimeout { limit, line }
+        }
     }
 
     /// What its console says that explains most, in one line.
@@ -254,7 +260,7 @@ impl Started {
     }
 
     /// What the guest has said over its port, where it cannot say it otherwise.
-    fn said(&self) -> Result<Option<Frame>, Error> {
+    fn read_port(&self) -> Result<Option<ChannelFrame>, Error> {
         let bytes = self.output.result_bytes()?;
         let beats = bytes.iter().take_while(|byte| **byte == BEAT).count();
         frame::decode(&bytes[beats..])
@@ -264,13 +270,13 @@ impl Started {
 
 /// What a machine writes: files in memory, so that a full disk does not take the explanation along.
 #[derive(Debug)]
-struct Output {
+struct VmOutput {
     console: File,
     result: File,
     errors: File,
 }
 
-impl Output {
+impl VmOutput {
     fn new() -> Result<Self, Error> {
         let file = || memfd_create("filemap-guest", MemfdFlags::CLOEXEC).map(File::from);
         let files = || Ok(Self { console: file()?, result: file()?, errors: file()? });
@@ -283,7 +289,7 @@ impl Output {
 
     /// The line with which QEMU says that KVM failed.
     fn kvm_failure(&self) -> Option<String> {
-        let text = text(&self.errors);
+        let text = read_text(&self.errors);
         let line = text.lines().find(|line| line.contains("KVM internal error"))?;
         Some(line.trim().to_owned())
     }
@@ -291,12 +297,12 @@ impl Output {
     /// What explains most, in one line: QEMU's own error, else a panic with what led to it, else
     /// the console's last lines.
     fn last_lines(&self) -> String {
-        explaining(&text(&self.errors), &text(&self.console))
+        explain_console(&read_text(&self.errors), &read_text(&self.console))
     }
 }
 
-/// See [`Output::last_lines`].
-fn explaining(errors: &str, console: &str) -> String {
+/// See [`VmOutput::last_lines`].
+fn explain_console(errors: &str, console: &str) -> String {
     let lines = |text: &str, holds: &dyn Fn(&str) -> bool, most: usize| {
         let all = text.lines().map(str::trim).filter(|&line| !line.is_empty() && holds(line));
         let all: Vec<&str> = all.collect();
@@ -306,14 +312,14 @@ fn explaining(errors: &str, console: &str) -> String {
     let is_fatal = |line: &str| FATAL.iter().any(|words| line.contains(words));
     let found = [
         lines(errors, &is_error, 1),
-        lines(console, &is_fatal, LAST_LINES),
-        lines(console, &|line| !line.contains(JOB_BEGINS), LAST_LINES),
+        lines(console, &is_fatal, MAX_LAST_LINES),
+        lines(console, &|line| !line.contains(JOB_MARK), MAX_LAST_LINES),
     ];
     found.into_iter().find(|line| !line.is_empty()).unwrap_or_else(|| "(nothing)".to_owned())
 }
 
-fn text(file: &File) -> String {
-    let bytes = tail(file, CONSOLE_TAIL).unwrap_or_default();
+fn read_text(file: &File) -> String {
+    let bytes = tail(file, CONSOLE_TAIL_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     text.chars().filter(|&character| character == '\n' || !character.is_control()).collect()
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Filesystem;
+use super::DiskFilesystem;
 
 /// Path of the file. Its presence tells init that it is a guest of this program.
-pub(super) const PATH: &str = "/filemap-guest.json";
+pub(super) const SETTINGS_PATH: &str = "/filemap-guest.json";
 
 /// Orders for the guest.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Settings {
+pub(super) struct GuestSettings {
     /// Where on the disk between host and guest answers begin. `None`: there is no disk; only show
     /// that the machine runs.
     pub(super) answers_at: Option<u64>,
@@ -18,10 +18,10 @@ pub(super) struct Settings {
     /// Readahead of the scratch disk.
     pub(super) read_ahead_kb: Option<u64>,
     /// What is on the scratch disk.
-    pub(super) filesystem: Filesystem,
+    pub(super) filesystem: DiskFilesystem,
 }
 
-impl Settings {
+impl GuestSettings {
     pub(super) fn to_json(&self) -> String {
         json!({
             "answers_at": self.answers_at,
@@ -39,7 +39,7 @@ impl Settings {
             answers_at: value["answers_at"].as_u64(),
             modules: modules.map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
             read_ahead_kb: value["read_ahead_kb"].as_u64(),
-            filesystem: Filesystem::from_name(value["filesystem"].as_str()?)?,
+            filesystem: DiskFilesystem::from_name(value["filesystem"].as_str()?)?,
         })
     }
 }
@@ -50,14 +50,14 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        let settings = Settings {
+        let settings = GuestSettings {
             answers_at: Some(8192),
             modules: vec!["virtio_blk".into()],
             read_ahead_kb: Some(8192),
-            filesystem: Filesystem::Xfs { block_bytes: 4096 },
+            filesystem: DiskFilesystem::Xfs { block_bytes: 4096 },
         };
         assert_eq!(Settings::from_json(&settings.to_json()), Some(settings.clone()));
-        let probe = Settings { answers_at: None, read_ahead_kb: None, ..settings };
+        let probe = GuestSettings { answers_at: None, read_ahead_kb: None, ..settings };
         assert_eq!(Settings::from_json(&probe.to_json()), Some(probe));
         assert_eq!(Settings::from_json("{}"), None);
     }

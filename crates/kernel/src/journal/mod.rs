@@ -32,25 +32,25 @@ use crate::Error;
 pub use directory::{STATE_VARIABLE, state_directory};
 pub use recovery::{Recovery, recover};
 pub use undo::Undo;
-pub use undone::Undone;
+pub use undone::UndoResult;
 
 use directory::{SUFFIX, secure, unusable};
-use undo::patiently;
+use undo::retry_while_busy;
 
 /// The journal of this process. Clones share it; the file goes when nothing is left to undo.
 #[derive(Clone, Debug)]
-pub struct Journal(Arc<Shared>);
+pub struct Journal(Arc<JournalInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct JournalInner {
     path: PathBuf,
     // Held while something is changed, so that a change is either in the list or never made.
     open: Mutex<bool>,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct JournalState {
     file: File,
     next: u64,
     // In the order in which they were written.
@@ -85,9 +85,13 @@ impl Journal {
             // A recovery that saw the file before its lock takes it for a leftover, and removes it.
             let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
             if locked && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
-                let state =
-                    Mutex::new(State { file, next: 0, pending: Vec::new(), left: Vec::new() });
-                return Ok(Journal(Arc::new(Shared { path, open: Mutex::new(true), state })));
+                let state = Mutex::new(JournalState {
+                    file,
+                    next: 0,
+                    pending: Vec::new(),
+                    left: Vec::new(),
+                });
+                return Ok(Journal(Arc::new(JournalInner { path, open: Mutex::new(true), state })));
             }
         }
     }
@@ -101,7 +105,7 @@ impl Journal {
     /// fails without having made it; nothing is undone then.
     ///
     /// # Errors
-    /// [`Error::Ending`] after [`Journal::undo_all`]; those of `make`.
+    /// [`Error::ShuttingDown`] after [`Journal::undo_all`]; those of `make`.
     pub fn change<T>(
         &self,
         undo: Undo,
@@ -109,13 +113,13 @@ impl Journal {
     ) -> Result<(T, Guard), Error> {
         let open = lock(&self.0.open);
         if !*open {
-            return Err(Error::Ending);
+            return Err(Error::ShuttingDown);
         }
-        let id = self.0.list(undo)?;
+        let id = self.0.append_undo(undo)?;
         let made = make();
         if made.is_err() {
             let mut state = self.0.lock();
-            self.0.strike(&mut state, id);
+            self.0.remove_undo(&mut state, id);
         }
         drop(open);
         Ok((made?, Guard { shared: self.0.clone(), id, armed: true }))
@@ -160,7 +164,7 @@ impl Journal {
 
     /// The settings of the machine that others have changed during a run, and that therefore were
     /// not restored: a sentence each.
-    pub fn left(&self) -> Vec<String> {
+    pub fn unrestored(&self) -> Vec<String> {
         self.0.lock().left.clone()
     }
 
@@ -177,12 +181,12 @@ impl Journal {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl JournalInner {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         lock(&self.state)
     }
 
-    fn list(&self, undo: Undo) -> Result<u64, Error> {
+    fn append_undo(&self, undo: Undo) -> Result<u64, Error> {
         let mut state = self.lock();
         let id = state.next;
         if undo.outlives_process() {
@@ -194,13 +198,13 @@ impl Shared {
     }
 
     /// Takes a change off the list that was undone, or never made.
-    fn strike(&self, state: &mut State, id: u64) {
+    fn remove_undo(&self, state: &mut JournalState, id: u64) {
         state.pending.retain(|(pending, _)| *pending != id);
         // Where a full disk takes the line away the step is taken twice, which does no harm.
         let _ = self.append(state, &format!("- {id}"));
     }
 
-    fn append(&self, state: &mut State, line: &str) -> Result<(), Error> {
+    fn append(&self, state: &mut JournalState, line: &str) -> Result<(), Error> {
         // One write a line, and no sync: what is listed here outlives a process, not the machine.
         // A full disk may have cut the line before short, which must not swallow this one.
         state
@@ -210,21 +214,21 @@ impl Shared {
     }
 
     /// Takes one step, unless it was taken. One that fails stays in the journal.
-    fn undo(&self, id: u64) -> Result<Option<Undone>, Error> {
-        let find = |state: &State| {
+    fn undo(&self, id: u64) -> Result<Option<UndoResult>, Error> {
+        let find = |state: &JournalState| {
             state.pending.iter().find(|(pending, _)| *pending == id).map(|(_, undo)| undo.clone())
         };
         let Some(undo) = find(&self.lock()) else { return Ok(None) };
         // Between two attempts another thread may undo what is in the way, or the step itself.
-        patiently(&undo, |undo, attempt| {
+        retry_while_busy(&undo, |undo, attempt| {
             let mut state = self.lock();
             if find(&state).is_none() {
                 return Ok(Some(None));
             }
             let undone = undo.attempt(attempt)?;
             if let Some(undone) = &undone {
-                self.strike(&mut state, id);
-                state.left.extend(undo.left(undone));
+                self.remove_undo(&mut state, id);
+                state.left.extend(undo.unrestored(undone));
             }
             Ok(undone.map(Some))
         })
@@ -235,7 +239,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Shared {
+impl Drop for JournalInner {
     fn drop(&mut self) {
         if self.lock().pending.is_empty() {
             let _ = fs::remove_file(&self.path);
@@ -247,7 +251,7 @@ impl Drop for Shared {
 #[derive(Debug)]
 #[must_use = "dropping a guard undoes the change"]
 pub struct Guard {
-    shared: Arc<Shared>,
+    shared: Arc<JournalInner>,
     id: u64,
     armed: bool,
 }
@@ -334,7 +338,7 @@ mod tests {
         let journal = Journal::open_in(&directory).unwrap();
         let file = directory.join("another's");
         fs::write(&file, "x").unwrap();
-        let make = || Err::<(), _>(Error::Ending);
+        let make = || Err::<(), _>(Error::ShuttingDown);
         assert!(journal.change(Undo::RemoveFile(file.clone()), make).is_err());
         assert!(journal.undo_all().undone.is_empty());
         assert!(file.exists());

@@ -7,16 +7,16 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::directory::{SUFFIX, secure};
-use super::setting::word;
+use super::setting::setting_value;
 use super::undo::Undo;
-use super::undone::Undone;
+use super::undone::UndoResult;
 use crate::Error;
 
 /// What [`recover`] found.
 #[derive(Debug, Default)]
 pub struct Recovery {
     /// Steps that were taken, and what each came to.
-    pub undone: Vec<(Undo, Undone)>,
+    pub undone: Vec<(Undo, UndoResult)>,
     /// Why others could not be.
     pub failed: Vec<Error>,
 }
@@ -26,8 +26,8 @@ impl Recovery {
     /// there are none.
     pub fn restored(&self) -> Option<String> {
         let restored = self.undone.iter().filter_map(|(undo, undone)| match (undo, undone) {
-            (Undo::Restore { path, value, .. }, Undone::Restored) => {
-                Some(format!("'{}' to '{}'", path.display(), word(value)))
+            (Undo::Restore { path, value, .. }, UndoResult::Restored) => {
+                Some(format!("'{}' to '{}'", path.display(), setting_value(value)))
             }
             _ => None,
         });
@@ -37,8 +37,8 @@ impl Recovery {
     }
 
     /// The settings that somebody else has changed since, and that stay so: a sentence each.
-    pub fn left(&self) -> Vec<String> {
-        self.undone.iter().filter_map(|(undo, undone)| undo.left(undone)).collect()
+    pub fn unrestored(&self) -> Vec<String> {
+        self.undone.iter().filter_map(|(undo, undone)| undo.unrestored(undone)).collect()
     }
 
     /// Takes `steps` in order by `run`, which says what each came to, if there was anything to do.
@@ -46,7 +46,7 @@ impl Recovery {
     pub(super) fn take<K>(
         &mut self,
         steps: impl IntoIterator<Item = (K, Undo)>,
-        run: impl Fn(&(K, Undo)) -> Result<Option<Undone>, Error>,
+        run: impl Fn(&(K, Undo)) -> Result<Option<UndoResult>, Error>,
     ) {
         let mut kept: Vec<Undo> = Vec::new();
         for step in steps {

@@ -8,16 +8,16 @@ use std::{fs, io};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::setting::{self, word};
-use super::undone::{Undone, is_missing};
+use super::setting::{self, setting_value};
+use super::undone::{UndoResult, is_missing};
 use crate::{Error, cold, loop_control};
 
 /// How often, and with which pauses, a step is tried that others are in the way of.
-const PATIENCE: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(50);
+const MAX_ATTEMPTS: u32 = 100;
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// After so many attempts a mount that is in use is let go when that ends.
-const UNMOUNT_PATIENCE: u32 = 20;
+const MAX_UNMOUNT_ATTEMPTS: u32 = 20;
 
 /// One step back. Each may run twice, and when its change was never made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,19 +65,19 @@ pub enum Undo {
 
 impl Undo {
     /// Takes the step; what is gone already is no error.
-    pub fn run(&self) -> Result<Undone, Error> {
-        patiently(self, Undo::attempt)
+    pub fn run(&self) -> Result<UndoResult, Error> {
+        retry_while_busy(self, Undo::attempt)
     }
 
     /// Tries to take the step. `None` is that somebody uses what it names, and another attempt is
     /// worth it.
-    pub(crate) fn attempt(&self, attempt: u32) -> Result<Option<Undone>, Error> {
+    pub(crate) fn attempt(&self, attempt: u32) -> Result<Option<UndoResult>, Error> {
         let is_gone = match self {
             Undo::Restore { path, value, set } => {
                 return setting::restore(path, value, set.as_deref()).map(Some);
             }
             Undo::Unmount(path) => try_unmount(path, attempt)?,
-            Undo::RemoveFile(path) => gone("remove", path, fs::remove_file(path))?,
+            Undo::RemoveFile(path) => ok_if_missing("remove", path, fs::remove_file(path))?,
             Undo::RemoveDir(path) => remove_directory(path)?,
             Undo::DetachLoop { device, backing } => loop_control::detach(device, backing)?,
             Undo::RemoveCgroup(path) => {
@@ -85,34 +85,36 @@ impl Undo {
                 remove_directory(path)?
             }
             Undo::RemoveTraceInstance(path) => {
-                gone("stop the trace of", path, fs::write(path.join("tracing_on"), "0"))?;
+                ok_if_missing("stop the trace of", path, fs::write(path.join("tracing_on"), "0"))?;
                 remove_directory(path)?
             }
             Undo::RestoreReadAhead { device, backing, value } => {
                 let path = loop_control::queue_setting(device, "read_ahead_kb");
                 loop_control::backing(device).as_ref() != Some(backing)
-                    || gone("restore", &path, fs::write(&path, value))?
+                    || ok_if_missing("restore", &path, fs::write(&path, value))?
             }
             Undo::DropPages(path) => {
                 cold::try_to_drop(path);
                 true
             }
         };
-        Ok(is_gone.then_some(Undone::Gone))
+        Ok(is_gone.then_some(UndoResult::Gone))
     }
 
     /// What is to be said of a step that came to `undone`, where a setting is not as it was before
     /// the run.
-    pub(super) fn left(&self, undone: &Undone) -> Option<String> {
-        let (Undo::Restore { path, value, set }, Undone::Left { found }) = (self, undone) else {
+    pub(super) fn unrestored(&self, undone: &UndoResult) -> Option<String> {
+        let (Undo::Restore { path, value, set }, UndoResult::Kept { found }) = (self, undone)
+        else {
             return None;
         };
-        let set = set.as_deref().map_or(String::new(), |set| format!(" to '{}'", word(set)));
+        let set =
+            set.as_deref().map_or(String::new(), |set| format!(" to '{}'", setting_value(set)));
         Some(format!(
             "'{}' is left at '{found}', which somebody else has set: a run had changed it from \
              '{}'{set}",
             path.display(),
-            word(value),
+            setting_value(value),
         ))
     }
 
@@ -142,15 +144,15 @@ impl Undo {
 ///
 /// # Errors
 /// Those of `step`; [`Error::Os`] when the patience is over.
-pub(crate) fn patiently<T>(
+pub(crate) fn retry_while_busy<T>(
     undo: &Undo,
     mut step: impl FnMut(&Undo, u32) -> Result<Option<T>, Error>,
 ) -> Result<T, Error> {
-    for attempt in 0..PATIENCE {
+    for attempt in 0..MAX_ATTEMPTS {
         if let Some(value) = step(undo, attempt)? {
             return Ok(value);
         }
-        sleep(PAUSE);
+        sleep(RETRY_INTERVAL);
     }
     let busy = io::Error::from(io::ErrorKind::ResourceBusy);
     match undo {
@@ -167,7 +169,7 @@ pub(crate) fn patiently<T>(
 }
 
 /// Turns "there is no such thing" into success.
-fn gone(action: &'static str, path: &Path, result: io::Result<()>) -> Result<bool, Error> {
+fn ok_if_missing(action: &'static str, path: &Path, result: io::Result<()>) -> Result<bool, Error> {
     match result {
         Err(source) if !is_missing(path) => Err(Error::os(action, path, source)),
         _ => Ok(true),
@@ -184,7 +186,7 @@ fn is_mounted(path: &Path) -> bool {
 fn remove_directory(path: &Path) -> Result<bool, Error> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
-        result => gone("remove", path, result),
+        result => ok_if_missing("remove", path, result),
     }
 }
 
@@ -201,7 +203,7 @@ fn empty_cgroup(path: &Path) {
 /// Unmounts what nobody uses; after a second what is in use goes when its last user does.
 fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     use rustix::io::Errno;
-    let patient = attempt < UNMOUNT_PATIENCE;
+    let patient = attempt < MAX_UNMOUNT_ATTEMPTS;
     let flags = if patient { UnmountFlags::empty() } else { UnmountFlags::DETACH };
     match unmount(path, flags) {
         // Something else may have been mounted over it.

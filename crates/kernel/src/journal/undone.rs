@@ -5,13 +5,13 @@ use std::{fs, io};
 
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
+pub enum UndoResult {
     /// Nothing of the change is left, or there never was anything.
     Gone,
     /// A setting of the machine was written back.
     Restored,
     /// Somebody else has changed a setting since, and it stays so.
-    Left {
+    Kept {
         /// What it holds.
         found: String,
     },

@@ -1,43 +1,43 @@
 //! Where threads of any processes wait until all of a barrier have come.
 
-use super::process::Process;
-use super::shared::{Count, Shareable, SharedMemory};
+use super::process::ProbeProcess;
+use super::shared::{Shareable, SharedCounter, SharedMemory};
 
 /// The barriers of a process and those that it forks.
 pub(super) struct Barriers {
-    gates: &'static [Gate],
+    gates: &'static [BarrierState],
     /// How many threads each waits for.
     threads: Vec<u32>,
 }
 
 /// A barrier.
-pub(super) struct Gate {
+pub(super) struct BarrierState {
     /// How many have come, in all turns.
-    come: Count,
+    arrivals: SharedCounter,
     /// How often all have come.
-    turns: Count,
+    turns: SharedCounter,
 }
 
 // SAFETY: numbers, which any bits are.
-unsafe impl Shareable for Gate {}
+unsafe impl Shareable for BarrierState {}
 
 impl Barriers {
-    pub(super) fn of(process: &Process, memory: &mut SharedMemory) -> Barriers {
+    pub(super) fn new(process: &ProbeProcess, memory: &mut SharedMemory) -> Barriers {
         let threads = process.barriers.iter().map(|&threads| threads as u32);
         Barriers { gates: memory.take(process.barriers.len()), threads: threads.collect() }
     }
 
     /// Waits until all threads of barrier `number` have come as often as this one.
     pub(super) fn wait(&self, number: usize) {
-        let Gate { come, turns } = &self.gates[number];
-        let turn = turns.get();
+        let BarrierState { arrivals: come, turns } = &self.gates[number];
+        let turn = turns.value();
         // The counts wrap around, at which a number of threads that divides no power of two would
         // lose its place: what has come is counted from the turn.
-        let own = come.add().wrapping_sub(turn.wrapping_mul(self.threads[number])) + 1;
+        let own = come.increment().wrapping_sub(turn.wrapping_mul(self.threads[number])) + 1;
         if own == self.threads[number] {
-            turns.add();
+            turns.increment();
         } else {
-            turns.leave(turn);
+            turns.wait_change(turn);
         }
     }
 }
@@ -51,9 +51,9 @@ mod tests {
 
     #[test]
     fn nobody_goes_on_before_all_have_come() {
-        let process = Process { barriers: vec![3], ..Process::default() };
+        let process = ProbeProcess { barriers: vec![3], ..ProbeProcess::default() };
         let mut memory = SharedMemory::map(64).unwrap();
-        let barriers = Barriers::of(&process, &mut memory);
+        let barriers = Barriers::new(&process, &mut memory);
         let come = AtomicU32::new(0);
         let often = || {
             for round in 1..=1000 {

@@ -11,7 +11,7 @@ use crate::Error;
 const EXIT_CODE: i32 = 1;
 
 /// From here on, a SIGBUS of any thread is told to the parent, with its address.
-pub(super) fn tell() -> Result<(), Error> {
+pub(super) fn install_handler() -> Result<(), Error> {
     // SAFETY: the structure is plain data, for which all zeros is a value; the handler only makes
     // calls that may be made in one.
     let done = unsafe {

@@ -9,17 +9,17 @@ use filemap_job::program::{NamedMapping, ProgramStep};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::files::Files;
-use super::flushes::Watch;
-use super::forked::{await_ends, fork_processes};
-use super::mapping::{self, Mapped};
-use super::meeting::Meeting;
-use super::own_memory::OwnMemory;
-use super::own_page::OwnPage;
-use super::process::Process;
-use super::thread::{Shared, Thread};
+use super::files::OpenFiles;
+use super::flushes::FlushWatch;
+use super::forked::{fork_processes, wait_processes};
+use super::mapping::{self, ProbeMapping};
+use super::meeting::ProbeSync;
+use super::own_memory::ProcessMemory;
+use super::own_page::ChargedPage;
+use super::process::ProbeProcess;
+use super::thread::{ChildContext, ProbeThread};
 use super::wire::{Reply, read, write_reply};
-use super::{Ended, HOLD_OWN_PAGE, bus, cpus};
+use super::{HOLD_OWN_PAGE, ProbeResult, bus, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
@@ -35,7 +35,7 @@ pub(super) fn main() -> i32 {
     if input.read_exact(&mut notes_flushes).is_err() {
         return 1;
     }
-    let Ok(process) = read::<Process>(&mut input) else { return 1 };
+    let Ok(process) = read::<ProbeProcess>(&mut input) else { return 1 };
     match run(&process, notes_flushes == [1], &mut input) {
         Ok(ended) => i32::from(reply(&Reply::Done(ended)).is_err()),
         Err(error) => fail(&error),
@@ -47,8 +47,11 @@ pub(super) fn fail(error: &Error) -> ! {
     // Held to the end: one error is told.
     let _output = stdout().lock();
     let text = error.to_string();
-    let told =
-        if error.is_starved() { reply(&Reply::Starved(text)) } else { reply(&Reply::Failed(text)) };
+    let told = if error.is_out_of_memory() {
+        reply(&Reply::Starved(text))
+    } else {
+        reply(&Reply::Failed(text))
+    };
     exit(i32::from(told.is_err()))
 }
 
@@ -57,17 +60,17 @@ pub(super) fn reply(reply: &Reply) -> Result<(), Error> {
 }
 
 fn run(
-    process: &Process,
+    process: &ProbeProcess,
     notes_flushes: bool,
     input: &mut BufReader<StdinLock>,
-) -> Result<Ended, Error> {
+) -> Result<ProbeResult, Error> {
     if let Some(cpus) = process.cpus {
-        cpus::bind(cpus)?;
+        cpus::bind_to_first_cpus(cpus)?;
     }
-    let shared = share(process, Files::open(process)?)?;
-    bus::tell()?;
+    let shared = share(process, OpenFiles::open(process)?)?;
+    bus::install_handler()?;
     let (number, forked) = fork_processes(process.processes() - 1)?;
-    let run = Run { shared: &shared, number, forked: &forked };
+    let run = ChildRun { shared: &shared, number, forked: &forked };
     if number > 0 {
         run.as_forked()?;
         exit(0);
@@ -76,30 +79,30 @@ fn run(
 }
 
 /// What the threads share, with what is mapped at the start.
-fn share<'a>(process: &'a Process, files: Files<'a>) -> Result<Shared<'a>, Error> {
-    let reserve = |of: &'a NamedMapping| Mapped::reserve(of, files.path(of.open));
+fn share<'a>(process: &'a ProbeProcess, files: OpenFiles<'a>) -> Result<ChildContext<'a>, Error> {
+    let reserve = |of: &'a NamedMapping| ProbeMapping::reserve(of, files.path(of.open));
     let mapped = process.mappings.iter().map(reserve).collect::<Result<Vec<_>, _>>()?;
     for (of, mapped) in process.mappings.iter().zip(&mapped).filter(|(of, _)| of.at_start) {
-        mapped.map(files.of(of.open), files.path(of.open))?;
+        mapped.map(files.get(of.open), files.path(of.open))?;
     }
-    Ok(Shared { process, files, mapped, meeting: Meeting::of(process)? })
+    Ok(ChildContext { process, files, mapped, sync: ProbeSync::new(process)? })
 }
 
 /// A process that runs its threads.
 #[derive(Clone, Copy)]
-struct Run<'a> {
-    shared: &'a Shared<'a>,
+struct ChildRun<'a> {
+    shared: &'a ChildContext<'a>,
     /// Which of the processes this is: the first has forked the others.
     number: usize,
     /// Process ids of those that it has forked.
     forked: &'a [u32],
 }
 
-impl<'a> Run<'a> {
+impl<'a> ChildRun<'a> {
     /// Runs the threads of a process that was forked.
     fn as_forked(self) -> Result<(), Error> {
         scope(|scope| {
-            let first = self.ready(scope).unwrap_or_else(|error| fail(&error));
+            let first = self.start_threads(scope).unwrap_or_else(|error| fail(&error));
             first.into_iter().for_each(|first| self.take_steps(first));
         });
         Ok(())
@@ -111,99 +114,106 @@ impl<'a> Run<'a> {
         self,
         notes_flushes: bool,
         input: &mut BufReader<StdinLock>,
-    ) -> Result<Ended, Error> {
-        let Shared { process, meeting, mapped, .. } = self.shared;
+    ) -> Result<ProbeResult, Error> {
+        let ChildContext { process, sync: meeting, mapped, .. } = self.shared;
         let (locked, begun_at_flushes) = scope(|scope| {
-            let watch = notes_flushes.then(Watch::start).transpose()?;
+            let watch = notes_flushes.then(FlushWatch::start).transpose()?;
             if !self.forked.is_empty() {
-                let body = || await_ends(self.forked.len());
+                let body = || wait_processes(self.forked.len());
                 spawn(scope, body).unwrap_or_else(|error| fail(&error));
             }
-            let prepared = self.ready(scope).and_then(|first| self.prepare(first, input));
+            let prepared =
+                self.start_threads(scope).and_then(|first| self.wait_for_begin(first, input));
             // The others wait for the start, and would for ever.
             let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
             meeting.start.begin();
             if let Some(first) = first {
                 meeting.start.wait(first.number);
-                watch.iter().for_each(Watch::begin);
-                self.end(first);
+                watch.iter().for_each(FlushWatch::begin);
+                self.run_thread(first);
             }
             meeting.results.await_all();
-            Ok::<_, Error>((locked, watch.as_ref().map(Watch::seen).unwrap_or_default()))
+            Ok::<_, Error>((
+                locked,
+                watch.as_ref().map(FlushWatch::access_counts).unwrap_or_default(),
+            ))
         })?;
         let mapped = match mapped.first().filter(|_| process.report_mapped) {
             Some(first) => mapped_pages(first.address(), first.pages())?,
             None => Default::default(),
         };
-        let ended = meeting.results.ended(meeting.start.begins_ns());
-        let calls = meeting.results.calls();
-        Ok(Ended::new(locked, ended, calls, mapped, begun_at_flushes))
+        let ended = meeting.results.thread_results(meeting.start.begins_ns());
+        let calls = meeting.results.call_waits();
+        Ok(ProbeResult::new(locked, ended, calls, mapped, begun_at_flushes))
     }
 
     /// Starts the threads of this process but the first, which is returned ready, and locks the
     /// memory of all.
-    fn ready<'scope>(self, scope: &'scope Scope<'scope, 'a>) -> Result<Option<Thread<'a>>, Error> {
-        let Shared { process, meeting, mapped, .. } = self.shared;
+    fn start_threads<'scope>(
+        self,
+        scope: &'scope Scope<'scope, 'a>,
+    ) -> Result<Option<ProbeThread<'a>>, Error> {
+        let ChildContext { process, sync: meeting, mapped, .. } = self.shared;
         let mut numbers = process.threads_of(self.number);
         let first = numbers.next();
         let mut others = 0;
         for number in numbers {
             let body = move || {
-                let thread = Thread::prepare(self.shared.process, number);
+                let thread = ProbeThread::prepare(self.shared.process, number);
                 let thread = thread.unwrap_or_else(|error| fail(&error));
-                self.shared.meeting.is_ready(self.number);
+                self.shared.sync.thread_ready(self.number);
                 self.take_steps(thread);
             };
             spawn(scope, body)?;
             others += 1;
         }
-        let first = first.map(|number| Thread::prepare(process, number)).transpose()?;
+        let first = first.map(|number| ProbeThread::prepare(process, number)).transpose()?;
         meeting.await_ready(self.number, others);
-        let rooms: Vec<_> = mapped.iter().map(Mapped::room).collect();
-        let own = OwnMemory::outside(&rooms)?;
+        let rooms: Vec<_> = mapped.iter().map(ProbeMapping::reserved_range).collect();
+        let own = ProcessMemory::outside(&rooms)?;
         // Without the right to lock, what was run once is as good as locked unless memory is short.
         let is_locked = own.lock();
         let mut threads = process.threads_of(self.number);
         if threads.any(|thread| process.threads[thread].steps.contains(&ProgramStep::Fork)) {
-            own.keep_from_forks();
+            own.exclude_from_forks();
         }
-        meeting.has_locked(is_locked);
+        meeting.process_ready(is_locked);
         Ok(first)
     }
 
     /// Waits until all processes are ready, and for the parent's word. The first thread, and
     /// whether the memory of all is locked.
-    fn prepare(
+    fn wait_for_begin(
         self,
-        mut first: Option<Thread<'a>>,
+        mut first: Option<ProbeThread<'a>>,
         input: &mut BufReader<StdinLock>,
-    ) -> Result<(Option<Thread<'a>>, bool), Error> {
-        let Shared { process, mapped, meeting, .. } = self.shared;
+    ) -> Result<(Option<ProbeThread<'a>>, bool), Error> {
+        let ChildContext { process, mapped, sync: meeting, .. } = self.shared;
         let locked = meeting.await_locked(process.processes());
         // Only now: what it maps of the files must not be locked.
         if let Some(first) = first.as_mut().filter(|_| process.settle) {
-            first.watch(self.shared)?;
+            first.open_settles(self.shared)?;
         }
         let addresses = mapped.iter().map(|mapped| mapped.address() as u64).collect();
         reply(&Reply::Ready { addresses, forked: self.forked.to_vec() })?;
-        await_begin(input, process.is_governed)?;
+        read_begin(input, process.is_governed)?;
         // By now the limit of the memory is that of the run.
-        mapping::hold(process.anonymous)?;
+        mapping::hold_anonymous(process.anonymous)?;
         Ok((first, locked))
     }
 
     /// Has `thread` take its steps when it may begin.
-    fn take_steps(self, thread: Thread) {
-        self.shared.meeting.start.wait(thread.number);
-        self.end(thread);
+    fn take_steps(self, thread: ProbeThread) {
+        self.shared.sync.start.wait(thread.number);
+        self.run_thread(thread);
     }
 
     /// Has `thread` take its steps, and waits until all threads have.
-    fn end(self, thread: Thread) {
+    fn run_thread(self, thread: ProbeThread) {
         let number = thread.number;
         // The others may run for long.
         let did = thread.run(self.shared).unwrap_or_else(|error| fail(&error));
-        self.shared.meeting.results.end(number, &did);
+        self.shared.sync.results.finish_thread(number, &did);
     }
 }
 
@@ -213,15 +223,15 @@ fn run_until_readable(input: &BufReader<StdinLock>) {
     let waited_for = &mut [PollFd::new(input.get_ref(), PollFlags::IN)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     while input.buffer().is_empty() && poll(waited_for, Some(&at_once)) == Ok(0) {
-        (0..RUNS_BETWEEN).for_each(|_| spin_loop());
+        (0..SPINS_PER_POLL).for_each(|_| spin_loop());
     }
 }
 
 /// How often a thread spins between two looks: for some hundred microseconds. A look is short.
-const RUNS_BETWEEN: u32 = 10_000;
+const SPINS_PER_POLL: u32 = 10_000;
 
 /// Waits for the parent's word, and holds the pages that it asks for until then.
-fn await_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(), Error> {
+fn read_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(), Error> {
     let mut held = Vec::new();
     let mut word = [0];
     loop {
@@ -233,7 +243,7 @@ fn await_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<()
             exit(1);
         }
         match word {
-            [HOLD_OWN_PAGE] => held.push(OwnPage::new()?),
+            [HOLD_OWN_PAGE] => held.push(ChargedPage::new()?),
             _ => return Ok(()),
         }
     }

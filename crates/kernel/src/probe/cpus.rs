@@ -5,12 +5,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::Error;
 
 /// CPUs that this process may run on.
-pub fn allowed() -> u64 {
+pub fn allowed_cpus() -> u64 {
     sched_getaffinity(None).map_or(1, |cpus| u64::from(cpus.count()))
 }
 
 /// Leaves this thread, and those that it starts, the first `count` of its CPUs.
-pub(super) fn bind(count: u64) -> Result<(), Error> {
+pub(super) fn bind_to_first_cpus(count: u64) -> Result<(), Error> {
     let failed = |errno| Error::call("choose the CPUs of the probe", errno);
     let all = sched_getaffinity(None).map_err(failed)?;
     let mut some = CpuSet::new();
@@ -21,18 +21,18 @@ pub(super) fn bind(count: u64) -> Result<(), Error> {
 
 /// Lets others of this process wake this thread without giving up their CPU to it, until it asks
 /// for its turns as usual again. A thread of another policy than the usual one is left as it is.
-pub(super) struct Modest(());
+pub(super) struct BatchPolicy(());
 
-impl Modest {
+impl BatchPolicy {
     /// From now on.
-    pub(super) fn begin() -> Option<Modest> {
+    pub(super) fn begin() -> Option<BatchPolicy> {
         // SAFETY: nothing is passed but the number of this thread.
         let policy = unsafe { libc::sched_getscheduler(0) };
-        (policy == libc::SCHED_OTHER && set_policy(libc::SCHED_BATCH)).then_some(Modest(()))
+        (policy == libc::SCHED_OTHER && set_policy(libc::SCHED_BATCH)).then_some(BatchPolicy(()))
     }
 }
 
-impl Drop for Modest {
+impl Drop for BatchPolicy {
     fn drop(&mut self) {
         set_policy(libc::SCHED_OTHER);
     }

@@ -22,13 +22,13 @@ impl Deadline {
 
     /// Whether it is over.
     #[inline]
-    pub(super) fn is_over(self) -> bool {
+    pub(super) fn is_past(self) -> bool {
         self.0.is_some_and(|end| now() >= end)
     }
 
     /// How much of `time` is left until then.
     #[inline]
-    pub(super) fn within(self, time: Duration) -> Duration {
+    pub(super) fn clamp(self, time: Duration) -> Duration {
         match self.0 {
             Some(end) if !time.is_zero() => time.min(end.saturating_sub(now())),
             _ => time,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::process::Process;
+use super::process::ProbeProcess;
 use crate::Error;
 use crate::residency::CacheStat;
 
@@ -14,25 +14,25 @@ use crate::residency::CacheStat;
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// The open file descriptions of a process.
-pub(super) struct Files<'a> {
-    process: &'a Process,
+pub(super) struct OpenFiles<'a> {
+    process: &'a ProbeProcess,
     opens: Vec<File>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> OpenFiles<'a> {
     /// Opens what `process` opens.
-    pub(super) fn open(process: &'a Process) -> Result<Self, Error> {
+    pub(super) fn open(process: &'a ProbeProcess) -> Result<Self, Error> {
         raise_limit(process.opens.len() as u64 + OTHER_DESCRIPTORS)?;
         let opens = process.opens.iter().enumerate();
         let opens = opens.map(|(open, &file)| {
             let (writes, direct) = (process.opens_for_writing(open), process.is_direct(open));
             open_one(&process.files[file], writes, direct)
         });
-        Ok(Files { process, opens: opens.collect::<Result<_, _>>()? })
+        Ok(OpenFiles { process, opens: opens.collect::<Result<_, _>>()? })
     }
 
     /// An open file by its number.
-    pub(super) fn of(&self, open: usize) -> &File {
+    pub(super) fn get(&self, open: usize) -> &File {
         &self.opens[open]
     }
 
@@ -46,7 +46,7 @@ impl<'a> Files<'a> {
         let mut sum = CacheStat::default();
         for file in 0..self.process.files.len() {
             let Some(open) = self.process.opens.iter().position(|&of| of == file) else { continue };
-            let stat = CacheStat::of(&self.opens[open], ..).ok()?;
+            let stat = CacheStat::query(&self.opens[open], ..).ok()?;
             sum.cached += stat.cached;
             sum.evicted += stat.evicted;
         }
@@ -86,7 +86,10 @@ fn open_one(path: &Path, writes: bool, direct: bool) -> Result<File, Error> {
     })?;
     let metadata = file.metadata().map_err(|error| Error::os("read the size of", path, error))?;
     if !metadata.is_file() {
-        return Err(Error::Plan(format!("'{}' is not a regular file: name one", path.display())));
+        return Err(Error::InvalidProcess(format!(
+            "'{}' is not a regular file: name one",
+            path.display()
+        )));
     }
     Ok(file)
 }

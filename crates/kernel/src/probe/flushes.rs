@@ -12,24 +12,24 @@ use crate::Error;
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// What that was, after each period.
-static SEEN: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+static ACCESS_COUNTS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 /// So many periods are noted, of which a run has fewer.
-const MOST: usize = 1 << 12;
+const MAX_PERIODS: usize = 1 << 12;
 
 /// Its stack, which is locked into memory.
 const STACK_BYTES: usize = 64 << 10;
 
 /// A thread of its own that looks how far the accesses have come.
-pub(super) struct Watch(Arc<Barrier>);
+pub(super) struct FlushWatch(Arc<Barrier>);
 
-impl Watch {
+impl FlushWatch {
     /// Starts the thread, which waits. All the memory that it needs is there then.
-    pub(super) fn start() -> Result<Watch, Error> {
+    pub(super) fn start() -> Result<FlushWatch, Error> {
         // Ones are written, so that the memory is there; zeros would not be.
-        let mut seen = vec![1; MOST];
+        let mut seen = vec![1; MAX_PERIODS];
         seen.clear();
-        *SEEN.lock().expect("nobody panics") = seen;
+        *ACCESS_COUNTS.lock().expect("nobody panics") = seen;
         let begin = Arc::new(Barrier::new(2));
         let body = {
             let begin = begin.clone();
@@ -37,7 +37,7 @@ impl Watch {
         };
         let started = Builder::new().stack_size(STACK_BYTES).spawn(body);
         started.map_err(|error| Error::call("start a thread of the probe", error))?;
-        Ok(Watch(begin))
+        Ok(FlushWatch(begin))
     }
 
     /// The first period begins now.
@@ -46,13 +46,13 @@ impl Watch {
     }
 
     /// Accesses that had begun after each period.
-    pub(super) fn seen(&self) -> Vec<u64> {
-        SEEN.lock().expect("nobody panics").clone()
+    pub(super) fn access_counts(&self) -> Vec<u64> {
+        ACCESS_COUNTS.lock().expect("nobody panics").clone()
     }
 }
 
 /// Notes that the only thread begins an access.
-pub(super) fn begin_access() {
+pub(super) fn note_access() {
     BEGUN.store(BEGUN.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
@@ -60,9 +60,9 @@ pub(super) fn begin_access() {
 fn watch(begin: &Barrier) {
     begin.wait();
     let mut next = Instant::now();
-    for _ in 0..MOST {
+    for _ in 0..MAX_PERIODS {
         next += FLUSH_PERIOD;
         sleep(next.saturating_duration_since(Instant::now()));
-        SEEN.lock().expect("nobody panics").push(BEGUN.load(Ordering::Relaxed));
+        ACCESS_COUNTS.lock().expect("nobody panics").push(BEGUN.load(Ordering::Relaxed));
     }
 }

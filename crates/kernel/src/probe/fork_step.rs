@@ -43,7 +43,7 @@ impl ForkStack {
         // SAFETY: the child has a stack of its own, and runs nothing but `ends`, which looks at no
         // memory; the C library has registered none with the kernel either, as the probe was
         // started without restartable sequences.
-        let pid = unsafe { libc::clone(ends, self.top, 0, null_mut()) };
+        let pid = unsafe { libc::clone(child_main, self.top, 0, null_mut()) };
         let took = start.elapsed();
         if pid < 0 {
             return Err(failed(IoError::last_os_error()));
@@ -67,6 +67,6 @@ impl ForkStack {
 }
 
 /// All that the child does; where it returns, the child ends.
-extern "C" fn ends(_: *mut c_void) -> c_int {
+extern "C" fn child_main(_: *mut c_void) -> c_int {
     0
 }

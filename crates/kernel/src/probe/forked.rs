@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
 use crate::Error;
-use crate::child::killed_with;
+use crate::child::set_parent_death_signal;
 
 /// Forks so many processes, while this one has a single thread. Returns which of them this is,
 /// from 1, and 0 in the one that has forked the others, with their ids.
@@ -18,7 +18,7 @@ pub(super) fn fork_processes(processes: usize) -> Result<(usize, Vec<u32>), Erro
         // SAFETY: this process has one thread, so that its child may do whatever it may.
         match unsafe { libc::fork() } {
             0 => {
-                let lives = killed_with(parent);
+                let lives = set_parent_death_signal(parent);
                 lives.map_err(|error| Error::call("end with the process that forked", error))?;
                 return Ok((number, Vec::new()));
             }
@@ -33,7 +33,7 @@ pub(super) fn fork_processes(processes: usize) -> Result<(usize, Vec<u32>), Erro
 
 /// Waits until so many forked processes have ended. Where one fails, this process ends as it did:
 /// the others end with it.
-pub(super) fn await_ends(processes: usize) {
+pub(super) fn wait_processes(processes: usize) {
     for _ in 0..processes {
         let status = loop {
             match wait(WaitOptions::empty()) {
@@ -45,14 +45,14 @@ pub(super) fn await_ends(processes: usize) {
             Some((Some(0), _)) => {}
             // It has said why.
             Some((Some(code), _)) => exit(code),
-            Some((None, status)) => die_of(status),
+            Some((None, status)) => die_by_signal(status),
             None => return,
         }
     }
 }
 
 /// Ends this process by the signal that ended another one.
-fn die_of(status: WaitStatus) -> ! {
+fn die_by_signal(status: WaitStatus) -> ! {
     let signal = status.terminating_signal().unwrap_or(libc::SIGKILL);
     // SAFETY: a signal that ends processes does so where nothing handles it.
     unsafe { libc::signal(signal, libc::SIG_DFL) };

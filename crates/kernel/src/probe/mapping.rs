@@ -17,31 +17,31 @@ use rustix::mm::{
     mprotect, munmap,
 };
 
-use super::access::RETURN;
+use super::access::RETURN_OPCODE;
 use crate::{Error, page_size};
 
-/// Whether [`RETURN`] is code of this machine.
+/// Whether [`RETURN_OPCODE`] is code of this machine.
 const HAS_RETURN: bool = cfg!(target_arch = "x86_64");
 
 /// Addresses of a mapping, whether it is there or not. They are taken until it is first unmapped;
 /// from then on nothing else is mapped while threads take their steps.
-pub(super) struct Mapped<'a> {
-    of: &'a NamedMapping,
+pub(super) struct ProbeMapping<'a> {
+    spec: &'a NamedMapping,
     /// Its pages, with segments up to the end of the last of them.
     pages: PageCount,
-    room: Room,
+    reservation: AddressReservation,
     page: usize,
-    /// Executable, on a machine whose code [`RETURN`] is.
+    /// Executable, on a machine whose code [`RETURN_OPCODE`] is.
     callable: bool,
     /// Only the thread that maps and unmaps it uses it meanwhile.
-    is_there: AtomicBool,
+    is_mapped: AtomicBool,
     /// Whether its addresses are taken where it is not there.
     is_reserved: AtomicBool,
 }
 
 /// Addresses that nothing else gets.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct AddressReservation {
     start: usize,
     bytes: usize,
     /// Where the mapping begins: at least a page after the start.
@@ -49,7 +49,7 @@ struct Room {
 }
 
 /// A part of the file, mapped.
-struct Part {
+struct MappedPart {
     /// Where in the mapping, in bytes.
     start: usize,
     bytes: usize,
@@ -58,47 +58,55 @@ struct Part {
     protection: ProtFlags,
 }
 
-impl<'a> Mapped<'a> {
+impl<'a> ProbeMapping<'a> {
     /// Takes addresses for the mapping `of` the file at `path`.
     pub(super) fn reserve(of: &'a NamedMapping, path: &Path) -> Result<Self, Error> {
         let (page, pages) = (page_size(), of.span());
-        let bytes = usize::try_from(pages.bytes(page)).map_err(|_| too_long(path))?;
-        let room = Room::take(bytes, of.mapping.shift.0 * page, path)?;
+        let bytes = usize::try_from(pages.bytes(page)).map_err(|_| too_long_error(path))?;
+        let room = AddressReservation::take(bytes, of.mapping.shift.0 * page, path)?;
         let callable = of.mapping.exec && HAS_RETURN;
         let (is_there, is_reserved) = (AtomicBool::new(false), AtomicBool::new(true));
-        Ok(Mapped { of, pages, room, page: page as usize, callable, is_there, is_reserved })
+        Ok(ProbeMapping {
+            spec: of,
+            pages,
+            reservation: room,
+            page: page as usize,
+            callable,
+            is_mapped: is_there,
+            is_reserved,
+        })
     }
 
     /// Maps its part of `file`, which is at `path`.
     pub(super) fn map(&self, file: &File, path: &Path) -> Result<(), Error> {
-        let mut kind = if self.of.is_private() { MapFlags::PRIVATE } else { MapFlags::SHARED };
+        let mut kind = if self.spec.is_private() { MapFlags::PRIVATE } else { MapFlags::SHARED };
         kind |= if self.is_reserved.load(Ordering::Relaxed) {
             MapFlags::FIXED
         } else {
             MapFlags::FIXED_NOREPLACE
         };
-        for part in parts(self.of) {
+        for part in parts(self.spec) {
             // SAFETY: the range lies inside the room that this has taken and nobody else uses, or
             // it takes the place of nothing.
             unsafe {
                 let address = self.at(part.start);
                 mmap(address, part.bytes, part.protection, kind, file, part.offset)
             }
-            .map_err(|errno| refused(path, part.protection, errno))?;
+            .map_err(|errno| map_error(path, part.protection, errno))?;
             self.advise_part(&part)?;
             self.split(part.protection)?;
         }
-        self.is_there.store(true, Ordering::Relaxed);
+        self.is_mapped.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// Takes the mapping away, with its page-table pages.
     pub(super) fn unmap(&self) -> Result<(), Error> {
-        self.is_there.store(false, Ordering::Relaxed);
+        self.is_mapped.store(false, Ordering::Relaxed);
         self.is_reserved.store(false, Ordering::Relaxed);
         // All of the room: a neighbour in the same page-table page would keep that.
         // SAFETY: nobody else uses the room, and nobody has a reference into it.
-        let done = unsafe { munmap(self.room.start as *mut _, self.room.bytes) };
+        let done = unsafe { munmap(self.reservation.start as *mut _, self.reservation.bytes) };
         done.map_err(|errno| Error::call("take the mapping away", errno))
     }
 
@@ -109,7 +117,7 @@ impl<'a> Mapped<'a> {
         let page = page_size();
         // At an end of the mapping with what is reserved there: a neighbour in the same page-table
         // page would keep that.
-        let Room { start, bytes, base } = self.room;
+        let AddressReservation { start, bytes, base } = self.reservation;
         let from = match first.0 {
             0 => start,
             _ => base + first.bytes(page) as usize,
@@ -126,13 +134,13 @@ impl<'a> Mapped<'a> {
     }
 
     /// The addresses that are its own.
-    pub(super) fn room(&self) -> Range<usize> {
-        self.room.start..self.room.start + self.room.bytes
+    pub(super) fn reserved_range(&self) -> Range<usize> {
+        self.reservation.start..self.reservation.start + self.reservation.bytes
     }
 
     /// Where it begins.
     pub(super) fn address(&self) -> usize {
-        self.room.base
+        self.reservation.base
     }
 
     /// Its pages.
@@ -142,7 +150,7 @@ impl<'a> Mapped<'a> {
 
     /// The page of the file that a page of it shows.
     pub(super) fn file_page(&self, page: PageIndex) -> u64 {
-        self.of.file_page(page).expect("a valid program").0
+        self.spec.file_page(page).expect("a valid program").0
     }
 
     /// Reads a byte of a page.
@@ -158,10 +166,10 @@ impl<'a> Mapped<'a> {
     #[inline]
     pub(super) fn store(&self, page: u64) {
         self.check(page);
-        assert!(self.of.mapping.private, "a store outside a private mapping");
+        assert!(self.spec.mapping.private, "a store outside a private mapping");
         // SAFETY: the page is mapped writable and private until the thread that calls this unmaps
         // it, and nobody holds a reference to it.
-        unsafe { (self.address_of(page) as *mut u8).write_volatile(RETURN) };
+        unsafe { (self.address_of(page) as *mut u8).write_volatile(RETURN_OPCODE) };
     }
 
     /// Calls the code at the start of a page.
@@ -180,27 +188,27 @@ impl<'a> Mapped<'a> {
 
     #[inline]
     fn check(&self, page: u64) {
-        let is_there = self.is_there.load(Ordering::Relaxed);
+        let is_there = self.is_mapped.load(Ordering::Relaxed);
         assert!(is_there && page < self.pages.0, "an access outside the mapping");
     }
 
     #[inline]
     fn address_of(&self, page: u64) -> usize {
-        self.room.base + page as usize * self.page
+        self.reservation.base + page as usize * self.page
     }
 
     fn at(&self, bytes: usize) -> *mut libc::c_void {
-        (self.room.base + bytes) as *mut libc::c_void
+        (self.reservation.base + bytes) as *mut libc::c_void
     }
 
     /// Gives the advice that a part has from its beginning.
-    fn advise_part(&self, part: &Part) -> Result<(), Error> {
-        let read = match self.of.mapping.advice.read {
+    fn advise_part(&self, part: &MappedPart) -> Result<(), Error> {
+        let read = match self.spec.mapping.advice.read {
             ReadHint::Normal => None,
             ReadHint::Random => Some(MapAdvice::Random),
             ReadHint::Sequential => Some(MapAdvice::Sequential),
         };
-        let huge = match self.of.mapping.advice.huge {
+        let huge = match self.spec.mapping.advice.huge {
             HugeHint::None => None,
             HugeHint::Huge => Some(MapAdvice::LinuxHugepage),
             HugeHint::NoHuge => Some(MapAdvice::LinuxNoHugepage),
@@ -255,7 +263,7 @@ impl<'a> Mapped<'a> {
     ) -> Result<(), Error> {
         assert!((first + pages) <= self.pages, "a protection outside the mapping");
         let mut flags = MprotectFlags::READ;
-        let Mapping { private, exec, .. } = self.of.mapping;
+        let Mapping { private, exec, .. } = self.spec.mapping;
         flags.set(MprotectFlags::WRITE, private || protection == Protection::Write);
         flags.set(MprotectFlags::EXEC, exec || protection == Protection::Exec);
         let page = page_size();
@@ -266,7 +274,7 @@ impl<'a> Mapped<'a> {
     }
 
     fn split(&self, protection: ProtFlags) -> Result<(), Error> {
-        let Some(split) = self.of.mapping.effective_split() else { return Ok(()) };
+        let Some(split) = self.spec.mapping.effective_split() else { return Ok(()) };
         let pages = self.pages.0;
         let mut other = MprotectFlags::from_bits_retain(protection.bits());
         other |= match split.prot {
@@ -284,14 +292,14 @@ impl<'a> Mapped<'a> {
     }
 }
 
-impl Room {
+impl AddressReservation {
     /// Room for `bytes`, which begin `shift_bytes` after an address where a page-table page
     /// begins. What is taken beyond that stays reserved and keeps other mappings away.
-    fn take(bytes: usize, shift_bytes: u64, path: &Path) -> Result<Room, Error> {
+    fn take(bytes: usize, shift_bytes: u64, path: &Path) -> Result<AddressReservation, Error> {
         let table = page_size() * page_size() / 8;
         let shift = (shift_bytes % table) as usize;
         let table = table as usize;
-        let whole = bytes.checked_add(shift + 2 * table).ok_or_else(|| too_long(path))?;
+        let whole = bytes.checked_add(shift + 2 * table).ok_or_else(|| too_long_error(path))?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let start = unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::empty(), flags) };
@@ -300,12 +308,12 @@ impl Room {
             as usize;
         // At least a page before the mapping and after it is left, so that it is a VMA of its own.
         let base = (start + 1).next_multiple_of(table) + shift;
-        Ok(Room { start, bytes: whole, base })
+        Ok(AddressReservation { start, bytes: whole, base })
     }
 }
 
 /// A page of anonymous memory that can be accessed like a mapped file: as `of`, of one page.
-pub(super) fn anonymous(of: &NamedMapping) -> Result<Mapped<'_>, Error> {
+pub(super) fn map_anonymous_page(of: &NamedMapping) -> Result<ProbeMapping<'_>, Error> {
     let mut protection = ProtFlags::READ | ProtFlags::WRITE;
     protection.set(ProtFlags::EXEC, of.mapping.exec);
     let bytes = page_size() as usize;
@@ -313,13 +321,21 @@ pub(super) fn anonymous(of: &NamedMapping) -> Result<Mapped<'_>, Error> {
     let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, MapFlags::PRIVATE) }
         .map_err(|errno| Error::call("map a page", errno))? as usize;
     let callable = of.mapping.exec && HAS_RETURN;
-    let room = Room { start: base, bytes, base };
+    let room = AddressReservation { start: base, bytes, base };
     let (is_there, is_reserved) = (AtomicBool::new(true), AtomicBool::new(false));
-    Ok(Mapped { of, pages: PageCount(1), room, page: bytes, callable, is_there, is_reserved })
+    Ok(ProbeMapping {
+        spec: of,
+        pages: PageCount(1),
+        reservation: room,
+        page: bytes,
+        callable,
+        is_mapped: is_there,
+        is_reserved,
+    })
 }
 
 /// Takes `pages` pages that no file backs, and keeps them in memory.
-pub(super) fn hold(pages: PageCount) -> Result<(), Error> {
+pub(super) fn hold_anonymous(pages: PageCount) -> Result<(), Error> {
     let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
     if bytes == 0 {
         return Ok(());
@@ -339,9 +355,9 @@ pub(super) fn hold(pages: PageCount) -> Result<(), Error> {
 }
 
 /// The parts of the file that are mapped.
-fn parts(of: &NamedMapping) -> Vec<Part> {
+fn parts(of: &NamedMapping) -> Vec<MappedPart> {
     let page = page_size();
-    let part = |start: PageCount, offset: PageIndex, pages: PageCount, protection| Part {
+    let part = |start: PageCount, offset: PageIndex, pages: PageCount, protection| MappedPart {
         start: start.bytes(page) as usize,
         bytes: pages.bytes(page) as usize,
         offset: offset.0 * page,
@@ -365,7 +381,7 @@ fn parts(of: &NamedMapping) -> Vec<Part> {
 }
 
 /// Why the file could not be mapped.
-fn refused(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
+fn map_error(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
     if errno == Errno::PERM && protection.contains(ProtFlags::EXEC) {
         return Error::unavailable(
             format!("an executable mapping of '{}'", path.display()),
@@ -383,6 +399,9 @@ fn refused(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
     Error::os("map", path, errno)
 }
 
-fn too_long(path: &Path) -> Error {
-    Error::Plan(format!("the mapping of '{}' does not fit into memory: map less", path.display()))
+fn too_long_error(path: &Path) -> Error {
+    Error::InvalidProcess(format!(
+        "the mapping of '{}' does not fit into memory: map less",
+        path.display()
+    ))
 }

@@ -4,71 +4,71 @@ use std::mem::size_of;
 
 use filemap_job::waits::{Call, Histogram};
 
-use super::barriers::{Barriers, Gate};
+use super::barriers::{BarrierState, Barriers};
 use super::cpus;
-use super::order::Order;
+use super::order::StepOrder;
 use super::outcome::COST_WORDS;
-use super::process::Process;
-use super::results::Results;
-use super::shared::{Count, SharedMemory};
-use super::start::Start;
+use super::process::ProbeProcess;
+use super::results::SharedResults;
+use super::shared::{SharedCounter, SharedMemory};
+use super::start::StartGate;
 use crate::Error;
 
 /// What the threads of all processes share, wherever they run.
-pub(super) struct Meeting {
-    pub(super) start: Start,
-    pub(super) order: Order,
+pub(super) struct ProbeSync {
+    pub(super) start: StartGate,
+    pub(super) order: StepOrder,
     pub(super) barriers: Barriers,
-    pub(super) results: Results,
+    pub(super) results: SharedResults,
     /// How many threads of each process are ready.
-    ready: &'static [Count],
+    ready: &'static [SharedCounter],
     /// How many processes have locked their memory, and how many could not.
-    locked: &'static [Count],
+    locked: &'static [SharedCounter],
 }
 
-impl Meeting {
+impl ProbeSync {
     /// For `process`, before it forks the others.
-    pub(super) fn of(process: &Process) -> Result<Meeting, Error> {
+    pub(super) fn new(process: &ProbeProcess) -> Result<ProbeSync, Error> {
         let (threads, processes) = (process.threads.len(), process.processes());
         let costs = COST_WORDS * process.steps().count();
         let words = 2 + 2 * threads + costs + Call::ALL.len() * Histogram::WORDS;
         let counts = 2 * threads + processes + 3;
         // Between two kinds a word may be left out.
         let bytes = (words + 8) * size_of::<u64>()
-            + counts * size_of::<Count>()
-            + process.barriers.len() * size_of::<Gate>();
+            + counts * size_of::<SharedCounter>()
+            + process.barriers.len() * size_of::<BarrierState>();
         let mut memory = SharedMemory::map(bytes)?;
-        Ok(Meeting {
-            start: Start::of(process, cpus::allowed() as usize, &mut memory),
-            results: Results::of(process, &mut memory),
-            order: Order::of(process, &mut memory),
-            barriers: Barriers::of(process, &mut memory),
+        Ok(ProbeSync {
+            start: StartGate::new(process, cpus::allowed_cpus() as usize, &mut memory),
+            results: SharedResults::new(process, &mut memory),
+            order: StepOrder::new(process, &mut memory),
+            barriers: Barriers::new(process, &mut memory),
             ready: memory.take(processes),
             locked: memory.take(2),
         })
     }
 
     /// Another thread of process `number` is ready.
-    pub(super) fn is_ready(&self, number: usize) {
-        self.ready[number].add();
+    pub(super) fn thread_ready(&self, number: usize) {
+        self.ready[number].increment();
     }
 
     /// Waits until so many threads of process `number` are ready.
     pub(super) fn await_ready(&self, number: usize, threads: usize) {
-        self.ready[number].reach(threads);
+        self.ready[number].wait_for(threads);
     }
 
     /// All threads of a process are ready, with its memory locked or not.
-    pub(super) fn has_locked(&self, is_locked: bool) {
+    pub(super) fn process_ready(&self, is_locked: bool) {
         if !is_locked {
-            self.locked[1].add();
+            self.locked[1].increment();
         }
-        self.locked[0].add();
+        self.locked[0].increment();
     }
 
     /// Waits until so many processes are ready. Returns whether the memory of all is locked.
     pub(super) fn await_locked(&self, processes: usize) -> bool {
-        self.locked[0].reach(processes);
-        self.locked[1].get() == 0
+        self.locked[0].wait_for(processes);
+        self.locked[1].value() == 0
     }
 }

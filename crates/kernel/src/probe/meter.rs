@@ -9,28 +9,28 @@ use crate::Error;
 use crate::procstat::{Faults, read_bytes};
 
 /// Counts what a step of this thread costs.
-pub(super) struct Meter {
+pub(super) struct StepMeter {
     io: Option<File>,
     text: [u8; 512],
 }
 
-impl Meter {
+impl StepMeter {
     /// A meter of the thread that calls this.
     pub(super) fn open() -> Self {
-        Meter { io: File::open("/proc/thread-self/io").ok(), text: [0; 512] }
+        StepMeter { io: File::open("/proc/thread-self/io").ok(), text: [0; 512] }
     }
 
     /// What `work` costs.
-    pub(super) fn phase(
+    pub(super) fn measure(
         &mut self,
         work: impl FnOnce() -> Result<(), Error>,
     ) -> Result<PhaseCost, Error> {
         let bytes_before = self.read_bytes();
-        let faults_before = Faults::of_thread();
+        let faults_before = Faults::current_thread();
         let start = Instant::now();
         work()?;
         let elapsed = start.elapsed();
-        let faults = Faults::of_thread() - faults_before;
+        let faults = Faults::current_thread() - faults_before;
         let read_bytes = self.read_bytes().zip(bytes_before).map(|(after, before)| after - before);
         Ok(PhaseCost {
             accesses: 0,
@@ -38,7 +38,7 @@ impl Meter {
             major: faults.major,
             read_bytes,
             elapsed_ns: elapsed.as_nanos() as u64,
-            left: None,
+            cache: None,
             dropped: None,
             counts_waits: false,
         })

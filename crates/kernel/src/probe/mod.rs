@@ -39,19 +39,19 @@ use std::time::Duration;
 
 use filemap_core::lru::statistics::FLUSH_NS;
 
-pub use access::RETURN;
+pub use access::RETURN_OPCODE;
 pub use folio_ops::FolioProbe;
 pub use folio_sample::{FolioSample, Timing};
-pub use outcome::{Ended, EndedThread, Left, PhaseCost};
-pub use piped::STARVED_EXIT_CODE;
-pub use process::{MAX_READ_BYTES, Process};
+pub use outcome::{CacheCounts, PhaseCost, ProbeResult, ThreadResult};
+pub use piped::OOM_EXIT_CODE;
+pub use process::{MAX_READ_BYTES, ProbeProcess};
 
 pub(crate) use files::raise_limit;
-pub(crate) use piped::killed_by;
+pub(crate) use piped::kill_error;
 
-use crate::governor::Governor;
+use crate::governor::GovernorProcess;
 use crate::{Error, page_size};
-use piped::Piped;
+use piped::ChildPipe;
 use wire::Reply;
 
 /// The hidden first argument.
@@ -85,8 +85,8 @@ const BEGIN: u8 = 1;
 #[derive(Debug)]
 pub struct Probe {
     // Lets go of the child before that is gone.
-    governor: Option<Governor>,
-    child: Piped,
+    governor: Option<GovernorProcess>,
+    child: ChildPipe,
     addresses: Vec<u64>,
     /// Process ids of the processes that the child has forked.
     forked: Vec<u32>,
@@ -100,7 +100,7 @@ impl Probe {
     ///
     /// # Errors
     /// A process that no child can be; a file that cannot be opened or mapped that way.
-    pub fn start(process: &Process) -> Result<Self, Error> {
+    pub fn start(process: &ProbeProcess) -> Result<Self, Error> {
         process.check()?;
         Self::spawn(process, false)
     }
@@ -110,21 +110,21 @@ impl Probe {
     ///
     /// # Errors
     /// As for [`Probe::start`].
-    pub fn start_at_flush(process: &Process) -> Result<Self, Error> {
+    pub fn start_at_flush(process: &ProbeProcess) -> Result<Self, Error> {
         process.check()?;
         Self::spawn(process, process.is_alone())
     }
 
-    fn spawn(process: &Process, notes_flushes: bool) -> Result<Self, Error> {
-        let mut child = Piped::spawn(CHILD_ARGUMENT)?;
+    fn spawn(process: &ProbeProcess, notes_flushes: bool) -> Result<Self, Error> {
+        let mut child = ChildPipe::spawn(CHILD_ARGUMENT)?;
         child.send(&[u8::from(notes_flushes)]);
         child.send(&wire::frame(process));
         match child.receive()? {
             Reply::Ready { addresses, forked } => {
-                let governor = process.is_governed.then(|| Governor::beside(child.pid()));
+                let governor = process.is_governed.then(|| GovernorProcess::start_for(child.pid()));
                 Ok(Probe { governor: governor.transpose()?, child, addresses, forked })
             }
-            _ => Err(child.confused()),
+            _ => Err(child.protocol_error()),
         }
     }
 
@@ -140,7 +140,7 @@ impl Probe {
 
     /// Process id of the governor of the child, which reads for it.
     pub fn governor_pid(&self) -> Option<u32> {
-        self.governor.as_ref().map(Governor::pid)
+        self.governor.as_ref().map(GovernorProcess::pid)
     }
 
     /// Where each mapping is, or will be.
@@ -157,11 +157,11 @@ impl Probe {
     ///
     /// # Errors
     /// [`Error::Bus`]; [`Error::ChildKilled`].
-    pub fn run(mut self) -> Result<Ended, Error> {
+    pub fn run(mut self) -> Result<ProbeResult, Error> {
         self.child.send(&[BEGIN]);
         match self.child.receive()? {
             Reply::Done(ended) => Ok(match self.governor.take() {
-                Some(governor) => ended.governed(governor),
+                Some(governor) => ended.with_governor(governor),
                 None => ended,
             }),
             Reply::Bus(address) => {
@@ -172,7 +172,7 @@ impl Probe {
                 let (mapping, start) = nearest.expect("a process without mappings touches nothing");
                 Err(Error::Bus { mapping, page: (address - start) / page_size() })
             }
-            _ => Err(self.child.confused()),
+            _ => Err(self.child.protocol_error()),
         }
     }
 }

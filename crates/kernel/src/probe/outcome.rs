@@ -3,7 +3,7 @@
 use filemap_job::waits::Wait;
 use serde::{Deserialize, Serialize};
 
-use crate::governor::Governor;
+use crate::governor::GovernorProcess;
 use crate::residency::PageSet;
 
 /// How many words a cost takes.
@@ -24,7 +24,7 @@ pub struct PhaseCost {
     pub elapsed_ns: u64,
     /// Pages of all files in the cache at its end, and evicted since the run began: of a process of
     /// one thread that takes more than one step, each once, where the kernel tells.
-    pub left: Option<Left>,
+    pub cache: Option<CacheCounts>,
     /// Pages of its file that it dropped from the cache, where it is that kind of step and the
     /// kernel tells.
     pub dropped: Option<u64>,
@@ -35,7 +35,7 @@ pub struct PhaseCost {
 impl PhaseCost {
     /// As words, in which all ones are what is not known.
     pub(super) fn to_words(self) -> [u64; COST_WORDS] {
-        let left = self.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
+        let left = self.cache.unwrap_or(CacheCounts { cached: u64::MAX, evicted: 0 });
         [
             self.accesses,
             self.minor,
@@ -68,14 +68,14 @@ impl PhaseCost {
             major,
             read_bytes: known(read_bytes),
             elapsed_ns,
-            left: known(cached).map(|cached| Left { cached, evicted }),
+            cache: known(cached).map(|cached| CacheCounts { cached, evicted }),
             dropped: known(dropped),
             counts_waits: counts_waits != 0,
         }
     }
 
     /// What it cost together with what it cost `again`, which came later.
-    pub(super) fn and(self, again: PhaseCost) -> PhaseCost {
+    pub(super) fn plus(self, again: PhaseCost) -> PhaseCost {
         let both =
             |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
         PhaseCost {
@@ -84,7 +84,7 @@ impl PhaseCost {
             major: self.major + again.major,
             read_bytes: both(self.read_bytes, again.read_bytes),
             elapsed_ns: self.elapsed_ns + again.elapsed_ns,
-            left: again.left,
+            cache: again.cache,
             dropped: both(self.dropped, again.dropped),
             counts_waits: self.counts_waits || again.counts_waits,
         }
@@ -93,7 +93,7 @@ impl PhaseCost {
 
 /// What a phase left of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct CacheCounts {
     /// Pages in the cache.
     pub cached: u64,
     /// Pages that reclaim took and that did not come back.
@@ -102,11 +102,11 @@ pub struct Left {
 
 /// What came out of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct ProbeResult {
     /// Whether the child's own memory was locked, so that none of the faults are its own.
     pub locked: bool,
     /// Each thread.
-    pub threads: Vec<EndedThread>,
+    pub threads: Vec<ThreadResult>,
     /// How long their calls took that change what is mapped, by name.
     pub calls: Vec<Wait>,
     /// When the last of them ended, by `CLOCK_MONOTONIC`.
@@ -120,23 +120,23 @@ pub struct Ended {
     pub read_bytes: Option<u64>,
 }
 
-impl Ended {
+impl ProbeResult {
     /// A process that nobody governed.
     pub(super) fn new(
         locked: bool,
-        (threads, ended_ns): (Vec<EndedThread>, u64),
+        (threads, ended_ns): (Vec<ThreadResult>, u64),
         calls: Vec<Wait>,
         mapped: PageSet,
         begun_at_flushes: Vec<u64>,
-    ) -> Ended {
+    ) -> ProbeResult {
         let steps = threads.iter().flat_map(|thread| &thread.steps);
         let read_bytes = steps.map(|step| step.read_bytes).sum();
-        Ended { locked, threads, calls, ended_ns, mapped, begun_at_flushes, read_bytes }
+        ProbeResult { locked, threads, calls, ended_ns, mapped, begun_at_flushes, read_bytes }
     }
 
     /// The same with what `governor` read, which it then ends. In which step it did so is not
     /// known, so that none says what it read.
-    pub(super) fn governed(mut self, governor: Governor) -> Ended {
+    pub(super) fn with_governor(mut self, governor: GovernorProcess) -> ProbeResult {
         let read_bytes = self.read_bytes.zip(governor.read_bytes());
         self.read_bytes = read_bytes.map(|(own, governors)| own + governors);
         governor.end();
@@ -148,7 +148,7 @@ impl Ended {
 
 /// What came out of one thread of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EndedThread {
+pub struct ThreadResult {
     /// From where all threads began to its own end.
     pub elapsed_ns: u64,
     /// How often it has taken its steps.

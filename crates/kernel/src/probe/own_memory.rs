@@ -12,18 +12,18 @@ use crate::Error;
 const LIST_BYTES: usize = 256 << 10;
 
 /// What this process has mapped outside of the rooms of mappings.
-pub(super) struct OwnMemory<'r> {
+pub(super) struct ProcessMemory<'r> {
     list: String,
-    rooms: &'r [Range<usize>],
+    reserved: &'r [Range<usize>],
 }
 
-impl OwnMemory<'_> {
+impl ProcessMemory<'_> {
     /// What is mapped now outside of `rooms`.
-    pub(super) fn outside(rooms: &[Range<usize>]) -> Result<OwnMemory<'_>, Error> {
+    pub(super) fn outside(rooms: &[Range<usize>]) -> Result<ProcessMemory<'_>, Error> {
         let mut list = String::with_capacity(LIST_BYTES);
         let read = File::open("/proc/self/maps").and_then(|mut of| of.read_to_string(&mut list));
         read.map_err(|error| Error::call("read what the probe has mapped", error))?;
-        Ok(OwnMemory { list, rooms })
+        Ok(ProcessMemory { list, reserved: rooms })
     }
 
     /// Locks it. Returns whether all of it is locked. Memory that is mapped later is not, and the
@@ -34,13 +34,13 @@ impl OwnMemory<'_> {
             unsafe { mlock(range.start as *mut _, range.len()) }.is_ok()
         };
         // Each of them is tried, whatever became of the others.
-        self.parts().filter(|part| !lock(part.clone())).count() == 0
+        self.ranges().filter(|part| !lock(part.clone())).count() == 0
     }
 
     /// Leaves what may be written of it out of children that are forked from now on. What they
     /// would share until somebody writes would be a fault of whoever does.
-    pub(super) fn keep_from_forks(&self) {
-        for (range, _) in self.parts().filter(|(_, is_private)| *is_private) {
+    pub(super) fn exclude_from_forks(&self) {
+        for (range, _) in self.ranges().filter(|(_, is_private)| *is_private) {
             // SAFETY: nothing changes for this process. No child of it looks there, as
             // `fork_step::fork` says.
             let _ = unsafe { madvise(range.start as *mut _, range.len(), Advice::LinuxDontFork) };
@@ -48,16 +48,16 @@ impl OwnMemory<'_> {
     }
 
     /// Its parts that can be accessed, with whether each is private and may be written.
-    fn parts(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
-        let parts = self.list.lines().filter_map(part);
+    fn ranges(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
+        let parts = self.list.lines().filter_map(parse_range);
         parts.filter(|(range, _)| {
-            !self.rooms.iter().any(|room| room.start < range.end && range.start < room.end)
+            !self.reserved.iter().any(|room| room.start < range.end && range.start < room.end)
         })
     }
 }
 
 /// What a line of `/proc/PID/maps` says.
-fn part(line: &str) -> Option<(Range<usize>, bool)> {
+fn parse_range(line: &str) -> Option<(Range<usize>, bool)> {
     let (addresses, rest) = line.split_once(' ')?;
     let (start, end) = addresses.split_once('-')?;
     let address = |text| usize::from_str_radix(text, 16).ok();
@@ -80,8 +80,8 @@ mod tests {
                     9000-a000 r-xp 00000000 00:00 0   [vdso]\n";
         let room = 0x2000..0x5000;
         let rooms = std::slice::from_ref(&room);
-        let own = OwnMemory { list: list.to_string(), rooms };
-        let parts: Vec<_> = own.parts().collect();
+        let own = ProcessMemory { list: list.to_string(), reserved: rooms };
+        let parts: Vec<_> = own.ranges().collect();
         assert_eq!(parts, [(0x1000..0x2000, true), (0x6000..0x8000, false)]);
     }
 }

@@ -8,11 +8,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use crate::{Error, page_size};
 
 /// A page of anonymous memory that is charged to the child's memory cgroup until this drops.
-pub(super) struct OwnPage(*mut c_void);
+pub(super) struct ChargedPage(*mut c_void);
 
-impl OwnPage {
+impl ChargedPage {
     /// A page of its own mapping: no page that the child had before.
-    pub(super) fn new() -> Result<OwnPage, Error> {
+    pub(super) fn new() -> Result<ChargedPage, Error> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         let bytes = page_size() as usize;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
@@ -20,11 +20,11 @@ impl OwnPage {
             .map_err(|errno| Error::call("map a page of memory", errno))?;
         // SAFETY: it was mapped writable above.
         unsafe { base.cast::<u8>().write_volatile(1) };
-        Ok(OwnPage(base))
+        Ok(ChargedPage(base))
     }
 }
 
-impl Drop for OwnPage {
+impl Drop for ChargedPage {
     fn drop(&mut self) {
         // SAFETY: exactly what was mapped, to which nothing else refers.
         let _ = unsafe { munmap(self.0, page_size() as usize) };

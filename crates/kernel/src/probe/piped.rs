@@ -6,10 +6,10 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use super::wire::{Reply, read};
 use crate::Error;
-use crate::child::Running;
+use crate::child::ChildProcess;
 
 /// Exit code of a child that could not allocate memory.
-pub const STARVED_EXIT_CODE: i32 = 4;
+pub const OOM_EXIT_CODE: i32 = 4;
 
 /// Where the C library is told how to start.
 const TUNABLES: &str = "GLIBC_TUNABLES";
@@ -23,25 +23,25 @@ fn without_rseq(tunables: Option<String>) -> String {
 
 /// This program, run again with a hidden argument. It is killed when this drops.
 #[derive(Debug)]
-pub(super) struct Piped {
-    pub(super) child: Running,
+pub(super) struct ChildPipe {
+    pub(super) child: ChildProcess,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Piped {
+impl ChildPipe {
     /// Starts the child that `argument` names.
-    pub(super) fn spawn(argument: &str) -> Result<Piped, Error> {
+    pub(super) fn spawn(argument: &str) -> Result<ChildPipe, Error> {
         let mut command = Command::new("/proc/self/exe");
         command.arg(argument).env(TUNABLES, without_rseq(std::env::var(TUNABLES).ok()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // A signal from the terminal is for the parent, which then ends the child.
         command.process_group(0);
-        let child = Running::spawn(&mut command);
+        let child = ChildProcess::spawn(&mut command);
         let mut child = child.map_err(|error| Error::call("start the probe's child", error))?;
         let input = child.0.stdin.take().expect("the child's input is a pipe");
         let output = child.0.stdout.take().expect("the child's output is a pipe");
-        Ok(Piped { child, input, output: BufReader::new(output) })
+        Ok(ChildPipe { child, input, output: BufReader::new(output) })
     }
 
     /// Process id of the child.
@@ -61,17 +61,17 @@ impl Piped {
             Ok(Reply::Failed(message)) => Err(Error::Child { message }),
             Ok(Reply::Starved(message)) => Err(Error::Starved { message }),
             Ok(reply) => Ok(reply),
-            Err(_) => Err(self.confused()),
+            Err(_) => Err(self.protocol_error()),
         }
     }
 
     /// The error for a child that did not answer as agreed.
-    pub(super) fn confused(&mut self) -> Error {
+    pub(super) fn protocol_error(&mut self) -> Error {
         let _ = self.output.read_to_end(&mut Vec::new());
-        match self.child.ended() {
+        match self.child.wait_exit() {
             Ok(status) => match status.signal() {
-                Some(signal) => killed_by(signal),
-                None if status.code() == Some(STARVED_EXIT_CODE) => {
+                Some(signal) => kill_error(signal),
+                None if status.code() == Some(OOM_EXIT_CODE) => {
                     Error::Starved { message: "it could not allocate memory".to_string() }
                 }
                 None => Error::Child {
@@ -84,7 +84,7 @@ impl Piped {
 }
 
 /// The error for a child that `signal` killed, with what to do.
-pub(crate) fn killed_by(signal: i32) -> Error {
+pub(crate) fn kill_error(signal: i32) -> Error {
     let remedy = match signal {
         libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
         libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",

@@ -6,9 +6,9 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::Madvise;
 
 use super::PhaseCost;
-use super::mapping::Mapped;
-use super::meter::Meter;
-use super::settle::{NewReads, Settle};
+use super::mapping::ProbeMapping;
+use super::meter::StepMeter;
+use super::settle::{InFlightReads, ReadProgress};
 use crate::Error;
 use crate::procstat::Faults;
 use crate::residency::CacheStat;
@@ -17,8 +17,8 @@ use crate::residency::CacheStat;
 const CHUNK_PAGES: u64 = 512;
 
 /// A part of a mapping.
-pub(super) struct Populated<'a> {
-    pub(super) mapped: &'a Mapped<'a>,
+pub(super) struct PopulateRange<'a> {
+    pub(super) mapped: &'a ProbeMapping<'a>,
     pub(super) file: &'a File,
     /// Its first page in the mapping.
     pub(super) first: PageCount,
@@ -32,15 +32,15 @@ pub(super) struct Populated<'a> {
 /// where it only waited for a page, or only read ahead. So what is missed is told from what is not
 /// cached: page by page, as the kernel populates them too, where some of them are absent.
 pub(super) fn populate(
-    part: &Populated,
+    part: &PopulateRange,
     pages: PageCount,
-    meter: &mut Meter,
-    mut settle: Option<(&mut Settle, &mut NewReads)>,
+    meter: &mut StepMeter,
+    mut settle: Option<(&mut InFlightReads, &mut ReadProgress)>,
 ) -> Result<PhaseCost, Error> {
-    let mut own = Meter::open();
+    let mut own = StepMeter::open();
     let mut missed = Some(0);
     let waits = settle.is_some();
-    let mut cost = meter.phase(|| {
+    let mut cost = meter.measure(|| {
         for start in (0..pages.0).step_by(CHUNK_PAGES as usize) {
             let chunk = CHUNK_PAGES.min(pages.0 - start);
             // A mark may have more pages read, which come next: they are waited for too.
@@ -50,9 +50,9 @@ pub(super) fn populate(
                     let more = part.populate_one(number)?;
                     missed = missed.zip(more).map(|(missed, more)| missed + more);
                     if let Some((settle, asked)) = &mut settle
-                        && asked.anything(&mut own)
+                        && asked.has_advanced(&mut own)
                     {
-                        settle.after(part.page.0 + number)?;
+                        settle.wait_near(part.page.0 + number)?;
                     }
                 }
             } else {
@@ -70,19 +70,19 @@ pub(super) fn populate(
     Ok(cost)
 }
 
-impl Populated<'_> {
+impl PopulateRange<'_> {
     /// How many pages are cached of those from page `start` of the part on, where the kernel tells.
     fn cached(&self, start: u64, pages: u64) -> Option<u64> {
         let start = self.page.0 + start;
-        CacheStat::of(self.file, start..start + pages).ok().map(|stat| stat.cached)
+        CacheStat::query(self.file, start..start + pages).ok().map(|stat| stat.cached)
     }
 
     /// Populates a page. Whether it was missed, where the kernel tells.
     fn populate_one(&self, number: u64) -> Result<Option<u64>, Error> {
         let cached = self.cached(number, 1);
-        let before = Faults::of_thread();
+        let before = Faults::current_thread();
         self.madvise(number, 1)?;
-        let is_major = (Faults::of_thread() - before).major > 0;
+        let is_major = (Faults::current_thread() - before).major > 0;
         Ok(cached.map(|cached| u64::from(is_major && cached == 0)))
     }
 

@@ -12,7 +12,7 @@ use crate::Error;
 /// A child process: its files, open file descriptions, mappings and threads. Where threads are of
 /// other processes, it forks those when it has opened and mapped all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
+pub struct ProbeProcess {
     /// Paths of the files: at least one.
     #[serde(with = "super::wire::paths")]
     pub files: Vec<PathBuf>,
@@ -45,16 +45,20 @@ pub struct Process {
 /// The longest single read.
 pub const MAX_READ_BYTES: u64 = 256 << 20;
 
-impl Process {
+impl ProbeProcess {
     /// A process of one thread that maps the first `pages` pages of the file at `path` and takes
     /// `steps`.
-    pub fn of_one(path: PathBuf, pages: PageCount, steps: Vec<ProgramStep>) -> Process {
-        Process {
+    pub fn single_threaded(
+        path: PathBuf,
+        pages: PageCount,
+        steps: Vec<ProgramStep>,
+    ) -> ProbeProcess {
+        ProbeProcess {
             files: vec![path],
             opens: vec![0],
             mappings: vec![NamedMapping::of_first(pages)],
             threads: vec![ProgramThread::once(steps)],
-            ..Process::default()
+            ..ProbeProcess::default()
         }
     }
 
@@ -69,7 +73,7 @@ impl Process {
         let longest = self.steps().map(longest_read).max().unwrap_or(0);
         if longest > MAX_READ_BYTES {
             let message = format!("a read of {longest} bytes: at most {MAX_READ_BYTES}");
-            return Err(Error::Plan(message));
+            return Err(Error::InvalidProcess(message));
         }
         Ok(())
     }

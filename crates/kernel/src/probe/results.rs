@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use filemap_job::waits::{Call, Histogram, Wait};
 
 use super::outcome::COST_WORDS;
-use super::process::Process;
-use super::shared::{Count, SharedMemory};
-use super::thread::Did;
-use super::{EndedThread, PhaseCost};
+use super::process::ProbeProcess;
+use super::shared::{SharedCounter, SharedMemory};
+use super::thread::ThreadCosts;
+use super::{PhaseCost, ThreadResult};
 use crate::clock::now_ns;
 
 /// What each thread did.
-pub(super) struct Results {
+pub(super) struct SharedResults {
     /// Rounds of each thread, and when it ended.
     threads: &'static [AtomicU64],
     /// Each step, one thread after the other.
@@ -21,11 +21,11 @@ pub(super) struct Results {
     firsts: Vec<usize>,
     /// How long calls of all threads took.
     calls: &'static [[AtomicU64; Histogram::WORDS]],
-    ended: &'static Count,
+    ended: &'static SharedCounter,
 }
 
-impl Results {
-    pub(super) fn of(process: &Process, memory: &mut SharedMemory) -> Results {
+impl SharedResults {
+    pub(super) fn new(process: &ProbeProcess, memory: &mut SharedMemory) -> SharedResults {
         let mut firsts = vec![0];
         for thread in &process.threads {
             firsts.push(firsts[firsts.len() - 1] + thread.steps.len());
@@ -33,12 +33,16 @@ impl Results {
         let threads = memory.take(2 * process.threads.len());
         let costs = memory.take(firsts[firsts.len() - 1]);
         let calls = memory.take(Call::ALL.len());
-        Results { threads, costs, firsts, calls, ended: &memory.take(1)[0] }
+        SharedResults { threads, costs, firsts, calls, ended: &memory.take(1)[0] }
     }
 
     /// Thread `number` has made so many rounds, in which its steps cost that, and ends now. Waits
     /// until all have: one that goes would disturb the others.
-    pub(super) fn end(&self, number: usize, Did { rounds, costs, calls }: &Did) {
+    pub(super) fn finish_thread(
+        &self,
+        number: usize,
+        ThreadCosts { rounds, costs, calls }: &ThreadCosts,
+    ) {
         let ended_ns = now_ns();
         for (to, spans) in self.calls.iter().zip(calls) {
             let [sums @ .., longest_ns] = spans.words();
@@ -53,17 +57,17 @@ impl Results {
         }
         self.threads[2 * number].store(*rounds, Ordering::Relaxed);
         self.threads[2 * number + 1].store(ended_ns, Ordering::Relaxed);
-        self.ended.add();
+        self.ended.increment();
         self.await_all();
     }
 
     /// Waits until all threads have ended.
     pub(super) fn await_all(&self) {
-        self.ended.reach(self.firsts.len() - 1);
+        self.ended.wait_for(self.firsts.len() - 1);
     }
 
     /// How long calls of all threads took that have ended, by name.
-    pub(super) fn calls(&self) -> Vec<Wait> {
+    pub(super) fn call_waits(&self) -> Vec<Wait> {
         let spans = self.calls.iter().map(|words| {
             Histogram::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
         });
@@ -72,20 +76,20 @@ impl Results {
     }
 
     /// What all threads did that have ended, and when the last of them did.
-    pub(super) fn ended(&self, begins_ns: u64) -> (Vec<EndedThread>, u64) {
+    pub(super) fn thread_results(&self, begins_ns: u64) -> (Vec<ThreadResult>, u64) {
         let word = |at: usize| self.threads[at].load(Ordering::Relaxed);
         let threads = self.firsts.windows(2).enumerate().map(|(number, steps)| {
             let costs = self.costs[steps[0]..steps[1]].iter();
             let cost = |words: &[AtomicU64; COST_WORDS]| {
                 PhaseCost::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
             };
-            EndedThread {
+            ThreadResult {
                 elapsed_ns: word(2 * number + 1).saturating_sub(begins_ns),
                 rounds: word(2 * number),
                 steps: costs.map(cost).collect(),
             }
         });
-        let threads: Vec<EndedThread> = threads.collect();
+        let threads: Vec<ThreadResult> = threads.collect();
         let longest = threads.iter().map(|thread| thread.elapsed_ns).max();
         (threads, begins_ns + longest.unwrap_or(0))
     }

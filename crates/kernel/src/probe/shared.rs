@@ -25,7 +25,7 @@ unsafe impl Shareable for [AtomicU64; COST_WORDS] {}
 // SAFETY: as above.
 unsafe impl Shareable for [AtomicU64; Histogram::WORDS] {}
 // SAFETY: as above.
-unsafe impl Shareable for Count {}
+unsafe impl Shareable for SharedCounter {}
 
 /// A mapping that is the same in every process forked from now on, until they end.
 pub(super) struct SharedMemory {
@@ -57,15 +57,15 @@ impl SharedMemory {
 /// A number that only grows, and that threads of any process wait for.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(super) struct Count(AtomicU32);
+pub(super) struct SharedCounter(AtomicU32);
 
-impl Count {
-    pub(super) fn get(&self) -> u32 {
+impl SharedCounter {
+    pub(super) fn value(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
     /// Adds one and wakes who waits. Returns what it was.
-    pub(super) fn add(&self) -> u32 {
+    pub(super) fn increment(&self) -> u32 {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         // Waking fails for no number that is in memory.
         let _ = wake(&self.0, Flags::empty(), i32::MAX as u32);
@@ -73,18 +73,18 @@ impl Count {
     }
 
     /// Waits until it is `number` or more.
-    pub(super) fn reach(&self, number: usize) {
-        self.until(|now| now as usize >= number);
+    pub(super) fn wait_for(&self, number: usize) {
+        self.wait_until(|now| now as usize >= number);
     }
 
     /// Waits until it is something else than `number`.
-    pub(super) fn leave(&self, number: u32) {
-        self.until(|now| now != number);
+    pub(super) fn wait_change(&self, number: u32) {
+        self.wait_until(|now| now != number);
     }
 
-    fn until(&self, is_met: impl Fn(u32) -> bool) {
+    fn wait_until(&self, is_met: impl Fn(u32) -> bool) {
         loop {
-            let now = self.get();
+            let now = self.value();
             if is_met(now) {
                 return;
             }
@@ -103,15 +103,15 @@ mod tests {
     #[test]
     fn what_is_taken_lies_apart_and_threads_wait_for_it() {
         let mut memory = SharedMemory::map(12 + 16).unwrap();
-        let counts: &[Count] = memory.take(3);
+        let counts: &[SharedCounter] = memory.take(3);
         let words: &[AtomicU64] = memory.take(1);
         assert_eq!(words[0].load(Ordering::Relaxed), 0);
         scope(|scope| {
-            scope.spawn(|| counts[1].reach(2));
-            counts[1].add();
+            scope.spawn(|| counts[1].wait_for(2));
+            counts[1].increment();
             assert_eq!(counts[1].add(), 1);
         });
-        counts[1].leave(0);
+        counts[1].wait_change(0);
         assert_eq!((counts[0].get(), counts[1].get()), (0, 2));
     }
 }

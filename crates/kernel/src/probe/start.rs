@@ -3,16 +3,16 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::cpus::Modest;
-use super::process::Process;
-use super::shared::{Count, SharedMemory};
+use super::cpus::BatchPolicy;
+use super::process::ProbeProcess;
+use super::shared::{SharedCounter, SharedMemory};
 use crate::clock::now_ns;
 
 /// The start of all threads. One barrier for all would not do: on a CPU that they share, a thread
 /// that is woken mostly runs before the one that woke it, so that the last begins first.
-pub(super) struct Start {
+pub(super) struct StartGate {
     /// Which threads may begin.
-    may_begin: &'static [Count],
+    may_begin: &'static [SharedCounter],
     /// Threads that begin together: there is a CPU for each.
     together: usize,
     /// How many of those that begin together are on a CPU.
@@ -21,12 +21,12 @@ pub(super) struct Start {
     begins_ns: &'static AtomicU64,
 }
 
-impl Start {
+impl StartGate {
     /// For the threads of `process`, and of those that it forks, on so many CPUs.
-    pub(super) fn of(process: &Process, cpus: usize, memory: &mut SharedMemory) -> Start {
+    pub(super) fn new(process: &ProbeProcess, cpus: usize, memory: &mut SharedMemory) -> StartGate {
         let threads = process.threads.len();
         let words = memory.take(2);
-        Start {
+        StartGate {
             may_begin: memory.take(threads),
             together: threads.min(cpus.max(1)),
             on_cpu: &words[0],
@@ -37,7 +37,7 @@ impl Start {
     /// Lets the threads begin, all of which are ready.
     pub(super) fn begin(&self) {
         self.may_begin[..self.together].iter().for_each(|thread| {
-            thread.add();
+            thread.increment();
         });
     }
 
@@ -51,9 +51,9 @@ impl Start {
     /// when it gets a CPU itself.
     pub(super) fn wait(&self, number: usize) {
         let may_begin = &self.may_begin[number];
-        if may_begin.get() == 0 {
-            let modest = Modest::begin();
-            may_begin.reach(1);
+        if may_begin.value() == 0 {
+            let modest = BatchPolicy::begin();
+            may_begin.wait_for(1);
             drop(modest);
         }
         if number < self.together {
@@ -66,7 +66,7 @@ impl Start {
         if number + 1 >= self.together
             && let Some(next) = self.may_begin.get(number + 1)
         {
-            next.add();
+            next.increment();
         }
     }
 }

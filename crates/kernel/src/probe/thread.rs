@@ -16,20 +16,20 @@ use filemap_job::program::{
 use filemap_job::waits::{Call, Histogram};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-use super::access::{Access, accesses};
-use super::buffer::Buffer;
-use super::busy::Busy;
+use super::access::{ProbeAccess, accesses};
+use super::buffer::ReadBuffer;
+use super::busy::ThinkTime;
 use super::deadline::Deadline;
-use super::files::Files;
-use super::flushes::begin_access;
+use super::files::OpenFiles;
+use super::flushes::note_access;
 use super::fork_step::ForkStack;
-use super::mapping::{self, Mapped};
-use super::meeting::Meeting;
-use super::meter::Meter;
-use super::populate::{self, Populated};
-use super::process::{Process, longest_read};
-use super::settle::{NewReads, Settle};
-use super::{Left, PhaseCost};
+use super::mapping::{self, ProbeMapping};
+use super::meeting::ProbeSync;
+use super::meter::StepMeter;
+use super::populate::{self, PopulateRange};
+use super::process::{ProbeProcess, longest_read};
+use super::settle::{InFlightReads, ReadProgress};
+use super::{CacheCounts, PhaseCost};
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
 
@@ -40,7 +40,7 @@ const MAX_COUNTED: usize = 200_000;
 type Calls = [Histogram; Call::ALL.len()];
 
 /// What a thread did.
-pub(super) struct Did {
+pub(super) struct ThreadCosts {
     /// How often it took its steps.
     pub(super) rounds: u64,
     /// What each step cost.
@@ -49,45 +49,45 @@ pub(super) struct Did {
 }
 
 /// What all threads share.
-pub(super) struct Shared<'a> {
-    pub(super) process: &'a Process,
-    pub(super) files: Files<'a>,
-    pub(super) mapped: Vec<Mapped<'a>>,
-    pub(super) meeting: Meeting,
+pub(super) struct ChildContext<'a> {
+    pub(super) process: &'a ProbeProcess,
+    pub(super) files: OpenFiles<'a>,
+    pub(super) mapped: Vec<ProbeMapping<'a>>,
+    pub(super) sync: ProbeSync,
 }
 
 /// A thread with everything that its steps need, already in memory.
-pub(super) struct Thread<'a> {
+pub(super) struct ProbeThread<'a> {
     pub(super) number: usize,
     plan: &'a ProgramThread,
     begins_ns: u64,
     /// Those of each step, in order.
-    accesses: Vec<Vec<Access>>,
+    accesses: Vec<Vec<ProbeAccess>>,
     /// The steps that wait for other threads, as far as they are to come.
     after: &'a [(usize, Vec<StepOf>)],
     fork_stack: Option<ForkStack>,
     deadline: Deadline,
-    meter: Meter,
-    busy: Busy,
-    buffer: Buffer,
+    meter: StepMeter,
+    busy: ThinkTime,
+    buffer: ReadBuffer,
     costs: Vec<PhaseCost>,
     calls: Calls,
-    counts_left: bool,
+    counts_cache: bool,
     is_alone: bool,
-    asked: NewReads,
-    settles: BTreeMap<usize, Settle>,
+    new_reads: ReadProgress,
+    in_flight: BTreeMap<usize, InFlightReads>,
 }
 
-impl<'a> Thread<'a> {
+impl<'a> ProbeThread<'a> {
     /// Makes thread `number` of `process` ready. It is the one that calls this.
-    pub(super) fn prepare(process: &'a Process, number: usize) -> Result<Self, Error> {
+    pub(super) fn prepare(process: &'a ProbeProcess, number: usize) -> Result<Self, Error> {
         let plan = &process.threads[number];
         let steps = &plan.steps;
         let accesses = steps.iter().map(|step| accesses(process, step)).collect();
         let longest = steps.iter().map(longest_read).max().unwrap_or(0);
-        let mut buffer = Buffer::new(longest);
-        let mut meter = Meter::open();
-        warm_up(&mut meter, buffer.get(), process)?;
+        let mut buffer = ReadBuffer::new(longest);
+        let mut meter = StepMeter::open();
+        warm_up(&mut meter, buffer.bytes(), process)?;
         let counted = steps.len().saturating_mul(process.files.len());
         let is_alone = process.is_alone();
         let takes_each_once = steps.len() > 1 && plan.rounds == Rounds::Times(1);
@@ -95,7 +95,7 @@ impl<'a> Thread<'a> {
         let mut costs = vec![PhaseCost { minor: 1, ..PhaseCost::default() }; steps.len()];
         costs.fill(PhaseCost { read_bytes: Some(0), dropped: Some(0), ..PhaseCost::default() });
         let fork_stack = steps.contains(&ProgramStep::Fork).then(ForkStack::new).transpose()?;
-        Ok(Thread {
+        Ok(ProbeThread {
             number,
             plan,
             begins_ns: plan.begins_ns(number, process.seed),
@@ -104,19 +104,19 @@ impl<'a> Thread<'a> {
             fork_stack,
             deadline: Deadline::NEVER,
             meter,
-            busy: Busy::new(steps.iter().any(|step| step.think_ns() > 0)),
+            busy: ThinkTime::new(steps.iter().any(|step| step.think_ns() > 0)),
             buffer,
             costs,
             calls: Calls::default(),
-            counts_left: is_alone && takes_each_once && counted <= MAX_COUNTED,
+            counts_cache: is_alone && takes_each_once && counted <= MAX_COUNTED,
             is_alone,
-            asked: NewReads::new(),
-            settles: BTreeMap::new(),
+            new_reads: ReadProgress::new(),
+            in_flight: BTreeMap::new(),
         })
     }
 
     /// Opens what tells when nothing of a file is being read any more.
-    pub(super) fn watch(&mut self, shared: &Shared) -> Result<(), Error> {
+    pub(super) fn open_settles(&mut self, shared: &ChildContext) -> Result<(), Error> {
         for step in &self.plan.steps {
             let open = match step {
                 ProgramStep::Read { open, .. } | ProgramStep::Fadvise { open, .. } => *open,
@@ -126,31 +126,31 @@ impl<'a> Thread<'a> {
                 _ => continue,
             };
             let file = shared.process.opens[open];
-            if let Entry::Vacant(unwatched) = self.settles.entry(file) {
-                unwatched.insert(Settle::open(&shared.process.files[file])?);
+            if let Entry::Vacant(unwatched) = self.in_flight.entry(file) {
+                unwatched.insert(InFlightReads::open(&shared.process.files[file])?);
             }
         }
         Ok(())
     }
 
     /// Takes its steps, as often as it is to.
-    pub(super) fn run(mut self, shared: &Shared) -> Result<Did, Error> {
+    pub(super) fn run(mut self, shared: &ChildContext) -> Result<ThreadCosts, Error> {
         sleep(Duration::from_nanos(self.begins_ns));
         if let Rounds::For(ns) = self.plan.rounds {
             self.deadline = Deadline::after(Duration::from_nanos(ns));
         }
         let mut rounds = 0;
-        while self.plan.rounds.begins(rounds) && !self.deadline.is_over() {
+        while self.plan.rounds.begins(rounds) && !self.deadline.is_past() {
             rounds += u64::from(self.round(shared)?);
         }
-        Ok(Did { rounds, costs: self.costs, calls: self.calls })
+        Ok(ThreadCosts { rounds, costs: self.costs, calls: self.calls })
     }
 
     /// Takes each step once. Whether all were done before its time was over.
-    fn round(&mut self, shared: &Shared) -> Result<bool, Error> {
-        let order = &shared.meeting.order;
+    fn round(&mut self, shared: &ChildContext) -> Result<bool, Error> {
+        let order = &shared.sync.order;
         for (at, step) in self.plan.steps.iter().enumerate() {
-            if self.deadline.is_over() {
+            if self.deadline.is_past() {
                 return Ok(false);
             }
             if let Some(((_, first), rest)) = self.after.split_first().filter(|(of, _)| of.0 == at)
@@ -160,15 +160,16 @@ impl<'a> Thread<'a> {
             }
             let sleep_is_cut = self.cuts_sleep(step);
             let mut cost = self.step(at, shared)?;
-            order.done(self.number);
+            order.finish_step(self.number);
             if let Some(call) = step.call().filter(|call| *call != Call::Fork) {
                 self.calls[call as usize].add(cost.elapsed_ns);
             }
-            if self.counts_left {
+            if self.counts_cache {
                 let stat = shared.files.cached();
-                cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
+                cost.cache =
+                    stat.map(|stat| CacheCounts { cached: stat.cached, evicted: stat.evicted });
             }
-            self.costs[at] = self.costs[at].and(cost);
+            self.costs[at] = self.costs[at].plus(cost);
             if sleep_is_cut || cost.accesses < self.accesses[at].len() as u64 {
                 return Ok(false);
             }
@@ -180,78 +181,83 @@ impl<'a> Thread<'a> {
     fn cuts_sleep(&self, step: &ProgramStep) -> bool {
         let ProgramStep::Sleep { ns } = step else { return false };
         let asked = Duration::from_nanos(*ns);
-        self.deadline.within(asked) < asked
+        self.deadline.clamp(asked) < asked
     }
 
     /// Takes step number `at`.
-    fn step(&mut self, at: usize, shared: &Shared) -> Result<PhaseCost, Error> {
-        let Shared { process, files, mapped, meeting } = shared;
+    fn step(&mut self, at: usize, shared: &ChildContext) -> Result<PhaseCost, Error> {
+        let ChildContext { process, files, mapped, sync: meeting } = shared;
         let deadline = self.deadline;
         match &self.plan.steps[at] {
             ProgramStep::Map { mapping } => {
                 let open = process.mappings[*mapping].open;
-                self.meter.phase(|| mapped[*mapping].map(files.of(open), files.path(open)))
+                self.meter.measure(|| mapped[*mapping].map(files.get(open), files.path(open)))
             }
             ProgramStep::Unmap { mapping, first, pages } => {
                 let of = &mapped[*mapping];
-                self.meter.phase(|| {
+                self.meter.measure(|| {
                     if pages.0 == of.pages() { of.unmap() } else { of.unmap_part(*first, *pages) }
                 })
             }
             ProgramStep::Mprotect { mapping, protection, first, pages } => {
-                self.meter.phase(|| mapped[*mapping].protect(*protection, *first, *pages))
+                self.meter.measure(|| mapped[*mapping].protect(*protection, *first, *pages))
             }
             ProgramStep::Fork => {
                 let stack = self.fork_stack.as_ref().expect("a thread that forks has one");
                 let mut took = Duration::ZERO;
-                let cost = self.meter.phase(|| {
+                let cost = self.meter.measure(|| {
                     took = stack.fork()?;
                     Ok(())
                 })?;
                 self.calls[Call::Fork as usize].add(took.as_nanos() as u64);
                 Ok(cost)
             }
-            ProgramStep::Barrier { barrier } => self.meter.phase(|| {
+            ProgramStep::Barrier { barrier } => self.meter.measure(|| {
                 meeting.barriers.wait(*barrier);
                 Ok(())
             }),
-            ProgramStep::Sleep { ns } => self.meter.phase(|| {
-                sleep(deadline.within(Duration::from_nanos(*ns)));
+            ProgramStep::Sleep { ns } => self.meter.measure(|| {
+                sleep(deadline.clamp(Duration::from_nanos(*ns)));
                 Ok(())
             }),
             ProgramStep::Madvise { mapping, advice, first, pages } => {
                 let of = &process.mappings[*mapping];
                 let (file, page) = (process.opens[of.open], of.mapping.offset + *first);
                 if *advice == Madvise::PopulateRead {
-                    let opened = files.of(of.open);
-                    let part =
-                        Populated { mapped: &mapped[*mapping], file: opened, first: *first, page };
-                    let Thread { meter, asked, settles, .. } = self;
+                    let opened = files.get(of.open);
+                    let part = PopulateRange {
+                        mapped: &mapped[*mapping],
+                        file: opened,
+                        first: *first,
+                        page,
+                    };
+                    let ProbeThread { meter, new_reads: asked, in_flight: settles, .. } = self;
                     let settle = settles.get_mut(&file).map(|settle| (settle, asked));
                     return populate::populate(&part, *pages, meter, settle);
                 }
-                let (of, opened) = (&mapped[*mapping], files.of(of.open));
-                let before = cached(opened, *advice == Madvise::PageOut);
-                let mut cost = self.meter.phase(|| of.madvise(*advice, *first, *pages))?;
-                cost.dropped = dropped(opened, before);
+                let (of, opened) = (&mapped[*mapping], files.get(of.open));
+                let before = cached_pages(opened, *advice == Madvise::PageOut);
+                let mut cost = self.meter.measure(|| of.madvise(*advice, *first, *pages))?;
+                cost.dropped = dropped_pages(opened, before);
                 self.settle(file, page.0, pages.0)?;
                 Ok(cost)
             }
             ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
-                let (file, offset) = (files.of(*open), *offset_bytes);
-                let before = cached(file, *advice == Fadvise::DontNeed);
-                let mut cost = self.meter.phase(|| give(file, *advice, offset, *len_bytes))?;
-                cost.dropped = dropped(file, before);
+                let (file, offset) = (files.get(*open), *offset_bytes);
+                let before = cached_pages(file, *advice == Fadvise::DontNeed);
+                let mut cost =
+                    self.meter.measure(|| advise_file(file, *advice, offset, *len_bytes))?;
+                cost.dropped = dropped_pages(file, before);
                 let (page, pages) = (offset / page_size(), len_bytes.map(|len| len / page_size()));
                 self.settle(process.opens[*open], page, pages.unwrap_or(u64::MAX))?;
                 Ok(cost)
             }
             ProgramStep::Touch { mapping, .. } => {
                 let open = process.mappings[*mapping].open;
-                self.access((process.opens[open], files.of(open)), Some(&mapped[*mapping]), at)
+                self.access((process.opens[open], files.get(open)), Some(&mapped[*mapping]), at)
             }
             ProgramStep::Read { open, .. } => {
-                self.access((process.opens[*open], files.of(*open)), None, at)
+                self.access((process.opens[*open], files.get(*open)), None, at)
             }
         }
     }
@@ -260,39 +266,49 @@ impl<'a> Thread<'a> {
     fn access(
         &mut self,
         (number, file): (usize, &File),
-        mapping: Option<&Mapped>,
+        mapping: Option<&ProbeMapping>,
         at: usize,
     ) -> Result<PhaseCost, Error> {
         let think = Duration::from_nanos(self.plan.steps[at].think_ns());
-        let Thread { meter, busy, buffer, asked, settles, is_alone, deadline, accesses, .. } = self;
-        let (accesses, buffer) = (&accesses[at], buffer.get());
+        let ProbeThread {
+            meter,
+            busy,
+            buffer,
+            new_reads: asked,
+            in_flight: settles,
+            is_alone,
+            deadline,
+            accesses,
+            ..
+        } = self;
+        let (accesses, buffer) = (&accesses[at], buffer.bytes());
         let mut made = 0;
         let cost = match settles.get_mut(&number) {
-            None => meter.phase(|| {
+            None => meter.measure(|| {
                 for &access in accesses {
-                    if deadline.is_over() {
+                    if deadline.is_past() {
                         break;
                     }
                     if *is_alone {
-                        begin_access();
+                        note_access();
                     }
-                    perform(mapping, file, access, buffer)?;
+                    do_access(mapping, file, access, buffer)?;
                     made += 1;
-                    busy.be(deadline.within(think));
+                    busy.spin(deadline.clamp(think));
                 }
                 Ok(())
             }),
             Some(settle) => {
-                let mut own = Meter::open();
-                meter.phase(|| {
+                let mut own = StepMeter::open();
+                meter.measure(|| {
                     for &access in accesses {
-                        if deadline.is_over() {
+                        if deadline.is_past() {
                             break;
                         }
-                        perform(mapping, file, access, buffer)?;
+                        do_access(mapping, file, access, buffer)?;
                         made += 1;
-                        if asked.anything(&mut own) {
-                            settle.after(page_of(mapping, access))?;
+                        if asked.has_advanced(&mut own) {
+                            settle.wait_near(page_of(mapping, access))?;
                         }
                     }
                     Ok(())
@@ -304,28 +320,28 @@ impl<'a> Thread<'a> {
 
     /// Waits until nothing of `pages` pages of a file is being read, where that is wanted.
     fn settle(&mut self, file: usize, page: u64, pages: u64) -> Result<(), Error> {
-        let Thread { meter, asked, settles, .. } = self;
+        let ProbeThread { meter, new_reads: asked, in_flight: settles, .. } = self;
         match settles.get_mut(&file) {
-            Some(settle) if asked.anything(meter) => settle.after_range(page, pages),
+            Some(settle) if asked.has_advanced(meter) => settle.wait_range(page, pages),
             _ => Ok(()),
         }
     }
 }
 
 /// Pages of `file` in the cache, where that is asked and the kernel tells.
-fn cached(file: &File, is_asked: bool) -> Option<u64> {
-    let stat = is_asked.then(|| CacheStat::of(file, ..).ok()).flatten();
+fn cached_pages(file: &File, is_asked: bool) -> Option<u64> {
+    let stat = is_asked.then(|| CacheStat::query(file, ..).ok()).flatten();
     stat.map(|stat| stat.cached)
 }
 
 /// How many pages of `file` left the cache, of which so many were there `before`.
-fn dropped(file: &File, before: Option<u64>) -> Option<u64> {
-    let left = cached(file, before.is_some());
+fn dropped_pages(file: &File, before: Option<u64>) -> Option<u64> {
+    let left = cached_pages(file, before.is_some());
     before.zip(left).map(|(before, left)| before.saturating_sub(left))
 }
 
 /// Gives advice for a part of an open file.
-fn give(
+fn advise_file(
     file: &File,
     advice: Fadvise,
     offset_bytes: u64,
@@ -344,28 +360,28 @@ fn give(
 }
 
 /// The page of the file that `access` begins at.
-fn page_of(mapping: Option<&Mapped>, access: Access) -> u64 {
+fn page_of(mapping: Option<&ProbeMapping>, access: ProbeAccess) -> u64 {
     match access {
-        Access::Touch(page) | Access::Store(page) | Access::Call(page) => {
+        ProbeAccess::Touch(page) | ProbeAccess::Store(page) | ProbeAccess::Call(page) => {
             mapping.expect("a valid program").file_page(page)
         }
-        Access::Read { offset, .. } => offset / page_size(),
+        ProbeAccess::Read { offset, .. } => offset / page_size(),
     }
 }
 
 #[inline]
-fn perform(
-    mapping: Option<&Mapped>,
+fn do_access(
+    mapping: Option<&ProbeMapping>,
     file: &File,
-    access: Access,
+    access: ProbeAccess,
     buffer: &mut [u8],
 ) -> Result<(), Error> {
     let mapped = || mapping.expect("a valid program");
     match access {
-        Access::Touch(page) => mapped().touch(page.0),
-        Access::Store(page) => mapped().store(page.0),
-        Access::Call(page) => mapped().call(page.0),
-        Access::Read { offset, bytes } => {
+        ProbeAccess::Touch(page) => mapped().touch(page.0),
+        ProbeAccess::Store(page) => mapped().store(page.0),
+        ProbeAccess::Call(page) => mapped().call(page.0),
+        ProbeAccess::Read { offset, bytes } => {
             // One call, as programs do; what is short of the end of file is short.
             file.read_at(&mut buffer[..bytes as usize], offset)
                 .map_err(|error| Error::call("read the file", error))?;
@@ -375,24 +391,24 @@ fn perform(
 }
 
 /// Runs once what will be counted.
-fn warm_up(meter: &mut Meter, buffer: &mut [u8], process: &Process) -> Result<(), Error> {
+fn warm_up(meter: &mut StepMeter, buffer: &mut [u8], process: &ProbeProcess) -> Result<(), Error> {
     let path = Path::new("/dev/zero");
     let zero = File::open(path).map_err(|error| Error::os("open", path, error))?;
     let calls = process.calls();
     let mut page = NamedMapping::of_first(PageCount(1));
     (page.mapping.private, page.mapping.exec) = (true, calls);
-    let mapped = mapping::anonymous(&page)?;
-    let read = Access::Read { offset: 0, bytes: buffer.len().min(1) as u64 };
+    let mapped = mapping::map_anonymous_page(&page)?;
+    let read = ProbeAccess::Read { offset: 0, bytes: buffer.len().min(1) as u64 };
     let page = Default::default();
     for _ in 0..2 {
-        meter.phase(|| {
-            for access in [Access::Store(page), Access::Touch(page), read] {
-                perform(Some(&mapped), &zero, access, buffer)?;
+        meter.measure(|| {
+            for access in [ProbeAccess::Store(page), ProbeAccess::Touch(page), read] {
+                do_access(Some(&mapped), &zero, access, buffer)?;
             }
             if !calls {
                 return Ok(());
             }
-            perform(Some(&mapped), &zero, Access::Call(page), buffer)
+            do_access(Some(&mapped), &zero, ProbeAccess::Call(page), buffer)
         })?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::folio_sample::FolioSample;
-use super::outcome::Ended;
+use super::outcome::ProbeResult;
 
 /// What the child says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(super) enum Reply {
     /// It cannot go on, because the system refuses it memory.
     Starved(String),
     /// The steps are taken.
-    Done(Ended),
+    Done(ProbeResult),
     /// What came out of an operation over folios.
     Folios(FolioSample),
 }
@@ -110,10 +110,10 @@ mod tests {
     };
     use filemap_job::{Pattern, Phase, Workload};
 
-    use super::super::process::Process;
+    use super::super::process::ProbeProcess;
     use super::*;
 
-    fn process() -> Process {
+    fn process() -> ProbeProcess {
         let mut mapping = NamedMapping::of_first(PageCount(9));
         (mapping.mapping.advice, mapping.mapping.offset) = (Advice::HUGEPAGE, PageIndex(1 << 40));
         let (first, pages) = (PageCount(3), PageCount(4));
@@ -134,14 +134,14 @@ mod tests {
         ];
         let after = vec![(1, vec![StepOf { thread: 0, step: 3 }])];
         let thread = ProgramThread { rounds: Rounds::For(5), after, ..ProgramThread::once(steps) };
-        Process {
+        ProbeProcess {
             files: vec![OsString::from_vec(vec![b'/', 0xff, b' ']).into(), "c".into()],
             opens: vec![0, 1, 0],
             mappings: vec![mapping],
             threads: vec![thread],
             barriers: vec![2, 9],
             cpus: Some(2),
-            ..Process::default()
+            ..ProbeProcess::default()
         }
     }
 

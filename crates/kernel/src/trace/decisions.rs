@@ -9,18 +9,18 @@ use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 use filemap_job::program::NamedMapping;
 use filemap_job::{Seen, Segment};
 
-use super::event::{Event, Tracepoint};
-use super::runs::Run;
+use super::event::{TraceEvent, Tracepoint};
+use super::runs::FolioRun;
 use crate::page_size;
-use crate::probe::Process;
+use crate::probe::ProbeProcess;
 
 /// The thread under the trace, and what decides why the kernel does what it does for it.
 #[derive(Clone, Copy)]
-pub(super) struct Child<'a> {
+pub(super) struct TracedThread<'a> {
     /// The thread.
     pub(super) pid: u32,
     /// What it maps.
-    pub(super) process: &'a Process,
+    pub(super) process: &'a ProbeProcess,
     /// Where each mapping is.
     pub(super) addresses: &'a [u64],
     /// The kernel's rules.
@@ -28,13 +28,16 @@ pub(super) struct Child<'a> {
     /// Order of a folio that one PMD entry maps.
     pub(super) pmd_order: Order,
     /// What the kernel shows.
-    pub(super) seen: Seen,
+    pub(super) shown: Seen,
 }
 
 /// The decisions that `events` show of a thread. Of others only what they evicted.
-pub(super) fn decisions(events: impl Iterator<Item = Event>, child: &Child) -> Vec<Decision> {
+pub(super) fn decisions(
+    events: impl Iterator<Item = TraceEvent>,
+    child: &TracedThread,
+) -> Vec<Decision> {
     let area = child.process.mappings.first();
-    let mut reader = Reader {
+    let mut reader = DecisionReader {
         child,
         area,
         executable: area.is_some_and(|area| area.mapping.exec),
@@ -55,8 +58,8 @@ pub(super) fn decisions(events: impl Iterator<Item = Event>, child: &Child) -> V
     reader.out
 }
 
-struct Reader<'a> {
-    child: &'a Child<'a>,
+struct DecisionReader<'a> {
+    child: &'a TracedThread<'a>,
     /// The mapping of the last fault; before the first, the first mapping.
     area: Option<&'a NamedMapping>,
     /// Whether the last fault was on executable pages.
@@ -68,7 +71,7 @@ struct Reader<'a> {
     /// The readahead that was entered, and why.
     found: Option<(Found, Cause)>,
     /// What was added since it was last known why, on a kernel that shows no call of readahead.
-    runs: Vec<Run>,
+    runs: Vec<FolioRun>,
     /// What the last decision is about.
     file: usize,
     out: Vec<Decision>,
@@ -82,8 +85,8 @@ struct LookedUp {
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn event(&mut self, event: &Event) {
+impl<'a> DecisionReader<'a> {
+    fn event(&mut self, event: &TraceEvent) {
         let file = event.file;
         match event.tracepoint {
             Tracepoint::Added { .. } | Tracepoint::Removed { .. } => {}
@@ -103,27 +106,27 @@ impl<'a> Reader<'a> {
                 self.push(file, Decision::MapPages { from, last, mapped: PageCount(0), credit: 0 });
             }
             Tracepoint::SyncReadahead(found) => {
-                let cause = self.either(Cause::SequentialFault, Cause::ReadStream);
+                let cause = self.fault_or_read(Cause::SequentialFault, Cause::ReadStream);
                 self.entered(file, found, cause);
             }
             Tracepoint::AsyncReadahead(found) => {
-                let cause = self.either(Cause::AsyncFault, Cause::AsyncRead);
+                let cause = self.fault_or_read(Cause::AsyncFault, Cause::AsyncRead);
                 self.entered(file, found, cause);
             }
             Tracepoint::Window { start, order, size, async_size, .. } => {
                 let (cause, index) = self.cause(order, start);
-                self.asked_for(file, (cause, index), order, (start, size, async_size));
+                self.add_window(file, (cause, index), order, (start, size, async_size));
             }
             Tracepoint::BasePages { start, size, async_size } => {
                 // A single read has no window before its base pages.
                 if let Some((Found { index, .. }, _)) = self.found.take() {
-                    let cause = self.either(Cause::SequentialSingle, Cause::ReadSingle);
+                    let cause = self.fault_or_read(Cause::SequentialSingle, Cause::ReadSingle);
                     let window = (start, size, async_size);
-                    self.asked_for(file, (cause, index), Order(0), window);
+                    self.add_window(file, (cause, index), Order(0), window);
                 }
                 self.push(file, Decision::BasePages { start, size, async_size });
             }
-            Tracepoint::Added { start, order } if !self.child.seen.has_readahead() => {
+            Tracepoint::Added { start, order } if !self.child.shown.has_readahead() => {
                 self.add_to_run(file, start, order);
                 self.push(file, Decision::Added { start, order, folios: 1, marked: None });
             }
@@ -153,7 +156,7 @@ impl<'a> Reader<'a> {
 
     /// A fault on `address` begins, if that is in a mapping.
     fn begin_fault(&mut self, address: u64) {
-        let Child { process, addresses, .. } = *self.child;
+        let TracedThread { process, addresses, .. } = *self.child;
         let shown = process.mappings.iter().zip(addresses).find_map(|(area, start)| {
             let page = PageIndex(address.checked_sub(*start)? / page_size());
             Some((area, page, area.file_page(page)?))
@@ -167,7 +170,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `of_fault` within a fault, else `of_read`.
-    fn either(&self, of_fault: Cause, of_read: Cause) -> Cause {
+    fn fault_or_read(&self, of_fault: Cause, of_read: Cause) -> Cause {
         if self.fault.is_some() { of_fault } else { of_read }
     }
 
@@ -200,7 +203,7 @@ impl<'a> Reader<'a> {
     /// other are of one.
     fn add_to_run(&mut self, file: usize, start: PageIndex, order: Order) {
         let pages = PageCount(order.pages());
-        if let Some(run) = self.runs.last_mut().filter(|run| run.goes_on(file, start)) {
+        if let Some(run) = self.runs.last_mut().filter(|run| run.is_continued_by(file, start)) {
             run.pages += pages;
             return;
         }
@@ -216,7 +219,7 @@ impl<'a> Reader<'a> {
         };
         self.push(file, asked);
         let at = self.out.len() - 1;
-        self.runs.push(Run { file, at, start, order, pages });
+        self.runs.push(FolioRun { file, at, start, order, pages });
     }
 
     /// What was added is complete, and where it was, this `read` or the fault at hand asked for it.
@@ -247,7 +250,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A window was asked for.
-    fn asked_for(
+    fn add_window(
         &mut self,
         file: usize,
         (cause, index): (Cause, PageIndex),
@@ -329,12 +332,18 @@ mod tests {
 
     fn read_seeing(job: &Job, shown: &[Tracepoint], seen: Seen) -> Vec<Decision> {
         let process = process(job, &["file".into()]).expect("a process");
-        let event =
-            |shown: &Tracepoint| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, tracepoint: *shown };
-        let events: Vec<Event> = shown.iter().map(event).collect();
+        let event = |shown: &Tracepoint| TraceEvent {
+            at_ns: 0,
+            cpu: 0,
+            pid: 7,
+            file: 0,
+            tracepoint: *shown,
+        };
+        let events: Vec<TraceEvent> = shown.iter().map(event).collect();
         let (rules, pmd_order) = (&job.rules, job.machine.arch.pmd_order());
         let addresses = &[ADDRESS];
-        let child = Child { pid: 7, process: &process, addresses, rules, pmd_order, seen };
+        let child =
+            TracedThread { pid: 7, process: &process, addresses, rules, pmd_order, shown: seen };
         decisions(events.into_iter(), &child)
     }
 

@@ -21,7 +21,7 @@ pub struct Inode {
 
 impl Inode {
     /// The file that this is the metadata of.
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         let device = metadata.dev();
         Inode {
             major: rustix::fs::major(device),
@@ -33,7 +33,7 @@ impl Inode {
     /// Whether an event names this file. A filesystem without a device of its own (Btrfs) shows
     /// another number to programs than to tracepoints, so there the inode has to do.
     /// A probe names no device.
-    pub(super) fn is_named(&self, named: Named) -> bool {
+    pub(super) fn is_named(&self, named: FileRef) -> bool {
         let is_there = |device| self.major == 0 || (self.major, self.minor) == device;
         self.number == named.number && named.device.is_none_or(is_there)
     }
@@ -41,7 +41,7 @@ impl Inode {
 
 /// What an event says of the file that it is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct FileRef {
     /// Major and minor number.
     device: Option<(u32, u32)>,
     number: u64,
@@ -49,7 +49,7 @@ pub(super) struct Named {
 
 /// One event of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct TraceEvent {
     /// When, in nanoseconds of the monotonic clock (microsecond steps).
     pub at_ns: u64,
     /// On which CPU.
@@ -138,7 +138,7 @@ pub enum Tracepoint {
 ///
 /// # Errors
 /// The line shows an event that this knows, in a form that it does not know.
-pub fn parse(line: &str, files: &[Inode]) -> Result<Option<Event>, Error> {
+pub fn parse(line: &str, files: &[Inode]) -> Result<Option<TraceEvent>, Error> {
     let Some((head, name, fields)) = split(line) else { return Ok(None) };
     let fields = Fields(fields);
     let format = || Error::TraceFormat { line: line.trim().to_owned() };
@@ -157,16 +157,16 @@ pub fn parse(line: &str, files: &[Inode]) -> Result<Option<Event>, Error> {
     let Some(kind) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
     let tracepoint = kind.1(&fields).ok_or_else(format)?;
     let (at_ns, cpu, pid) = origin(head).ok_or_else(format)?;
-    Ok(Some(Event { at_ns, cpu, pid, file, tracepoint }))
+    Ok(Some(TraceEvent { at_ns, cpu, pid, file, tracepoint }))
 }
 
 const USER_FAULT: &str = "page_fault_user";
 const ASYNC: &str = "page_cache_async_ra";
 
-type Reader = fn(&Fields) -> Option<Tracepoint>;
+type FieldParser = fn(&Fields) -> Option<Tracepoint>;
 
 /// Every event that is read, and how.
-const KINDS: [(&str, Reader); 10] = [
+const KINDS: [(&str, FieldParser); 10] = [
     ("page_cache_sync_ra", |f| Some(Tracepoint::SyncReadahead(f.found()?))),
     (ASYNC, |f| Some(Tracepoint::AsyncReadahead(f.found()?))),
     ("page_cache_ra_order", |f| {
@@ -243,13 +243,13 @@ impl<'a> Fields<'a> {
         Some(Order(self.text("order")?.parse().ok()?))
     }
 
-    pub(super) fn file(&self) -> Option<Named> {
+    pub(super) fn file(&self) -> Option<FileRef> {
         if let Some(number) = self.number("i_ino") {
-            return Some(Named { device: None, number });
+            return Some(FileRef { device: None, number });
         }
         let (major, minor) = self.text("dev")?.split_once(':')?;
         let number = u64::from_str_radix(self.text("ino")?, 16).ok()?;
-        Some(Named { device: Some((major.parse().ok()?, minor.parse().ok()?)), number })
+        Some(FileRef { device: Some((major.parse().ok()?, minor.parse().ok()?)), number })
     }
 
     pub(super) fn page(&self) -> Option<PageIndex> {
@@ -284,7 +284,7 @@ mod tests {
 
     const FILE: Inode = Inode { major: 254, minor: 0, number: 0xc0581 };
 
-    fn seen(event: &str) -> Option<Tracepoint> {
+    fn parse_event(event: &str) -> Option<Tracepoint> {
         let line = format!("   my task [1]-24490   [001] d..2.  2616.303942: {event}");
         let event = parse(&line, &[FILE]).unwrap()?;
         assert_eq!((event.at_ns, event.cpu, event.pid), (2_616_303_942_000, 1, 24490));

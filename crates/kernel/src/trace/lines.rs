@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::{Error, ending};
+use crate::{Error, shutdown};
 
 /// Gives `each` the lines of the trace at `path`, one after the other.
 ///
@@ -19,7 +19,7 @@ pub(super) fn each_line(
     let mut line = Vec::new();
     loop {
         // An instance that somebody reads cannot be removed.
-        ending::check()?;
+        shutdown::check()?;
         line.clear();
         let read = reader.read_until(b'\n', &mut line);
         if read.map_err(|error| Error::os("read", path, error))? == 0 {

@@ -1,6 +1,6 @@
 //! What the running kernel decides, by its tracepoints.
 //!
-//! A [`Trace`] records [`Event`]s. An [`Observer`] runs a program under one, and reads the events
+//! A [`Trace`] records [`TraceEvent`]s. An [`Observer`] runs a program under one, and reads the events
 //! as the [`Decision`](filemap_core::decision::Decision)s of the model. What it runs in a guest it
 //! sends to the host as a [`Recording`].
 
@@ -17,11 +17,11 @@ mod subject;
 mod tracefs;
 mod waits;
 
-pub use event::{Event, Inode, Tracepoint, parse};
-pub use observed::Observed;
+pub use event::{Inode, TraceEvent, Tracepoint, parse};
+pub use observed::Observation;
 pub use observer::Observer;
 pub use recording::Recording;
-pub use subject::Subject;
-pub(crate) use tracefs::A_TRACEPOINT;
+pub use subject::TracedFiles;
+pub(crate) use tracefs::TRACEPOINT_PREFIX;
 pub use tracefs::{Trace, TraceFs};
 pub use waits::{TracedWaits, WaitTrace};

@@ -3,13 +3,13 @@
 use filemap_core::decision::Decision;
 use filemap_job::Seen;
 
-use crate::image::Complaint;
+use crate::image::Incident;
 
 /// What was observed of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Observed {
+pub struct Observation {
     /// What this kernel shows.
-    pub seen: Seen,
+    pub shown: Seen,
     /// The kernel's decisions about all files of the job, as far as tracepoints show them. They do
     /// not name the cause of a window: what no mark and no stream asked for is that of a fault in
     /// an executable or HUGEPAGE mapping where it is in one, else read-around. `mmap_miss` is that
@@ -26,5 +26,5 @@ pub struct Observed {
     /// Runs that were thrown away for this one because others took or added pages.
     pub repeated: u32,
     /// What a kernel that was booted for it warned of meanwhile.
-    pub complaints: Vec<Complaint>,
+    pub warnings: Vec<Incident>,
 }

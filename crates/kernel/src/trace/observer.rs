@@ -9,19 +9,19 @@ use filemap_job::Seen;
 use filemap_job::program::Job;
 
 use super::event::Inode;
-use super::observed::Observed;
+use super::observed::Observation;
 use super::packed::PackedEvents;
 use super::probes;
 use super::recording::Recording;
-use super::subject::{Places, Subject};
+use super::subject::{FileStore, TracedFiles};
 use super::tracefs::{Trace, TraceFs};
 use crate::Error;
 use crate::clock::now_ns;
 use crate::cold::drop_file;
-use crate::engine::{self, Needs};
+use crate::engine::{self, JobNeeds};
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::Journal;
-use crate::probe::{PhaseCost, Probe, Process};
+use crate::probe::{PhaseCost, Probe, ProbeProcess};
 use crate::residency::cached_pages;
 
 /// Runs that are thrown away before a job is given up because others take its pages.
@@ -39,7 +39,7 @@ pub struct Observer {
     // Undone from the first to the last.
     trace: Option<(Trace, u64)>,
     tracefs: TraceFs,
-    places: Places,
+    store: FileStore,
     journal: Journal,
 }
 
@@ -50,7 +50,7 @@ impl Observer {
     /// # Errors
     /// Not root; no tracefs; a kernel without the tracepoints.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
-        Self::with_files_in(Places::scratches(journal), journal)
+        Self::with_files_in(FileStore::scratches(journal), journal)
     }
 
     /// An observer that makes files in `directory`, whatever filesystem that is on: for a machine
@@ -59,20 +59,20 @@ impl Observer {
     /// # Errors
     /// As for [`Observer::open`].
     pub fn in_directory(journal: &Journal, directory: &Path) -> Result<Self, Error> {
-        let observer = Self::with_files_in(Places::directory(journal, directory), journal)?;
-        probes::stand_in(observer.tracefs.root())?;
+        let observer = Self::with_files_in(FileStore::directory(journal, directory), journal)?;
+        probes::install(observer.tracefs.root())?;
         Ok(observer)
     }
 
-    fn with_files_in(places: Places, journal: &Journal) -> Result<Self, Error> {
+    fn with_files_in(places: FileStore, journal: &Journal) -> Result<Self, Error> {
         let tracefs = TraceFs::open(journal)?;
         tracefs.check()?;
-        Ok(Observer { trace: None, tracefs, places, journal: journal.clone() })
+        Ok(Observer { trace: None, tracefs, store: places, journal: journal.clone() })
     }
 
     /// What this kernel shows.
-    pub fn seen(&self) -> Seen {
-        self.tracefs.seen()
+    pub fn shown(&self) -> Seen {
+        self.tracefs.shown()
     }
 
     /// Makes the files of `program`: its own, or some on a filesystem of its kind and readahead
@@ -80,8 +80,8 @@ impl Observer {
     ///
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
-    pub fn subject(&mut self, program: &Job) -> Result<Subject, Error> {
-        self.places.subject(&Needs::from(program))
+    pub fn create_files(&mut self, program: &Job) -> Result<TracedFiles, Error> {
+        self.store.create_files(&JobNeeds::from(program))
     }
 
     /// Runs `program` on cold files as it comes. A run in which others evict pages is repeated; of
@@ -93,27 +93,27 @@ impl Observer {
     pub fn observe(
         &mut self,
         program: &Job,
-        subject: &Subject,
+        subject: &TracedFiles,
         expected: u64,
-    ) -> Result<Observed, Error> {
-        let recording = self.recording(program, subject, expected)?;
-        Ok(recording.observed(program, &engine::process(program, &subject.paths)?))
+    ) -> Result<Observation, Error> {
+        let recording = self.record_run(program, subject, expected)?;
+        Ok(recording.observation_of(program, &engine::process(program, &subject.paths)?))
     }
 
     /// What [`Observer::observe`] reads.
     ///
     /// # Errors
     /// As there.
-    pub fn recording(
+    pub fn record_run(
         &mut self,
         program: &Job,
-        subject: &Subject,
+        subject: &TracedFiles,
         expected: u64,
     ) -> Result<Recording, Error> {
         let (process, inodes) = (engine::process(program, &subject.paths)?, subject.inodes()?);
         let run = |observer: &mut Observer| {
-            let recording = observer.record(&process, &inodes, expected);
-            recording.map_err(|error| engine::named(program, error))
+            let recording = observer.record_once(&process, &inodes, expected);
+            recording.map_err(|error| engine::with_job_names(program, error))
         };
         let mut best = run(self)?;
         for repeated in 1..MAX_RUNS {
@@ -139,29 +139,29 @@ impl Observer {
     pub fn observe_settled(
         &mut self,
         program: &Job,
-        subject: &Subject,
+        subject: &TracedFiles,
         expected: u64,
-    ) -> Result<Observed, Error> {
-        let recording = self.settled_recording(program, subject, expected)?;
-        Ok(recording.observed(program, &engine::process(program, &subject.paths)?))
+    ) -> Result<Observation, Error> {
+        let recording = self.record_settled_run(program, subject, expected)?;
+        Ok(recording.observation_of(program, &engine::process(program, &subject.paths)?))
     }
 
     /// What [`Observer::observe_settled`] reads.
     ///
     /// # Errors
     /// As there.
-    pub fn settled_recording(
+    pub fn record_settled_run(
         &mut self,
         program: &Job,
-        subject: &Subject,
+        subject: &TracedFiles,
         expected: u64,
     ) -> Result<Recording, Error> {
-        let process = Process { settle: true, ..engine::process(program, &subject.paths)? };
+        let process = ProbeProcess { settle: true, ..engine::process(program, &subject.paths)? };
         let inodes = subject.inodes()?;
         for repeated in 0..MAX_DISTURBED {
             let start = Instant::now();
-            let recording = self.record(&process, &inodes, expected);
-            let recording = recording.map_err(|error| engine::named(program, error))?;
+            let recording = self.record_once(&process, &inodes, expected);
+            let recording = recording.map_err(|error| engine::with_job_names(program, error))?;
             let Some(at_ns) = recording.disturbed_at_ns() else {
                 return Ok(Recording { repeated, ..recording });
             };
@@ -173,15 +173,15 @@ impl Observer {
     }
 
     /// Runs `process` once on its files, cold, under a trace.
-    fn record(
+    fn record_once(
         &mut self,
-        process: &Process,
+        process: &ProbeProcess,
         inodes: &[Inode],
         expected: u64,
     ) -> Result<Recording, Error> {
         let probe = Probe::start(process)?;
         let pid = probe.pid();
-        let seen = self.seen();
+        let seen = self.shown();
         let trace = self.trace(inodes, expected)?;
         trace.watch_faults(pid)?;
         let open = |path: &PathBuf| File::open(path).map_err(|e| Error::os("open", path, e));
@@ -201,7 +201,7 @@ impl Observer {
         let ended = ended?;
         let steps = || ended.threads.iter().flat_map(|thread| &thread.steps);
         Ok(Recording {
-            seen,
+            shown: seen,
             pid,
             addresses,
             files: inodes.len(),
@@ -210,7 +210,7 @@ impl Observer {
             elapsed_ns: steps().map(|step: &PhaseCost| step.elapsed_ns).sum(),
             repeated: 0,
             events,
-            complaints: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 

@@ -9,7 +9,7 @@
 use filemap_core::decision::Found;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-use super::event::{Event, Tracepoint};
+use super::event::{TraceEvent, Tracepoint};
 
 const SAME_CPU: u8 = 1 << 5;
 const SAME_PID: u8 = 1 << 6;
@@ -23,12 +23,12 @@ const KIND: u8 = SAME_CPU - 1;
 pub(super) struct PackedEvents {
     bytes: Vec<u8>,
     count: u64,
-    last: Last,
+    last: PreviousEvent,
 }
 
 /// What the next event is written as a difference to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Last {
+struct PreviousEvent {
     at_ns: u64,
     cpu: u32,
     pid: u32,
@@ -38,8 +38,8 @@ struct Last {
 
 impl PackedEvents {
     /// Adds an event.
-    pub(super) fn push(&mut self, event: &Event) {
-        let Event { at_ns, cpu, pid, file, tracepoint } = *event;
+    pub(super) fn push(&mut self, event: &TraceEvent) {
+        let TraceEvent { at_ns, cpu, pid, file, tracepoint } = *event;
         let last = self.last;
         let same = |is_same: bool, bit: u8| if is_same { bit } else { 0 };
         self.bytes.push(
@@ -49,17 +49,17 @@ impl PackedEvents {
                 | same(file == last.file, SAME_FILE),
         );
         if cpu != last.cpu {
-            put(&mut self.bytes, u64::from(cpu));
+            write_number(&mut self.bytes, u64::from(cpu));
         }
         if pid != last.pid {
-            put(&mut self.bytes, u64::from(pid));
+            write_number(&mut self.bytes, u64::from(pid));
         }
         if file != last.file {
-            put(&mut self.bytes, file as u64);
+            write_number(&mut self.bytes, file as u64);
         }
-        put(&mut self.bytes, difference(at_ns, last.at_ns));
-        let page = put_fields(&mut self.bytes, &tracepoint, last.page);
-        self.last = Last { at_ns, cpu, pid, file, page };
+        write_number(&mut self.bytes, difference(at_ns, last.at_ns));
+        let page = write_fields(&mut self.bytes, &tracepoint, last.page);
+        self.last = PreviousEvent { at_ns, cpu, pid, file, page };
         self.count += 1;
     }
 
@@ -75,7 +75,7 @@ impl PackedEvents {
 
     /// The `count` events of `bytes`, about `files` files; `None` where they are none.
     pub(super) fn from_bytes(bytes: Vec<u8>, count: u64, files: usize) -> Option<Self> {
-        let mut reader = Reader { bytes: &bytes, last: Last::default() };
+        let mut reader = EventReader { bytes: &bytes, last: PreviousEvent::default() };
         let mut read = 0;
         while !reader.bytes.is_empty() {
             let event = reader.event()?;
@@ -89,21 +89,21 @@ impl PackedEvents {
     }
 
     /// They in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Event> {
-        let mut reader = Reader { bytes: &self.bytes, last: Last::default() };
+    pub(super) fn iter(&self) -> impl Iterator<Item = TraceEvent> {
+        let mut reader = EventReader { bytes: &self.bytes, last: PreviousEvent::default() };
         std::iter::from_fn(move || reader.event())
     }
 }
 
 /// Reads what [`put`] and [`PackedEvents::push`] wrote.
-pub(super) struct Reader<'a> {
+pub(super) struct EventReader<'a> {
     bytes: &'a [u8],
-    last: Last,
+    last: PreviousEvent,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EventReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Reader { bytes, last: Last::default() }
+        EventReader { bytes, last: PreviousEvent::default() }
     }
 
     /// What is left.
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn from(&mut self, before: u64) -> Option<u64> {
+    fn delta(&mut self, before: u64) -> Option<u64> {
         let number = self.number()?;
         // The lowest bit is the sign.
         let change = (number >> 1) as i64 ^ -((number & 1) as i64);
@@ -156,22 +156,22 @@ impl<'a> Reader<'a> {
         Some(PageCount(self.number()?))
     }
 
-    fn event(&mut self) -> Option<Event> {
+    fn event(&mut self) -> Option<TraceEvent> {
         let first = self.byte()?;
         let last = self.last;
         let is_same = |bit: u8| first & bit != 0;
         let cpu = if is_same(SAME_CPU) { last.cpu } else { self.number()?.try_into().ok()? };
         let pid = if is_same(SAME_PID) { last.pid } else { self.number()?.try_into().ok()? };
         let file = if is_same(SAME_FILE) { last.file } else { self.number()?.try_into().ok()? };
-        let at_ns = self.from(last.at_ns)?;
+        let at_ns = self.delta(last.at_ns)?;
         let (tracepoint, page) = self.fields(first & KIND, last.page)?;
-        self.last = Last { at_ns, cpu, pid, file, page };
-        Some(Event { at_ns, cpu, pid, file, tracepoint })
+        self.last = PreviousEvent { at_ns, cpu, pid, file, page };
+        Some(TraceEvent { at_ns, cpu, pid, file, tracepoint })
     }
 
     /// The fields of a tracepoint of this kind, and its page, by the page `before`.
     fn fields(&mut self, kind: u8, before: u64) -> Option<(Tracepoint, u64)> {
-        let page = self.from(before)?;
+        let page = self.delta(before)?;
         let start = PageIndex(page);
         let tracepoint = match kind {
             0 => Tracepoint::SyncReadahead(self.found(start)?),
@@ -187,8 +187,8 @@ impl<'a> Reader<'a> {
             4 => Tracepoint::Added { start, order: self.order()? },
             5 => Tracepoint::Removed { start, order: self.order()? },
             6 => Tracepoint::Fault { index: start },
-            7 => Tracepoint::MapPages { from: start, last: PageIndex(self.from(page)?) },
-            8 => Tracepoint::Read { from: start, last: PageIndex(self.from(page)?) },
+            7 => Tracepoint::MapPages { from: start, last: PageIndex(self.delta(page)?) },
+            8 => Tracepoint::Read { from: start, last: PageIndex(self.delta(page)?) },
             // Pages of files lie elsewhere than addresses.
             9 => return Some((Tracepoint::UserFault { address: page }, before)),
             _ => return None,
@@ -226,11 +226,11 @@ fn kind(tracepoint: &Tracepoint) -> u8 {
 }
 
 /// Writes the fields of `tracepoint`, its page by the page `before`. Returns its page.
-fn put_fields(out: &mut Vec<u8>, tracepoint: &Tracepoint, before: u64) -> u64 {
+fn write_fields(out: &mut Vec<u8>, tracepoint: &Tracepoint, before: u64) -> u64 {
     let (page, fields) = match *tracepoint {
         Tracepoint::SyncReadahead(found) | Tracepoint::AsyncReadahead(found) => {
-            put(out, difference(found.index.0, before));
-            put_found(out, &found);
+            write_number(out, difference(found.index.0, before));
+            write_found(out, &found);
             return found.index.0;
         }
         Tracepoint::Window { start, order, size, async_size, ra_pages } => {
@@ -245,24 +245,24 @@ fn put_fields(out: &mut Vec<u8>, tracepoint: &Tracepoint, before: u64) -> u64 {
             (from.0, vec![difference(last.0, from.0)])
         }
         Tracepoint::UserFault { address } => {
-            put(out, difference(address, before));
+            write_number(out, difference(address, before));
             return before;
         }
     };
-    put(out, difference(page, before));
-    fields.into_iter().for_each(|field| put(out, field));
+    write_number(out, difference(page, before));
+    fields.into_iter().for_each(|field| write_number(out, field));
     page
 }
 
-fn put_found(out: &mut Vec<u8>, found: &Found) {
+fn write_found(out: &mut Vec<u8>, found: &Found) {
     let Found { index: _, req, order, size, async_size, mmap_miss, previous_end } = *found;
     let fields = [req.0, u64::from(order.0), size.0, async_size.0, u64::from(mmap_miss)];
-    fields.into_iter().for_each(|field| put(out, field));
-    put_optional(out, previous_end);
+    fields.into_iter().for_each(|field| write_number(out, field));
+    write_optional(out, previous_end);
 }
 
 /// Writes a number.
-pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
+pub(super) fn write_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -271,10 +271,10 @@ pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Writes a number that may not be there.
-pub(super) fn put_optional(out: &mut Vec<u8>, number: Option<u64>) {
+pub(super) fn write_optional(out: &mut Vec<u8>, number: Option<u64>) {
     out.push(u8::from(number.is_some()));
     if let Some(number) = number {
-        put(out, number);
+        write_number(out, number);
     }
 }
 

@@ -55,14 +55,14 @@ const OWN_FILE: &str = "/proc/self/exe";
 ///
 /// # Errors
 /// The kernel refuses what it should do.
-pub(super) fn stand_in(tracefs: &Path) -> Result<(), Error> {
+pub(super) fn install(tracefs: &Path) -> Result<(), Error> {
     if tracefs.join("events").join(GROUP).exists() || !tracefs.join("kprobe_events").exists() {
         return Ok(());
     }
     let Some(number_at) = number_at(tracefs)? else { return Ok(()) };
     for (function, fields) in PROBES {
         let probe = format!("{GROUP}/{function} {function} {} {fields}", file(number_at));
-        place(tracefs, &format!("p:{probe} index=+24(%di):u64"));
+        define_probe(tracefs, &format!("p:{probe} index=+24(%di):u64"));
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn file(number_at: u64) -> String {
 fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
     const PROBE: &str = "filemap_number";
     let tried = NUMBER_AT.map(|at| format!("at{at}=+{at}(+0(%si)):u64")).join(" ");
-    if !place(tracefs, &format!("p:{GROUP}/{PROBE} {OPENED} {tried}")) {
+    if !define_probe(tracefs, &format!("p:{GROUP}/{PROBE} {OPENED} {tried}")) {
         return Ok(None);
     }
     let enable = tracefs.join("events").join(GROUP).join(PROBE).join("enable");
@@ -93,12 +93,12 @@ fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
         Ok(())
     })?;
     write(&tracefs.join("trace"), "")?;
-    place(tracefs, &format!("-:{GROUP}/{PROBE}"));
+    define_probe(tracefs, &format!("-:{GROUP}/{PROBE}"));
     Ok(found)
 }
 
 /// Whether the kernel takes this definition of a probe.
-fn place(tracefs: &Path, probe: &str) -> bool {
+fn define_probe(tracefs: &Path, probe: &str) -> bool {
     let file = File::options().append(true).open(tracefs.join("kprobe_events"));
     file.and_then(|mut file| file.write_all(probe.as_bytes())).is_ok()
 }

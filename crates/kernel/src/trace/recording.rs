@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use filemap_job::Seen;
 use filemap_job::program::Job;
 
-use super::decisions::{Child, decisions};
-use super::event::{Event, Tracepoint};
-use super::observed::Observed;
-use super::packed::{PackedEvents, Reader, put, put_optional};
+use super::decisions::{TracedThread, decisions};
+use super::event::{TraceEvent, Tracepoint};
+use super::observed::Observation;
+use super::packed::{EventReader, PackedEvents, write_number, write_optional};
 use crate::Error;
 use crate::engine;
 use crate::fnv::{BASIS, fnv};
-use crate::image::Complaint;
-use crate::probe::Process;
+use crate::image::Incident;
+use crate::probe::ProbeProcess;
 
 /// How the bytes of a recording begin; the digit is their version.
 const MAGIC: &[u8] = b"filemap-events 1\n";
@@ -23,7 +23,7 @@ const MAGIC: &[u8] = b"filemap-events 1\n";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     /// What this kernel shows.
-    pub(super) seen: Seen,
+    pub(super) shown: Seen,
     /// The thread under the trace.
     pub(super) pid: u32,
     /// Where it mapped the files.
@@ -40,13 +40,13 @@ pub struct Recording {
     pub(super) repeated: u32,
     pub(super) events: PackedEvents,
     /// What a kernel that was booted for it warned of meanwhile. No guest sends that.
-    pub(crate) complaints: Vec<Complaint>,
+    pub(crate) warnings: Vec<Incident>,
 }
 
 impl Recording {
     /// The kinds of lines that the kernel shows which it was made on.
-    pub fn seen(&self) -> Seen {
-        self.seen
+    pub fn shown(&self) -> Seen {
+        self.shown
     }
 
     /// How many events it has.
@@ -58,7 +58,7 @@ impl Recording {
     ///
     /// # Errors
     /// It is of another one.
-    pub fn of_program(&self, program: &Job) -> Result<Observed, Error> {
+    pub fn observation(&self, program: &Job) -> Result<Observation, Error> {
         // Which decision is about which file is told by their order.
         let paths = vec![PathBuf::from("file"); program.files.len()];
         let process = engine::process(program, &paths)?;
@@ -67,28 +67,28 @@ impl Recording {
             let reason = "it is of a job with other files or mappings";
             return Err(damaged(reason).into());
         }
-        Ok(self.observed(program, &process))
+        Ok(self.observation_of(program, &process))
     }
 
     /// What it shows of `program`, which ran as `process`.
-    pub(super) fn observed(&self, program: &Job, process: &Process) -> Observed {
+    pub(super) fn observation_of(&self, program: &Job, process: &ProbeProcess) -> Observation {
         let (rules, pmd_order) = (&program.rules, program.machine.arch.pmd_order());
         let (pid, addresses) = (self.pid, self.addresses.as_slice());
-        let child = Child { pid, process, addresses, rules, pmd_order, seen: self.seen };
-        Observed {
-            seen: self.seen,
+        let child = TracedThread { pid, process, addresses, rules, pmd_order, shown: self.shown };
+        Observation {
+            shown: self.shown,
             decisions: decisions(self.events.iter(), &child),
             read_bytes: self.read_bytes,
             elapsed_ns: self.elapsed_ns,
             evicted_by_others: self.evicted_by_others(),
             repeated: self.repeated,
-            complaints: self.complaints.clone(),
+            warnings: self.warnings.clone(),
         }
     }
 
     /// When somebody else last changed what the child met, if anybody did.
     pub(super) fn disturbed_at_ns(&self) -> Option<u64> {
-        let is_of_others = |event: &Event| {
+        let is_of_others = |event: &TraceEvent| {
             let moves =
                 matches!(event.tracepoint, Tracepoint::Removed { .. } | Tracepoint::Added { .. });
             moves && event.pid != self.pid
@@ -109,16 +109,16 @@ impl Recording {
     /// The recording as bytes: for a few million events some ten million.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.push(self.seen.bits());
-        put(&mut bytes, u64::from(self.pid));
-        put(&mut bytes, self.addresses.len() as u64);
-        self.addresses.iter().for_each(|address| put(&mut bytes, *address));
-        put(&mut bytes, self.files as u64);
-        put_optional(&mut bytes, self.warm_at_ns);
-        put_optional(&mut bytes, self.read_bytes);
-        put(&mut bytes, self.elapsed_ns);
-        put(&mut bytes, u64::from(self.repeated));
-        put(&mut bytes, self.events.len());
+        bytes.push(self.shown.bits());
+        write_number(&mut bytes, u64::from(self.pid));
+        write_number(&mut bytes, self.addresses.len() as u64);
+        self.addresses.iter().for_each(|address| write_number(&mut bytes, *address));
+        write_number(&mut bytes, self.files as u64);
+        write_optional(&mut bytes, self.warm_at_ns);
+        write_optional(&mut bytes, self.read_bytes);
+        write_number(&mut bytes, self.elapsed_ns);
+        write_number(&mut bytes, u64::from(self.repeated));
+        write_number(&mut bytes, self.events.len());
         bytes.extend_from_slice(self.events.bytes());
         let check = fnv(BASIS, &bytes);
         bytes.extend_from_slice(&check.to_le_bytes());
@@ -141,7 +141,7 @@ impl Recording {
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = EventReader::new(bytes);
         let seen = Seen::from_bits(reader.byte()?);
         let pid = reader.number()?.try_into().ok()?;
         let addresses = (0..reader.number()?).map(|_| reader.number()).collect::<Option<_>>()?;
@@ -153,7 +153,7 @@ impl Recording {
         let count = reader.number()?;
         let events = PackedEvents::from_bytes(reader.rest().to_vec(), count, files)?;
         Some(Recording {
-            seen,
+            shown: seen,
             pid,
             addresses,
             files,
@@ -162,7 +162,7 @@ impl Recording {
             elapsed_ns,
             repeated,
             events,
-            complaints: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 }
@@ -220,20 +220,20 @@ mod tests {
         }
     }
 
-    fn any_recording(rng: &mut Rng, count: u64) -> (Recording, Vec<Event>) {
+    fn any_recording(rng: &mut Rng, count: u64) -> (Recording, Vec<TraceEvent>) {
         let files = 1 + rng.below(5) as usize;
-        let event = |rng: &mut Rng| Event {
+        let event = |rng: &mut Rng| TraceEvent {
             at_ns: any(rng),
             cpu: rng.next() as u32,
             pid: if rng.chance(50) { 7 } else { rng.next() as u32 },
             file: rng.below(files as u64) as usize,
             tracepoint: any_tracepoint(rng),
         };
-        let events: Vec<Event> = (0..count).map(|_| event(rng)).collect();
+        let events: Vec<TraceEvent> = (0..count).map(|_| event(rng)).collect();
         let mut packed = PackedEvents::default();
         events.iter().for_each(|event| packed.push(event));
         let recording = Recording {
-            seen: Seen::from_bits(rng.next() as u8),
+            shown: Seen::from_bits(rng.next() as u8),
             pid: rng.next() as u32,
             addresses: (0..rng.below(4)).map(|_| any(rng)).collect(),
             files,
@@ -242,7 +242,7 @@ mod tests {
             elapsed_ns: any(rng),
             repeated: rng.next() as u32,
             events: packed,
-            complaints: Vec::new(),
+            warnings: Vec::new(),
         };
         (recording, events)
     }
@@ -305,7 +305,7 @@ mod tests {
         for page in 0..1000 {
             let tracepoint = Tracepoint::Added { start: PageIndex(page), order: Order(0) };
             let at_ns = 2_616_303_942_000 + page * 3000;
-            packed.push(&Event { at_ns, cpu: 0, pid: 80, file: 0, tracepoint });
+            packed.push(&TraceEvent { at_ns, cpu: 0, pid: 80, file: 0, tracepoint });
         }
         assert!(packed.bytes().len() < 5100, "{}", packed.bytes().len());
     }

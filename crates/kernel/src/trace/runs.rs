@@ -5,7 +5,7 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 
 /// Folios that were added one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct FolioRun {
     /// The file.
     pub(super) file: usize,
     /// The place in the log of the decision that asked for them.
@@ -18,9 +18,9 @@ pub(super) struct Run {
     pub(super) pages: PageCount,
 }
 
-impl Run {
+impl FolioRun {
     /// Whether a folio of `file` from page `start` on is the next of it.
-    pub(super) fn goes_on(&self, file: usize, start: PageIndex) -> bool {
+    pub(super) fn is_continued_by(&self, file: usize, start: PageIndex) -> bool {
         self.file == file && self.start + self.pages == start
     }
 
@@ -31,7 +31,7 @@ impl Run {
 
     /// The window that it is, asked for by an access to page `index`. Its mark is not shown.
     pub(super) fn window(&self, cause: Cause, index: PageIndex) -> Decision {
-        let Run { start, order, pages: size, .. } = *self;
+        let FolioRun { start, order, pages: size, .. } = *self;
         let async_size = PageCount(0);
         Decision::Readahead { cause, index, order, start, size, async_size, mmap_miss: 0 }
     }

@@ -7,9 +7,9 @@ use filemap_job::Filesystem;
 
 use super::event::Inode;
 use crate::contents::check_calls;
-use crate::engine::{Needed, Needs, check, may_drop, scratch_directory, storage_of};
+use crate::engine::{JobNeeds, NeededFile, check, guard_page_cache, scratch_directory, storage_of};
 use crate::journal::{Guard, Journal, Undo};
-use crate::scratch::{self, Room, Scratch};
+use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::io_bytes;
 use crate::temporary::{self, require_space};
 use crate::{Error, page_size};
@@ -22,13 +22,13 @@ const SCRATCH_BYTES: u64 = 256 << 20;
 
 /// The files of a job. When this drops they go, or, of the user's, their pages in the page cache.
 #[derive(Debug)]
-pub struct Subject {
+pub struct TracedFiles {
     pub(super) paths: Vec<PathBuf>,
     io_bytes: u64,
     _guards: Vec<Guard>,
 }
 
-impl Subject {
+impl TracedFiles {
     /// Where the first file is.
     pub fn path(&self) -> &Path {
         &self.paths[0]
@@ -43,7 +43,7 @@ impl Subject {
     pub(super) fn inodes(&self) -> Result<Vec<Inode>, Error> {
         let inodes = self.paths.iter().map(|path| {
             let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
-            Ok(Inode::of(&metadata))
+            Ok(Inode::from_metadata(&metadata))
         });
         inodes.collect()
     }
@@ -51,27 +51,27 @@ impl Subject {
 
 /// Where the files of jobs are made.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct FileStore {
     /// A directory for all of them. For none, scratch filesystems.
     directory: Option<PathBuf>,
     /// Those that were made, kept for the next job: each with its kind and its room in bytes.
-    made: Vec<(scratch::Filesystem, u64, Scratch)>,
+    made: Vec<(scratch::ScratchFilesystem, u64, Scratch)>,
     journal: Journal,
 }
 
-impl Places {
+impl FileStore {
     /// Scratch filesystems, none yet; what is made is written down in `journal`.
     pub(super) fn scratches(journal: &Journal) -> Self {
-        Places { directory: None, made: Vec::new(), journal: journal.clone() }
+        FileStore { directory: None, made: Vec::new(), journal: journal.clone() }
     }
 
     /// A directory, which has the filesystem and the readahead size that jobs ask for.
     pub(super) fn directory(journal: &Journal, directory: &Path) -> Self {
-        Places { directory: Some(directory.to_owned()), ..Places::scratches(journal) }
+        FileStore { directory: Some(directory.to_owned()), ..FileStore::scratches(journal) }
     }
 
     /// The files that `needs` asks for: the user's own, or some that are made.
-    pub(super) fn subject(&mut self, needs: &Needs) -> Result<Subject, Error> {
+    pub(super) fn create_files(&mut self, needs: &JobNeeds) -> Result<TracedFiles, Error> {
         check(needs)?;
         if needs.machine.cache_limit.is_some() {
             return Err(Error::unavailable(
@@ -91,32 +91,32 @@ impl Places {
                 Some(path) => self.users_file(needs, needed, path)?,
                 None => {
                     let made = self.made_file(needs, needed, number);
-                    made.map_err(|error| needs.told(error))?
+                    made.map_err(|error| needs.with_remedy(error))?
                 }
             };
             paths.push(path);
             guards.push(guard);
         }
-        Ok(Subject { io_bytes: io_bytes(&paths[0])?, paths, _guards: guards })
+        Ok(TracedFiles { io_bytes: io_bytes(&paths[0])?, paths, _guards: guards })
     }
 
     fn users_file(
         &self,
-        needs: &Needs,
-        needed: &Needed,
+        needs: &JobNeeds,
+        needed: &NeededFile,
         path: &Path,
     ) -> Result<(PathBuf, Guard), Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
         storage_of(&needs.machine, path)?;
-        let guard = may_drop(&needed.file, &self.journal, &file, path)?;
+        let guard = guard_page_cache(&needed.file, &self.journal, &file, path)?;
         check_calls(&needed.called, &file, path)?;
         Ok((path.to_owned(), guard))
     }
 
     fn made_file(
         &mut self,
-        needs: &Needs,
-        needed: &Needed,
+        needs: &JobNeeds,
+        needed: &NeededFile,
         number: usize,
     ) -> Result<(PathBuf, Guard), Error> {
         let journal = self.journal.clone();
@@ -138,10 +138,12 @@ impl Places {
         Ok((path, guard))
     }
 
-    fn scratch(&mut self, needs: &Needs) -> Result<&Scratch, Error> {
+    fn scratch(&mut self, needs: &JobNeeds) -> Result<&Scratch, Error> {
         let kind = match needs.machine.fs {
-            Filesystem::Ext4 => scratch::Filesystem::Ext4,
-            Filesystem::Xfs => scratch::Filesystem::Xfs { block_bytes: needs.machine.block_bytes },
+            Filesystem::Ext4 => scratch::ScratchFilesystem::Ext4,
+            Filesystem::Xfs => {
+                scratch::ScratchFilesystem::Xfs { block_bytes: needs.machine.block_bytes }
+            }
             Filesystem::BasePages => {
                 return Err(Error::unavailable(
                     "a scratch filesystem without large folios",
@@ -157,7 +159,8 @@ impl Places {
             None => {
                 let room = bytes.max(SCRATCH_BYTES);
                 let directory = scratch_directory(&self.journal)?;
-                let space = Room { files: MAX_FILES as u64, bytes: room, disk_bytes: written };
+                let space =
+                    ScratchSize { files: MAX_FILES as u64, bytes: room, disk_bytes: written };
                 let scratch = Scratch::create(&self.journal, &directory, kind, space, kib)?;
                 self.made.push((kind, room, scratch));
             }

@@ -5,31 +5,31 @@ use std::path::{Path, PathBuf};
 
 use filemap_job::{Seen, ShownKind};
 
-use super::event::{Event, Inode, parse};
+use super::event::{Inode, TraceEvent, parse};
 use super::lines::each_line;
 use crate::Error;
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
-use crate::mounted::Mounted;
+use crate::mounted::KernelMount;
 
 /// Bytes that one event takes in the buffer, with room to spare.
 const EVENT_BYTES: u64 = 112;
-const SMALLEST_BUFFER_KIB: u64 = 1024;
+const MIN_BUFFER_KIB: u64 = 1024;
 
 /// What shows the addresses of faults, of a thread and not of files.
 const USER_FAULTS: &str = "exceptions/page_fault_user";
 
 /// What is switched on besides what is compared, where the kernel has it: it tells who disturbs a
 /// run, and reads from faults.
-const BESIDE: [&str; 2] =
+const EXTRA_EVENTS: [&str; 2] =
     ["filemap/mm_filemap_delete_from_page_cache", "filemap/mm_filemap_get_pages"];
 
 /// What has to be there: without it nothing tells a window.
-const NEEDED: [&str; 2] =
+const REQUIRED_EVENTS: [&str; 2] =
     ["filemap/mm_filemap_add_to_page_cache", "filemap/mm_filemap_delete_from_page_cache"];
 
 /// How errors name a tracepoint that is not there.
-pub(crate) const A_TRACEPOINT: &str = "the tracepoint ";
+pub(crate) const TRACEPOINT_PREFIX: &str = "the tracepoint ";
 
 /// What to do about a kernel that shows nothing.
 const REMEDY: &str = "use a kernel with tracepoints (CONFIG_FTRACE, and CONFIG_FTRACE_SYSCALLS or \
@@ -37,7 +37,7 @@ const REMEDY: &str = "use a kernel with tracepoints (CONFIG_FTRACE, and CONFIG_F
 
 /// A mounted tracefs: the machine's, or one of our own for as long as this lives.
 #[derive(Debug)]
-pub struct TraceFs(Mounted);
+pub struct TraceFs(KernelMount);
 
 impl TraceFs {
     /// Uses the tracefs that is mounted, or mounts one beside the journal.
@@ -46,7 +46,7 @@ impl TraceFs {
     /// Not root; a kernel without tracefs; one locked down.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         require_root("reading the kernel's tracepoints")?;
-        Mounted::open(journal, "tracefs", REMEDY).map(TraceFs)
+        KernelMount::open(journal, "tracefs", REMEDY).map(TraceFs)
     }
 
     /// Its mount point.
@@ -55,7 +55,7 @@ impl TraceFs {
     }
 
     /// The kinds of lines that this kernel shows.
-    pub fn seen(&self) -> Seen {
+    pub fn shown(&self) -> Seen {
         Seen::of(|kind| self.has(kind.tracepoint()))
     }
 
@@ -64,8 +64,8 @@ impl TraceFs {
     /// # Errors
     /// [`Error::Unavailable`].
     pub fn check(&self) -> Result<(), Error> {
-        match NEEDED.into_iter().find(|event| !self.has(event)) {
-            Some(event) => Err(Error::unavailable(format!("{A_TRACEPOINT}{event}"), REMEDY)),
+        match REQUIRED_EVENTS.into_iter().find(|event| !self.has(event)) {
+            Some(event) => Err(Error::unavailable(format!("{TRACEPOINT_PREFIX}{event}"), REMEDY)),
             None => Ok(()),
         }
     }
@@ -99,7 +99,7 @@ impl Trace {
         let instances = tracefs.root().join("instances");
         let (path, guard) =
             journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
-        let buffer_kib = (events.saturating_mul(EVENT_BYTES) / 1024).max(SMALLEST_BUFFER_KIB);
+        let buffer_kib = (events.saturating_mul(EVENT_BYTES) / 1024).max(MIN_BUFFER_KIB);
         let mut trace = Trace { path, files: Vec::new(), buffer_kib, _guard: guard };
         trace.write("tracing_on", "0")?;
         trace.write("buffer_size_kb", &buffer_kib.to_string())?;
@@ -126,7 +126,7 @@ impl Trace {
     /// The events of files that this kernel has.
     fn events(&self) -> impl Iterator<Item = &'static str> {
         let shown = ShownKind::ALL.map(ShownKind::tracepoint).into_iter();
-        let of_files = shown.filter(|event| *event != USER_FAULTS).chain(BESIDE);
+        let of_files = shown.filter(|event| *event != USER_FAULTS).chain(EXTRA_EVENTS);
         of_files.filter(|event| self.event(event).exists())
     }
 
@@ -151,7 +151,7 @@ impl Trace {
     ///
     /// # Errors
     /// [`Error::LostEvents`] when the buffer was too small.
-    pub fn stop(&self, mut each: impl FnMut(Event)) -> Result<(), Error> {
+    pub fn stop(&self, mut each: impl FnMut(TraceEvent)) -> Result<(), Error> {
         self.write("tracing_on", "0")?;
         let lost = self.lost()?;
         if lost > 0 {
@@ -215,14 +215,14 @@ mod tests {
     #[test]
     fn what_a_kernel_shows_is_what_it_has() {
         let directory = tempfile::tempdir().unwrap();
-        let tracefs = TraceFs(Mounted::at(directory.path()));
+        let tracefs = TraceFs(KernelMount::at(directory.path()));
         let error = tracefs.check().unwrap_err();
         assert!(error.is_of_tracing() && error.cannot_run_here(), "{error}");
         assert!(error.to_string().contains("CONFIG_FTRACE"), "{error}");
         let has = |event: &str| {
             fs::create_dir_all(directory.path().join("events").join(event)).unwrap();
         };
-        NEEDED.into_iter().for_each(has);
+        REQUIRED_EVENTS.into_iter().for_each(has);
         assert!(tracefs.check().is_ok());
         assert_eq!(tracefs.seen(), Seen::of(|kind| kind == ShownKind::Added));
         ShownKind::ALL.into_iter().for_each(|kind| has(kind.tracepoint()));

@@ -14,8 +14,8 @@ use crate::Error;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::cpus;
 
-const ASKS: &str = "mmap_lock_start_locking";
-const HAS: &str = "mmap_lock_acquire_returned";
+const START_LOCKING: &str = "mmap_lock_start_locking";
+const ACQUIRE_RETURNED: &str = "mmap_lock_acquire_returned";
 
 /// What is switched on.
 const EVENTS: [&str; 2] =
@@ -23,13 +23,13 @@ const EVENTS: [&str; 2] =
 
 /// A thread is about to wait for a lock: of whichever kind, where it has asked for `mmap_lock` for
 /// that. Not every kernel tells it.
-const CONTENDS: &str = "lock/contention_begin";
+const CONTENTION: &str = "lock/contention_begin";
 
 /// Room for the events of all CPUs together, in KiB: about a million.
 const BUFFER_KIB: u64 = 96 << 10;
 
 /// Room on each CPU at least.
-const LEAST_BUFFER_KIB: u64 = 1 << 10;
+const MIN_BUFFER_KIB: u64 = 1 << 10;
 
 /// An instance that records what the threads of processes wait for. When it is full, it keeps
 /// what came first.
@@ -37,7 +37,7 @@ const LEAST_BUFFER_KIB: u64 = 1 << 10;
 pub struct WaitTrace {
     path: PathBuf,
     /// Whether it is told when a lock is waited for.
-    tells_contention: bool,
+    has_contention: bool,
     _guard: Guard,
 }
 
@@ -75,16 +75,16 @@ impl WaitTrace {
         let instances = tracefs.root().join("instances");
         let (path, guard) =
             journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
-        let tells_contention = !missing(&CONTENDS);
-        let trace = WaitTrace { path, tells_contention, _guard: guard };
+        let tells_contention = !missing(&CONTENTION);
+        let trace = WaitTrace { path, has_contention: tells_contention, _guard: guard };
         trace.write("tracing_on", "0")?;
-        let buffer_kib = (BUFFER_KIB / cpus::allowed()).max(LEAST_BUFFER_KIB);
+        let buffer_kib = (BUFFER_KIB / cpus::allowed_cpus()).max(MIN_BUFFER_KIB);
         trace.write("buffer_size_kb", &buffer_kib.to_string())?;
         trace.write("options/overwrite", "0")?;
         trace.write("trace_clock", "mono")?;
         let threads = pids.iter().map(|&pid| threads_of(pid)).collect::<Result<String, _>>()?;
         trace.write("set_event_pid", &threads)?;
-        for event in EVENTS.into_iter().chain(tells_contention.then_some(CONTENDS)) {
+        for event in EVENTS.into_iter().chain(tells_contention.then_some(CONTENTION)) {
             trace.write(&format!("events/{event}/enable"), "1")?;
         }
         Ok(trace)
@@ -105,7 +105,7 @@ impl WaitTrace {
     /// # Errors
     /// When a signal ends this process, and when it cannot be read.
     pub fn read(&self, until_ns: u64) -> Result<TracedWaits, Error> {
-        let mut reading = Reading::new(self.tells_contention, until_ns);
+        let mut reading = WaitParser::new(self.has_contention, until_ns);
         let full = self.full_cpus()?;
         each_line(&self.path.join("trace"), |line| {
             reading.line(line);
@@ -150,34 +150,34 @@ fn threads_of(pid: u32) -> Result<String, Error> {
 
 /// What an event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum LockEvent {
     /// A thread asks for the lock.
-    Asks { write: bool },
+    Start { write: bool },
     /// It waits for a lock.
-    Waits,
+    Contended,
     /// It has been given the lock, or was refused.
-    Has { write: bool, is_given: bool },
+    Returned { write: bool, is_given: bool },
 }
 
 /// The events of a trace, in order of time.
-struct Reading {
+struct WaitParser {
     /// Whether it is told when a lock is waited for.
     tells_contention: bool,
-    events: Vec<(u64, u32, Said)>,
+    events: Vec<(u64, u32, LockEvent)>,
     /// What comes later is not of the run.
     until_ns: u64,
     /// When the last event of each CPU was.
     last_ns: BTreeMap<u32, u64>,
 }
 
-impl Reading {
+impl WaitParser {
     fn new(tells_contention: bool, until_ns: u64) -> Self {
         let (events, last_ns) = (Vec::new(), BTreeMap::new());
-        Reading { tells_contention, events, until_ns, last_ns }
+        WaitParser { tells_contention, events, until_ns, last_ns }
     }
 
     fn line(&mut self, line: &str) {
-        let found = EVENTS.iter().chain([&CONTENDS]).find_map(|event| {
+        let found = EVENTS.iter().chain([&CONTENTION]).find_map(|event| {
             let (_, name) = event.split_once('/')?;
             let (head, fields) = line.split_once(&format!(": {name}: "))?;
             Some((head, name, Fields(fields)))
@@ -189,8 +189,10 @@ impl Reading {
         }
         self.last_ns.insert(cpu, at_ns);
         let said = match name {
-            ASKS => fields.text("write").map(|write| Said::Asks { write: write == "true" }),
-            HAS => fields.text("write").map(|write| Said::Has {
+            START_LOCKING => {
+                fields.text("write").map(|write| LockEvent::Start { write: write == "true" })
+            }
+            ACQUIRE_RETURNED => fields.text("write").map(|write| LockEvent::Returned {
                 write: write == "true",
                 is_given: fields.text("success") != Some("false"),
             }),
@@ -198,7 +200,7 @@ impl Reading {
             _ => fields
                 .text("(flags")
                 .is_some_and(|flags| matches!(flags, "READ)" | "WRITE)"))
-                .then_some(Said::Waits),
+                .then_some(LockEvent::Contended),
         };
         self.events.extend(said.map(|said| (at_ns, pid, said)));
     }
@@ -216,7 +218,7 @@ impl Reading {
         let from_ns = first_ns.unwrap_or(0);
         let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
         // Since when each thread asks, and for which; `None` while it does not.
-        let mut asks: BTreeMap<u32, Option<Asks>> = BTreeMap::new();
+        let mut asks: BTreeMap<u32, Option<PendingLock>> = BTreeMap::new();
         let waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
             let spans = if write { &mut traced.write } else { &mut traced.read };
             spans.add(until_ns - since_ns);
@@ -226,29 +228,32 @@ impl Reading {
                 break;
             }
             match said {
-                Said::Asks { write } => {
+                LockEvent::Start { write } => {
                     let waits = !self.tells_contention;
-                    asks.insert(pid, Some(Asks { since_ns: at_ns, write, waits }));
+                    asks.insert(pid, Some(PendingLock { since_ns: at_ns, write, waits }));
                 }
-                Said::Waits => {
+                LockEvent::Contended => {
                     if let Some(Some(asked)) = asks.get_mut(&pid) {
                         asked.waits = true;
                     }
                 }
-                Said::Has { write, is_given } => {
+                LockEvent::Returned { write, is_given } => {
                     traced.shared += u64::from(!write && is_given);
                     // Who first of all has it exclusive asked before this was recorded. Shared, it
                     // is also tried for, which is no wait.
-                    let before = write.then_some(Asks { since_ns: from_ns, write, waits: true });
+                    let before =
+                        write.then_some(PendingLock { since_ns: from_ns, write, waits: true });
                     let asked = asks.insert(pid, None).unwrap_or(before);
-                    if let Some(Asks { since_ns, .. }) = asked.filter(|asked| asked.waits) {
+                    if let Some(PendingLock { since_ns, .. }) = asked.filter(|asked| asked.waits) {
                         waited(&mut traced, write, since_ns, at_ns);
                     }
                 }
             }
         }
         // Who still waits has waited until then.
-        for Asks { since_ns, write, .. } in asks.into_values().flatten().filter(|of| of.waits) {
+        for PendingLock { since_ns, write, .. } in
+            asks.into_values().flatten().filter(|of| of.waits)
+        {
             waited(&mut traced, write, since_ns, last_ns);
         }
         traced
@@ -257,7 +262,7 @@ impl Reading {
 
 /// A thread that asks for the lock.
 #[derive(Clone, Copy, Debug)]
-struct Asks {
+struct PendingLock {
     since_ns: u64,
     write: bool,
     /// It has to wait, as far as that is told.
@@ -273,7 +278,7 @@ mod tests {
     }
 
     fn told(lines: &str, full: &[u32], tells_contention: bool) -> TracedWaits {
-        let mut reading = Reading::new(tells_contention, 11_000_000_000);
+        let mut reading = WaitParser::new(tells_contention, 11_000_000_000);
         lines.lines().for_each(|line| reading.line(line));
         reading.traced(full)
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use filemap_job::{Engine, Job, JobSpec, Record};
 use filemap_kernel::Error;
-use filemap_kernel::engine::Kernel;
+use filemap_kernel::engine::HostKernel;
 use filemap_kernel::storage::Storage;
 
 use crate::Bench;
@@ -12,7 +12,7 @@ use crate::skip::skip;
 
 /// A job of the keys given, with the readahead and filesystem of where the tests' files are.
 fn job(bench: &Bench, keys: &str) -> Job {
-    let place = Storage::of(&bench.directory).unwrap();
+    let place = Storage::find(&bench.directory).unwrap();
     let mut spec = JobSpec::from_toml(keys).unwrap();
     spec.on = Some("kernel".into());
     spec.read_ahead_kb = spec.read_ahead_kb.or(place.read_ahead_kb);
@@ -24,8 +24,8 @@ fn job(bench: &Bench, keys: &str) -> Job {
     spec.validate(None).unwrap()
 }
 
-fn kernel(bench: &Bench) -> Kernel {
-    Kernel::in_directory(bench.journal.clone(), bench.directory.clone())
+fn kernel(bench: &Bench) -> HostKernel {
+    HostKernel::in_directory(bench.journal.clone(), bench.directory.clone())
 }
 
 fn run(bench: &Bench, keys: &str) -> Option<Record> {

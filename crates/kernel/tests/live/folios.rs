@@ -30,7 +30,7 @@ const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
 fn job(bytes: u64, folio_bytes: &[u64]) -> FolioOps {
     let folio_bytes = folio_bytes.to_vec();
     FolioOps {
-        engine: EngineKind::Kernel,
+        engine: EngineKind::HostKernel,
         runs: 1,
         seed: DEFAULT_SEED,
         bytes,
@@ -111,10 +111,10 @@ fn check_copies(cell: &FolioCell, pages: u64, reuses_large: Option<bool>) {
     let expected = match cell.operation {
         Operation::Munmap | Operation::Fork => unreachable!("they write nothing"),
         Operation::CowByte => (pages, 0),
-        Operation::AnonCowSeq | Operation::AnonCowRand => (pages * cpus::allowed(), 0),
+        Operation::AnonCowSeq | Operation::AnonCowRand => (pages * cpus::allowed_cpus(), 0),
         Operation::ReuseByte | Operation::ChildReuseByte if cell.folio_bytes == 4 << 10 => {
             assert_eq!(copied + reused, pages, "{cell:?}");
-            assert!(copied <= LRU_BATCH * cpus::allowed(), "{cell:?}");
+            assert!(copied <= LRU_BATCH * cpus::allowed_cpus(), "{cell:?}");
             return;
         }
         Operation::ReuseByte | Operation::ChildReuseByte => match reuses_large {

@@ -13,7 +13,7 @@ use filemap_kernel::journal::{Journal, recover};
 use filemap_kernel::page_size;
 use filemap_kernel::probe::Probe;
 use filemap_kernel::residency::CacheStat;
-use filemap_kernel::scratch::{Filesystem, Room, Scratch};
+use filemap_kernel::scratch::{Scratch, ScratchFilesystem, ScratchSize};
 use filemap_kernel::trace::{Inode, Trace, TraceFs, Tracepoint};
 
 use crate::probing::{process, touch};
@@ -23,13 +23,14 @@ use crate::{Bench, HOLD};
 
 pub(crate) fn scratch_filesystem_has_own_readahead(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
-    for (filesystem, kib) in [(Filesystem::Ext4, 64), (Filesystem::Xfs { block_bytes: 4096 }, 512)]
+    for (filesystem, kib) in
+        [(ScratchFilesystem::Ext4, 64), (ScratchFilesystem::Xfs { block_bytes: 4096 }, 512)]
     {
         let scratch = match Scratch::create(
             &bench.journal,
             &bench.directory,
             filesystem,
-            Room { files: 1, bytes: 32 << 20, disk_bytes: 32 << 20 },
+            ScratchSize { files: 1, bytes: 32 << 20, disk_bytes: 32 << 20 },
             kib,
         ) {
             Ok(scratch) => scratch,
@@ -52,7 +53,7 @@ pub(crate) fn scratch_filesystem_has_own_readahead(bench: &Bench) {
             })
             .collect();
         assert_eq!(added.first(), Some(&(1000 - pages / 2)), "{}", filesystem.name());
-        assert_eq!(CacheStat::of(&File::open(&path).unwrap(), ..).unwrap().cached, pages);
+        assert_eq!(CacheStat::query(&File::open(&path).unwrap(), ..).unwrap().cached, pages);
         let device = scratch.device().to_owned();
         drop(scratch);
         assert!(!root.exists(), "the mount point stays");
@@ -93,7 +94,7 @@ pub(crate) fn memory_cgroup_limits_child(bench: &Bench) {
     drop_file(&path).unwrap();
     let ended = probe.run().unwrap();
     assert_eq!(ended.threads[0].steps[0].major, 8192);
-    let stat = CacheStat::of(&File::open(&path).unwrap(), ..).unwrap();
+    let stat = CacheStat::query(&File::open(&path).unwrap(), ..).unwrap();
     assert!(stat.cached * page_size() <= 16 << 20, "{stat:?}");
     assert_eq!(stat.cached + stat.evicted, 8192, "{stat:?}");
     assert!(cgroup.usage_bytes().unwrap() <= 16 << 20);
@@ -114,8 +115,8 @@ pub(crate) fn hold(directory: &Path) -> ! {
     let scratch = Scratch::create(
         &journal,
         directory,
-        Filesystem::Ext4,
-        Room { files: 1, bytes: 8 << 20, disk_bytes: 8 << 20 },
+        ScratchFilesystem::Ext4,
+        ScratchSize { files: 1, bytes: 8 << 20, disk_bytes: 8 << 20 },
         64,
     );
     let scratch = scratch.unwrap();

@@ -106,7 +106,7 @@ impl Bench {
         let directory = session::place("test", undone);
         let journal = Journal::open_in(&directory).unwrap();
         let bench = Bench { journal, directory, root: rustix::process::geteuid().is_root() };
-        match Storage::of(&bench.directory).unwrap().unsuited() {
+        match Storage::find(&bench.directory).unwrap().unsuitable_reason() {
             Some(reason) => Err(format!("{} {reason}", bench.directory.display())),
             None => Ok(bench),
         }

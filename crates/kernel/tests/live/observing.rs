@@ -27,7 +27,7 @@ pub(crate) fn observes_job_in_comparable_form(bench: &Bench) {
     }
     let mut observer = Observer::open(&bench.journal).unwrap();
     let job = spec(256, "100\n101\n").validate(Some("6.18.1")).unwrap();
-    let subject = match observer.subject(&job) {
+    let subject = match observer.create_files(&job) {
         Ok(subject) => subject,
         Err(error) if error.cannot_run_here() => return skip(error),
         Err(error) => panic!("{error}"),
@@ -47,5 +47,5 @@ pub(crate) fn observes_job_in_comparable_form(bench: &Bench) {
 
     let limited = JobSpec { memory_max: Some(SizeText("1m".to_string())), ..spec(256, "1\n") };
     let limited = limited.validate(Some("6.18.1")).unwrap();
-    assert!(observer.subject(&limited).is_err_and(|error| error.cannot_run_here()));
+    assert!(observer.create_files(&limited).is_err_and(|error| error.cannot_run_here()));
 }

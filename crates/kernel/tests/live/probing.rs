@@ -12,7 +12,7 @@ use filemap_job::program::{Access, Madvise, NamedMapping, ProgramStep, ProgramTh
 use filemap_job::{Pattern, Phase, Segment, Workload};
 use filemap_kernel::cold::drop_file;
 use filemap_kernel::interference::damon_pageout;
-use filemap_kernel::probe::{Ended, PhaseCost, Probe, Process, RETURN};
+use filemap_kernel::probe::{PhaseCost, Probe, ProbeProcess, ProbeResult, RETURN_OPCODE};
 use filemap_kernel::residency::{CacheStat, resident_pages};
 use filemap_kernel::{Error, page_size};
 
@@ -20,9 +20,9 @@ use crate::Bench;
 use crate::skip::skip;
 
 /// A process that waits after each access, and says what is mapped in the end.
-pub(crate) fn process(path: &Path, pages: u64, steps: Vec<ProgramStep>) -> Process {
-    let process = Process::of_one(path.to_owned(), PageCount(pages), steps);
-    Process { settle: true, report_mapped: true, ..process }
+pub(crate) fn process(path: &Path, pages: u64, steps: Vec<ProgramStep>) -> ProbeProcess {
+    let process = ProbeProcess::single_threaded(path.to_owned(), PageCount(pages), steps);
+    ProbeProcess { settle: true, report_mapped: true, ..process }
 }
 
 pub(crate) fn touch(pages: impl IntoIterator<Item = u64>) -> ProgramStep {
@@ -37,24 +37,24 @@ pub(crate) fn read(offset_bytes: u64, bytes: u64, times: u64) -> ProgramStep {
     ProgramStep::Read { open: 0, offset_bytes, len_bytes: bytes, accesses, think_ns: 0 }
 }
 
-pub(crate) fn run_cold(process: &Process) -> Ended {
+pub(crate) fn run_cold(process: &ProbeProcess) -> ProbeResult {
     let probe = Probe::start(process).unwrap();
     drop_file(&process.files[0]).unwrap();
     probe.run().unwrap()
 }
 
-fn steps(ended: &Ended) -> &[PhaseCost] {
+fn steps(ended: &ProbeResult) -> &[PhaseCost] {
     &ended.threads[0].steps
 }
 
-pub(crate) fn mapped(ended: &Ended) -> Vec<u64> {
+pub(crate) fn mapped(ended: &ProbeResult) -> Vec<u64> {
     ended.mapped.iter().map(|page| page.0).collect()
 }
 
 pub(crate) fn touching_mapped_pages_costs_nothing(bench: &Bench) {
     let (path, _guard) = bench.file("quiet", 64);
     let all = vec![touch([5]), touch([5; 10_000]), read(0, 100_000, 10)];
-    let ended = run_cold(&Process { settle: false, ..process(&path, 64, all) });
+    let ended = run_cold(&ProbeProcess { settle: false, ..process(&path, 64, all) });
     let faults: Vec<(u64, u64)> = steps(&ended).iter().map(|p| (p.minor, p.major)).collect();
     assert_eq!(faults, [(0, 1), (0, 0), (0, 0)], "locked: {}", ended.locked);
 }
@@ -85,7 +85,7 @@ pub(crate) fn reads_cold_file_only(bench: &Bench) {
         assert_eq!(bytes, 1024 * page_size());
     }
     let file = File::open(&path).unwrap();
-    match CacheStat::of(&file, 512..1536) {
+    match CacheStat::query(&file, 512..1536) {
         Ok(stat) => assert_eq!(stat.cached, 1024),
         Err(error) => skip(format!("residency: {error}")),
     }
@@ -144,7 +144,7 @@ pub(crate) fn maps_each_segment_at_its_place(bench: &Bench) {
 
 pub(crate) fn calls_code(bench: &Bench) {
     let (path, _guard) = bench.file("calls", 64);
-    std::fs::write(&path, vec![RETURN; (64 * page_size()) as usize]).unwrap();
+    std::fs::write(&path, vec![RETURN_OPCODE; (64 * page_size()) as usize]).unwrap();
     let accesses = Phase::listed(Arc::new((0..64).collect()), 1, 1);
     let step = ProgramStep::Touch { mapping: 0, accesses, access: Access::Call, think_ns: 0 };
     let mut process = process(&path, 64, vec![step]);
@@ -158,7 +158,7 @@ pub(crate) fn calls_code(bench: &Bench) {
 pub(crate) fn refuses_impossible_steps(bench: &Bench) {
     let (path, _guard) = bench.file("refused", 10);
     let good = process(&path, 10, vec![touch([0])]);
-    let with = |change: fn(&mut Process)| {
+    let with = |change: fn(&mut ProbeProcess)| {
         let mut process = good.clone();
         change(&mut process);
         match Probe::start(&process) {
@@ -210,12 +210,12 @@ pub(crate) fn failing_thread_ends_the_others(bench: &Bench) {
         pages: PageCount(4),
     };
     for threads in [vec![vec![busy.clone()], vec![fails.clone()]], vec![vec![fails], vec![busy]]] {
-        let process = Process {
+        let process = ProbeProcess {
             files: vec![path.clone()],
             opens: vec![0],
             mappings: vec![NamedMapping::of_first(PageCount(4)), unmapped(4)],
             threads: threads.into_iter().map(ProgramThread::once).collect(),
-            ..Process::default()
+            ..ProbeProcess::default()
         };
         let start = Instant::now();
         let error = Probe::start(&process).unwrap().run().unwrap_err();
@@ -235,12 +235,12 @@ pub(crate) fn maps_again_at_the_same_address(bench: &Bench) {
         ];
         (0..300).flat_map(|_| round.clone()).collect()
     };
-    let process = Process {
+    let process = ProbeProcess {
         files: vec![path],
         opens: vec![0],
         mappings: vec![unmapped(64); 4],
         threads: (0..4).map(both).map(ProgramThread::once).collect(),
-        ..Process::default()
+        ..ProbeProcess::default()
     };
     let ended = Probe::start(&process).unwrap().run().unwrap();
     let faults = |step: &PhaseCost| step.minor + step.major;

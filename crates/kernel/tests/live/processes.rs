@@ -2,7 +2,7 @@
 
 use filemap_job::program::ProgramSpec;
 use filemap_job::{Engine, Run};
-use filemap_kernel::engine::Kernel;
+use filemap_kernel::engine::HostKernel;
 use filemap_kernel::storage::Storage;
 
 use crate::Bench;
@@ -10,14 +10,14 @@ use crate::skip::skip;
 
 /// A run of a program with the filesystem and readahead of where the tests' files are.
 fn run(bench: &Bench, text: &str) -> Option<Run> {
-    let place = Storage::of(&bench.directory).unwrap();
+    let place = Storage::find(&bench.directory).unwrap();
     let mut spec = ProgramSpec::from_toml(text).unwrap();
     spec.on = Some("kernel".into());
     spec.read_ahead_kb = place.read_ahead_kb;
     let is_known = place.filesystem.parse::<filemap_job::Filesystem>().is_ok();
     spec.fs = Some(if is_known { place.filesystem } else { "base-pages".into() });
     let program = spec.validate(None).unwrap();
-    let kernel = Kernel::in_directory(bench.journal.clone(), bench.directory.clone());
+    let kernel = HostKernel::in_directory(bench.journal.clone(), bench.directory.clone());
     match kernel.run(&program) {
         Ok(ran) => ran.runs.into_iter().next(),
         Err(error) if error.cannot_run_here() => {

@@ -6,8 +6,8 @@ use filemap_core::address::vma::Advice;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::Seen;
 use filemap_kernel::cold::drop_file;
-use filemap_kernel::probe::{Probe, Process};
-use filemap_kernel::trace::{Event, Inode, Trace, TraceFs, Tracepoint};
+use filemap_kernel::probe::{Probe, ProbeProcess};
+use filemap_kernel::trace::{Inode, Trace, TraceEvent, TraceFs, Tracepoint};
 use filemap_kernel::{Error, page_size};
 
 use crate::Bench;
@@ -16,8 +16,8 @@ use crate::skip::skip;
 
 /// Runs a process on a cold file under a trace: what the child did, without the faults of other
 /// addresses.
-pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, process: &Process) -> Vec<Tracepoint> {
-    let file = Inode::of(&fs::metadata(&process.files[0]).unwrap());
+pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, process: &ProbeProcess) -> Vec<Tracepoint> {
+    let file = Inode::from_metadata(&fs::metadata(&process.files[0]).unwrap());
     let trace = Trace::create(tracefs, &bench.journal, &[file], 20_000).unwrap();
     let probe = Probe::start(process).unwrap();
     let pid = probe.pid();
@@ -25,7 +25,7 @@ pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, process: &Process) -> Vec<
     trace.start().unwrap();
     probe.run().unwrap();
     let mut events = Vec::new();
-    trace.stop(|event: Event| events.push(event)).unwrap();
+    trace.stop(|event: TraceEvent| events.push(event)).unwrap();
     let ours = events.iter().filter(|event| event.pid == pid);
     ours.map(|event| event.tracepoint).collect()
 }
@@ -35,9 +35,9 @@ pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
         return None;
     }
     match TraceFs::open(&bench.journal) {
-        Ok(tracefs) if tracefs.seen() == Seen::ALL => Some(tracefs),
+        Ok(tracefs) if tracefs.shown() == Seen::ALL => Some(tracefs),
         Ok(tracefs) => {
-            skip(format!("this kernel lacks {:?}", tracefs.seen().missing().collect::<Vec<_>>()));
+            skip(format!("this kernel lacks {:?}", tracefs.shown().missing().collect::<Vec<_>>()));
             None
         }
         Err(error) => {
@@ -82,7 +82,7 @@ pub(crate) fn traces_decisions(bench: &Bench) {
 pub(crate) fn overflowing_trace_is_an_error(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
     let (path, _guard) = bench.file("overflow", 32768);
-    let file = Inode::of(&fs::metadata(&path).unwrap());
+    let file = Inode::from_metadata(&fs::metadata(&path).unwrap());
     let trace = Trace::create(&tracefs, &bench.journal, &[file], 1).unwrap();
     let mut process = process(&path, 32768, vec![touch(0..32768)]);
     process.mappings[0].mapping.advice = Advice::RANDOM;

@@ -1,7 +1,8 @@
 //! The profile that measured costs give.
 
 use filemap_kernel::calibrate::{
-    CallSample, DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS, ReclaimSample, Sample, WakeSample,
+    CallSample, DIRECT_BYTES, DeviceSample, REQUEST_ENTRIES, REQUEST_SEGMENTS, ReclaimSample,
+    WakeSample,
 };
 use filemap_kernel::page_size;
 use filemap_model::{Profile, profile};
@@ -13,7 +14,7 @@ use crate::stats;
 /// All that was measured, round by round.
 #[derive(Default)]
 pub struct Samples {
-    pub file: Vec<Sample>,
+    pub file: Vec<DeviceSample>,
     pub calls: Vec<CallSample>,
     pub reclaim: Vec<ReclaimSample>,
     pub wakes: Vec<WakeSample>,
@@ -133,14 +134,14 @@ struct Fitted {
 }
 
 /// What the medians give for `device`, of which its numbers are known.
-fn of_file(samples: &[Sample], device: profile::Device) -> Result<Fitted, Error> {
+fn of_file(samples: &[DeviceSample], device: profile::Device) -> Result<Fitted, Error> {
     let touch = median(samples, |s| s.touch_ns);
     let map_page = median(samples, map_page_ns);
     let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
     let add_page = median(samples, |s| s.add_page_ns);
     // A fault that misses begins twice.
     let own = touch + 2.0 * fault;
-    let Sample { window_pages, around_pages, .. } = samples[0];
+    let DeviceSample { window_pages, around_pages, .. } = samples[0];
     let pages = window_pages as f64;
     let single = median(samples, |s| s.single_ns) - own - map_page - add_page;
     let window =
@@ -184,14 +185,14 @@ fn pages_together(entries: u32) -> f64 {
 
 /// A page of a read that has few segments: the longest of the reads past the page cache, against
 /// the shortest.
-fn transfer_ns(samples: &[Sample], page_bytes: f64) -> f64 {
+fn transfer_ns(samples: &[DeviceSample], page_bytes: f64) -> f64 {
     let last = DIRECT_BYTES.len() - 1;
     let more_ns = median(samples, |s| s.direct_ns[last] - s.direct_ns[0]);
     more_ns.max(1.0) * page_bytes / (DIRECT_BYTES[last] - DIRECT_BYTES[0]) as f64
 }
 
 /// A page more that fault-around maps.
-fn map_page_ns(sample: &Sample) -> f64 {
+fn map_page_ns(sample: &DeviceSample) -> f64 {
     let more = sample.around_pages.saturating_sub(1).max(1) as f64;
     ((sample.around_ns - sample.minor_ns) / more).max(0.0)
 }

@@ -6,8 +6,10 @@ mod report;
 use filemap_job::program::Rounds;
 use filemap_job::record::SCHEMA;
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Run, SizeText};
-use filemap_kernel::calibrate::{Bench, Calls, HOLE_BYTES, LIMIT_BYTES, Reclaim, Wakes};
-use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
+use filemap_kernel::calibrate::{
+    CalibrationFile, CallBench, HOLE_BYTES, LIMIT_BYTES, ReclaimBench, WakeBench,
+};
+use filemap_kernel::engine::{HostKernel, PreparedJob, host_environment, temporary_directory};
 use filemap_kernel::storage::io_bytes;
 use filemap_model::{Profile, trace};
 use serde_json::{Value, json};
@@ -53,8 +55,8 @@ pub fn calibrate(
 ) -> Result<Calibration, Error> {
     let (journal, _undoing) = engines.journal()?;
     let directory = temporary_directory()?;
-    let bench = Bench::create(&directory, asked.bytes)?;
-    let kernel = Kernel::in_directory(journal, directory);
+    let bench = CalibrationFile::create(&directory, asked.bytes)?;
+    let kernel = HostKernel::in_directory(journal, directory);
     let mut rows = Vec::new();
     for workload in WORKLOADS {
         for advice in ADVICE {
@@ -62,10 +64,10 @@ pub fn calibrate(
         }
     }
     let (program, rounds) = repeated(CALLS, None)?;
-    let mut calls = Calls::prepare(&kernel, &program, rounds)?;
-    let mut reclaim = Reclaim::prepare(&kernel, &hole(None)?, &hole(Some(LIMIT_BYTES))?)?;
+    let mut calls = CallBench::prepare(&kernel, &program, rounds)?;
+    let mut reclaim = ReclaimBench::prepare(&kernel, &hole(None)?, &hole(Some(LIMIT_BYTES))?)?;
     let (on_one, rounds) = repeated(WAKES, Some(1))?;
-    let mut wakes = Wakes::prepare(&kernel, &on_one, &repeated(WAKES, None)?.0, rounds)?;
+    let mut wakes = WakeBench::prepare(&kernel, &on_one, &repeated(WAKES, None)?.0, rounds)?;
     let progress = engines.progress(Some(asked.rounds));
     let mut samples = Samples::default();
     for _ in 0..asked.rounds {
@@ -139,14 +141,14 @@ struct Timed {
     workload: &'static str,
     advice: &'static str,
     job: Job,
-    prepared: Prepared,
+    prepared: PreparedJob,
     runs: Vec<Run>,
 }
 
 impl Timed {
     fn prepare(
-        kernel: &Kernel,
-        bench: &Bench,
+        kernel: &HostKernel,
+        bench: &CalibrationFile,
         workload: &'static str,
         advice: &'static str,
     ) -> Result<Self, Error> {
@@ -178,7 +180,7 @@ fn profile_text(profile: &Profile) -> String {
     )
 }
 
-fn footer(bench: &Bench, profile: &Profile, asked: &Asked) -> Footer {
+fn footer(bench: &CalibrationFile, profile: &Profile, asked: &Asked) -> Footer {
     let storage = bench.storage();
     let mut environment = host_environment();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());

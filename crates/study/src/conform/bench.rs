@@ -6,10 +6,10 @@ use filemap_core::decision::Log;
 use filemap_job::program::Job;
 use filemap_job::{Seen, ShownLog};
 use filemap_kernel::Error as KernelError;
-use filemap_kernel::engine::{Asked, Boot};
-use filemap_kernel::image::{Complaint, IO_BYTES};
+use filemap_kernel::engine::{Boot, ObserveOptions};
+use filemap_kernel::image::{IO_BYTES, Incident};
 use filemap_kernel::journal::Journal;
-use filemap_kernel::trace::{Observed, Observer};
+use filemap_kernel::trace::{Observation, Observer};
 
 use super::comparison::{Comparison, First, compare};
 use super::reason;
@@ -46,7 +46,7 @@ pub struct Bench {
     /// Runs that were repeated since the kernel found no memory for a large folio.
     pub without_folio: u64,
     /// What a kernel that was booted warned of, with the number of the program.
-    complaints: Vec<(usize, Complaint)>,
+    complaints: Vec<(usize, Incident)>,
 }
 
 /// The first difference of each file of a program.
@@ -59,13 +59,13 @@ impl Bench {
     /// A kernel that cannot be watched.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         let observer = Observer::open(journal)?;
-        let seen = observer.seen();
+        let seen = observer.shown();
         Ok(Bench::of(Kernel::Running(observer), seen))
     }
 
     /// A bench for kernels that are booted, each for the jobs that name it.
     pub fn booting(tell: fn(&str)) -> Self {
-        Bench::of(Kernel::Booted(Boot::telling(tell)), Seen::ALL)
+        Bench::of(Kernel::Booted(Boot::with_notify(tell)), Seen::ALL)
     }
 
     fn of(kernel: Kernel, seen: Seen) -> Self {
@@ -73,7 +73,7 @@ impl Bench {
     }
 
     /// What kernels warned of since the last call, each with the number of its program.
-    pub fn take_complaints(&mut self) -> Vec<(usize, Complaint)> {
+    pub fn take_complaints(&mut self) -> Vec<(usize, Incident)> {
         std::mem::take(&mut self.complaints)
     }
 
@@ -87,7 +87,7 @@ impl Bench {
     /// Leaves what a booted kernel was sent and has not run.
     pub(super) fn begin_anew(&mut self, tell: fn(&str)) {
         if let Kernel::Booted(boot) = &mut self.kernel {
-            *boot = Boot::telling(tell);
+            *boot = Boot::with_notify(tell);
         }
     }
 
@@ -116,15 +116,15 @@ impl Bench {
             self.observe_each(&of_round, |at, io_bytes, observed| {
                 let number = left[at];
                 if let Ok(observed) = &observed {
-                    seen = observed.seen;
+                    seen = observed.shown;
                     disturbed += u64::from(observed.repeated);
-                    let own = observed.complaints.iter().cloned();
+                    let own = observed.warnings.iter().cloned();
                     complaints.extend(own.map(|complaint| (number, complaint)));
                 }
                 let program = programs[number];
                 let found = match observed {
                     Ok(observed) => judge(program, io_bytes, &observed, &mut firsts[number])?,
-                    Err(error) => match *error.cause() {
+                    Err(error) => match *error.root_cause() {
                         KernelError::Disturbed { runs, .. } => {
                             disturbed += u64::from(runs);
                             Some(not_compared(program, disturbed_in(runs)))
@@ -173,7 +173,7 @@ impl Bench {
     fn observe_each(
         &mut self,
         programs: &[&Job],
-        mut each: impl FnMut(usize, u64, Result<Observed, KernelError>) -> Result<bool, Error>,
+        mut each: impl FnMut(usize, u64, Result<Observation, KernelError>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let observer = match &mut self.kernel {
             Kernel::Running(observer) => observer,
@@ -182,14 +182,14 @@ impl Bench {
                 for (number, program) in programs.iter().enumerate() {
                     let mut decisions = Vec::new();
                     timed(&with(program, *series), IO_BYTES, *timing, &mut decisions)?;
-                    let observed = Observed {
-                        seen: self.seen,
+                    let observed = Observation {
+                        shown: self.seen,
                         decisions,
                         read_bytes: None,
                         elapsed_ns: 0,
                         evicted_by_others: 0,
                         repeated: 0,
-                        complaints: Vec::new(),
+                        warnings: Vec::new(),
                     };
                     if !each(number, IO_BYTES, Ok(observed))? {
                         break;
@@ -200,18 +200,25 @@ impl Bench {
             Kernel::Booted(boot) => {
                 let asked = programs.iter().map(|program| {
                     let expected = expected_events(program, IO_BYTES)?;
-                    Ok((*program, Asked { settled: true, expected, may_lack_switches: true }))
+                    Ok((
+                        *program,
+                        ObserveOptions {
+                            settled: true,
+                            expected_events: expected,
+                            may_lack_switches: true,
+                        },
+                    ))
                 });
-                let asked: Vec<(&Job, Asked)> = asked.collect::<Result<_, Error>>()?;
+                let asked: Vec<(&Job, ObserveOptions)> = asked.collect::<Result<_, Error>>()?;
                 return boot.observe_each(&asked, |number, recording| {
-                    let observed = recording.and_then(|it| it.of_program(programs[number]));
+                    let observed = recording.and_then(|it| it.observation(programs[number]));
                     each(number, IO_BYTES, observed)
                 });
             }
         };
         for (number, program) in programs.iter().enumerate() {
             let mut io_bytes = 0;
-            let observed = match observer.subject(program) {
+            let observed = match observer.create_files(program) {
                 Ok(subject) => {
                     io_bytes = subject.io_bytes();
                     let expected = expected_events(program, io_bytes)?;
@@ -233,10 +240,10 @@ impl Bench {
 fn judge(
     program: &Job,
     io_bytes: u64,
-    observed: &Observed,
+    observed: &Observation,
     before: &mut Option<Firsts>,
 ) -> Result<Option<Vec<Finding>>, Error> {
-    let seen = observed.seen;
+    let seen = observed.shown;
     let mut log = shown(program, seen);
     observed.decisions.iter().for_each(|decision| log.record(*decision));
     let kernel: Vec<_> = log.into_logs().into_iter().map(ShownLog::into_lines).collect();

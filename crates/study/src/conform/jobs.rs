@@ -104,16 +104,16 @@ fn findings(
         let mut finding = match found {
             Ok(mut of_files) => of_files.remove(0),
             // A kernel that shows nothing shows nothing of any job.
-            Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.is_of_tracing() => {
-                Finding::LeftOut { reason: error.cause().to_string() }
+            Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.lacks_tracing() => {
+                Finding::LeftOut { reason: error.root_cause().to_string() }
             }
             // What a kernel does that broke down once is of no use.
-            Err(error) if error.is_of_broken_kernel() => {
+            Err(error) if error.is_kernel_failure() => {
                 let pattern = named[number].0.clone();
                 return Err(Error::InPattern { pattern, error: Box::new(error.into()) });
             }
             // The machine that ran it is over, and another one runs the rest.
-            Err(error) if error.is_in_list() && !error.is_of_tracing() && ended < MOST_ENDED => {
+            Err(error) if error.is_in_batch() && !error.lacks_tracing() && ended < MOST_ENDED => {
                 ended += 1;
                 Finding::NotCompared { reason: error.without_image().to_string() }
             }

@@ -145,7 +145,7 @@ fn first_alike(
     bench.compare_all(&jobs, |number, found| {
         progress.advance();
         let found = match found {
-            Err(error) if error.is_of_broken_kernel() => return Err(error.into()),
+            Err(error) if error.is_kernel_failure() => return Err(error.into()),
             found => found.ok().and_then(|found| found.into_iter().next()),
         };
         if let Some(Finding::Compared(found)) = found

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use filemap_attach::{Advice, Error, Follower, Refusal, Way, advise_any, process};
-use filemap_kernel::doctor::Check;
+use filemap_kernel::doctor::MachineCheck;
 use rustix::mm::ProtFlags;
 
 /// The commands that follow a process.
@@ -17,29 +17,29 @@ const STARTS_WITHIN: Duration = Duration::from_secs(2);
 const BUSY: [&str; 3] = ["/bin/sh", "-c", "while :; do :; done"];
 
 /// All of them.
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<MachineCheck> {
     vec![perf_events(), page_tables(), advice()]
 }
 
-fn perf_events() -> Check {
+fn perf_events() -> MachineCheck {
     let opened = Follower::of_children_by(Way::PerfEvents);
     let found = opened.map(|_| "permitted".to_string());
     let check = of("perf events", FOLLOWS, found);
     let note = check.note.map(|remedy| {
         format!("{remedy}; without them govern looks at page tables, and record cannot follow")
     });
-    Check { note, ..check }
+    MachineCheck { note, ..check }
 }
 
-fn page_tables() -> Check {
+fn page_tables() -> MachineCheck {
     let opened = Follower::of_children_by(Way::PageTables);
     of("page table scan", "govern", opened.map(|_| "permitted".to_string()))
 }
 
 /// Whether a thread of another process can be made to advise.
-fn advice() -> Check {
+fn advice() -> MachineCheck {
     let name = "advice to others";
-    let lacking = |why: String, remedy: &str| Check {
+    let lacking = |why: String, remedy: &str| MachineCheck {
         name,
         used_by: FOLLOWS,
         state: Err(why),
@@ -59,7 +59,7 @@ fn advice() -> Check {
     }
 }
 
-fn of(name: &'static str, used_by: &'static str, found: Result<String, Error>) -> Check {
+fn of(name: &'static str, used_by: &'static str, found: Result<String, Error>) -> MachineCheck {
     let (state, note) = match found {
         Ok(found) => (Ok(found), None),
         Err(Error::Refused { what, cause, remedy }) => {
@@ -67,7 +67,7 @@ fn of(name: &'static str, used_by: &'static str, found: Result<String, Error>) -
         }
         Err(error) => (Err(error.to_string()), None),
     };
-    Check { name, used_by, state, note }
+    MachineCheck { name, used_by, state, note }
 }
 
 /// A process that runs in user mode. It is killed when this drops.

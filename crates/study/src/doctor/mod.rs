@@ -85,7 +85,7 @@ impl Doctor {
         let mut environment = host_environment();
         provenance::stamp(&mut environment, EngineKind::Kernel.name());
         let found = doctor::checks(journal).into_iter().chain(following::checks());
-        let check = |own: doctor::Check| {
+        let check = |own: doctor::MachineCheck| {
             let ok = own.state.is_ok();
             let here = own.state.unwrap_or_else(|missing| missing);
             let (name, used_by) = (own.name.to_string(), own.used_by.to_string());

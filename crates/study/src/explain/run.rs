@@ -3,7 +3,7 @@
 use filemap_core::decision::Log;
 use filemap_core::series::Series;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, Seen, ShownKind};
-use filemap_kernel::trace::Observed;
+use filemap_kernel::trace::Observation;
 use filemap_model::{Profile, trace};
 use serde_json::{Map, json};
 
@@ -121,7 +121,7 @@ fn of_model(
 
 fn of_kernel(job: &Job, engines: &impl Engines) -> Result<(Explanation, Record), Error> {
     let observed = traced_job::observe(job, engines)?;
-    let mut explainer = Traced::new(job, sight(observed.seen));
+    let mut explainer = Traced::new(job, sight(observed.shown));
     for decision in &observed.decisions {
         explainer.record(*decision);
     }
@@ -137,7 +137,7 @@ fn sight(seen: Seen) -> Sight {
 }
 
 /// What the log itself says of the run.
-fn traced(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
+fn traced(job: &Job, explanation: &Explanation, observed: &Observation) -> Record {
     let mut environment = Map::new();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());
     environment.insert("kernel".into(), json!(input::host_release()));
@@ -152,14 +152,14 @@ fn traced(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
             format!("Linux {} booted under QEMU", release.unwrap_or_default())
         }
     };
-    let unseen = if observed.seen.has(ShownKind::Window) {
+    let unseen = if observed.shown.has(ShownKind::Window) {
         ""
     } else {
         "; it has no tracepoint of a window, which is told by the folios that it added"
     };
     let scope = format!("{kernel}, tracepoints of one child process, its file cold before{unseen}");
     environment.insert("scope".into(), scope.into());
-    console::note(&mut environment, &observed.complaints, "");
+    console::note(&mut environment, &observed.warnings, "");
     let counters = Counters {
         accesses: explanation.misses.as_ref().map(|misses| misses.course.accesses()),
         data_pages_read: Some(explanation.pages_read()),

@@ -28,7 +28,7 @@ pub fn in_file(path: &str, error: Error) -> Error {
                 | OfModel::SettledThreads { .. }
         ),
         Error::Kernel(error) => {
-            matches!(error.cause(), OfKernel::BeyondFile { .. } | OfKernel::OutOfMemory { .. })
+            matches!(error.root_cause(), OfKernel::BeyondFile { .. } | OfKernel::OutOfMemory { .. })
         }
         _ => false,
     };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use filemap_attach::program::Program;
 use filemap_govern::Collecting;
-use filemap_kernel::metered::Metered;
+use filemap_kernel::metered::MeteredRun;
 
 use super::run::Run;
 use crate::error::{Error, reason};
@@ -55,7 +55,7 @@ impl Governed {
     ///
     /// # Errors
     /// When it cannot be run, or stops and nobody lets it go on.
-    pub fn run(&self) -> Result<Metered, Error> {
+    pub fn run(&self) -> Result<MeteredRun, Error> {
         let _ = fs::remove_file(&self.json);
         run(&self.command)
     }

@@ -9,8 +9,8 @@ use std::io;
 use std::path::Path;
 
 use filemap_attach::program::{Program, refused};
-use filemap_kernel::metered::Metered;
-use filemap_kernel::{Error as KernelError, cold, ending, metered, page_size};
+use filemap_kernel::metered::MeteredRun;
+use filemap_kernel::{Error as KernelError, cold, metered, page_size, shutdown};
 
 use crate::error::Error;
 pub use ran::{OUTCOMES, Outcome, Ran, agree, differ, ended};
@@ -22,7 +22,7 @@ const OWN_LINES: &[u8] = b"filemap: ";
 ///
 /// # Errors
 /// When it cannot be run, or stops and nobody lets it go on.
-pub fn run(program: &Program) -> Result<Metered, Error> {
+pub fn run(program: &Program) -> Result<MeteredRun, Error> {
     let metered = metered::run(&mut program.command(), OWN_LINES);
     let metered = metered.map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => Error::CannotRun(format!(
@@ -33,7 +33,7 @@ pub fn run(program: &Program) -> Result<Metered, Error> {
         _ => refused(program, &error).into(),
     });
     // A program that was ended with this command has not come to an end of its own.
-    ending::wait_if_begun();
+    shutdown::wait_if_begun();
     metered
 }
 
@@ -56,7 +56,7 @@ pub fn drop_all<'a>(
                 cached_bytes += pages * page_size();
                 continue;
             }
-            Ok(Err(error @ KernelError::Ending)) => return Err(error.into()),
+            Ok(Err(error @ KernelError::ShuttingDown)) => return Err(error.into()),
             Ok(Err(error)) => error.to_string(),
             Err(error) => error,
         };

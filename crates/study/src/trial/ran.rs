@@ -1,6 +1,6 @@
 //! What a run of a program came to, and what runs did otherwise than others.
 
-use filemap_kernel::metered::Metered;
+use filemap_kernel::metered::MeteredRun;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,10 +37,10 @@ pub const OUTCOMES: [Outcome; 3] = [
 
 impl Ran {
     /// What was `metered`, with so much of its files in the page cache before.
-    pub fn of(metered: &Metered, cached_bytes: u64) -> Ran {
+    pub fn of(metered: &MeteredRun, cached_bytes: u64) -> Ran {
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.digests();
-        let Metered { major_faults, elapsed_ns, cpu_ns, .. } = *metered;
+        let MeteredRun { major_faults, elapsed_ns, cpu_ns, .. } = *metered;
         Ran { exit_code, signal, major_faults, elapsed_ns, cpu_ns, cached_bytes, stdout, stderr }
     }
 }

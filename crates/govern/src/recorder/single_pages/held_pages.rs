@@ -70,7 +70,7 @@ fn drop_arriving(file: &File) -> bool {
         let _ = fadvise(file, 0, None, Advice::DontNeed);
         settle_lists();
         // cachestat(2) is refused to users who neither own the file nor may write to it.
-        let cached = CacheStat::of(file, ..).map_or(u64::MAX, |stat| stat.cached);
+        let cached = CacheStat::query(file, ..).map_or(u64::MAX, |stat| stat.cached);
         if cached == 0 {
             return false;
         }
@@ -83,7 +83,7 @@ fn drop_arriving(file: &File) -> bool {
 
 /// The number of cached pages that are not up to date yet. `None` where the kernel does not say.
 fn pages_under_io(file: &File) -> Option<u64> {
-    let cached = CacheStat::of(file, ..).ok()?.cached;
+    let cached = CacheStat::query(file, ..).ok()?.cached;
     let pages = file.metadata().ok()?.len().div_ceil(page_size());
     let resident = residency::resident_pages(file, pages).ok()?.len();
     Some(cached.saturating_sub(resident))

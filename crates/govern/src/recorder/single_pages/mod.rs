@@ -223,7 +223,7 @@ impl SinglePages {
         // Pages that other threads read meanwhile can only be dropped now.
         let mut last_cached = u64::MAX;
         for _ in 0..MAX_DROP_ATTEMPTS {
-            let cached = CacheStat::of(&file, ..).map_or(u64::MAX, |stat| stat.cached);
+            let cached = CacheStat::query(&file, ..).map_or(u64::MAX, |stat| stat.cached);
             let touched = source.faults(event.pid, range, until_ns, u64::MAX).len() as u64;
             // Without progress, other processes have the pages mapped.
             if cached <= touched || !more_arrive && cached >= last_cached {

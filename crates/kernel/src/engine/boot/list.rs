@@ -13,29 +13,31 @@ use std::rc::Rc;
 
 use crate::Error;
 use crate::engine::limits::available_bytes;
-use crate::image::{self, Accelerator, Answer, Filesystem, Guest, Image, Task};
+use crate::image::{
+    self, Accelerator, DiskFilesystem, GuestJob, GuestMachine, JobAnswer, KernelImage,
+};
 
 /// A job that is to run on a machine.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedJob {
     /// The machine, for this job alone.
-    pub(super) image: Image,
+    pub(super) image: KernelImage,
     /// Whether its memory, which the job names, is so small that what other jobs leave in it could
     /// change what this one finds.
     pub(super) is_alone: bool,
     /// Whether the job names its memory.
     pub(super) names_ram: bool,
-    pub(super) task: Task,
+    pub(super) task: GuestJob,
     /// What errors call it.
     pub(super) name: String,
 }
 
 /// What is the same of jobs that run on one machine, and come out as on one each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Shape {
+struct MachineShape {
     kernel: PathBuf,
     modules: Option<PathBuf>,
-    filesystem: Filesystem,
+    filesystem: DiskFilesystem,
     cpus: u32,
     takes_turns: bool,
     /// Memory that a job names. Others have what the largest of them needs.
@@ -43,12 +45,13 @@ struct Shape {
     is_alone: bool,
 }
 
-impl Shape {
-    fn of(entry: &Entry) -> Self {
-        let Image { kernel, modules, filesystem, cpus, takes_turns, .. } = entry.image.clone();
+impl MachineShape {
+    fn from_job(entry: &QueuedJob) -> Self {
+        let KernelImage { kernel, modules, filesystem, cpus, uses_icount: takes_turns, .. } =
+            entry.image.clone();
         let ram_bytes = entry.names_ram.then_some(entry.image.ram_bytes);
         let is_alone = entry.is_alone;
-        Shape { kernel, modules, filesystem, cpus, takes_turns, ram_bytes, is_alone }
+        MachineShape { kernel, modules, filesystem, cpus, takes_turns, ram_bytes, is_alone }
     }
 
     fn is_shared(&self) -> bool {
@@ -58,17 +61,17 @@ impl Shape {
 
 /// What came of a job, and where.
 #[derive(Debug)]
-pub(super) struct Arrived {
-    pub(super) answer: Answer,
-    pub(super) image: Image,
+pub(super) struct BootResult {
+    pub(super) answer: JobAnswer,
+    pub(super) image: KernelImage,
     pub(super) release: String,
     pub(super) accelerator: Accelerator,
-    pub(super) told: Told,
+    pub(super) label: JobLabel,
 }
 
 /// How errors tell a job from others of its list.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct JobLabel {
     /// Its number, from 1.
     pub(super) number: usize,
     /// How many the list has.
@@ -76,56 +79,56 @@ pub(super) struct Told {
     name: String,
 }
 
-impl Told {
+impl JobLabel {
     /// `error`, with the job that it is about where there are several.
-    pub(super) fn of(&self, error: Error) -> Error {
-        let Told { number, jobs, name } = self.clone();
+    pub(super) fn label_error(&self, error: Error) -> Error {
+        let JobLabel { number, jobs, name } = self.clone();
         match jobs {
             0 | 1 => error,
-            _ => Error::InList { number, jobs, name, source: Box::new(error) },
+            _ => Error::InBatch { number, jobs, name, source: Box::new(error) },
         }
     }
 }
 
 /// Machines that stay up at most. Each that has nothing to do waits for other jobs.
-const MOST_UP: usize = 4;
+const MAX_MACHINES: usize = 4;
 
 /// Lists of jobs, and the machines that run them. One works at a time: another would change its
 /// times.
 #[derive(Debug, Default)]
-pub(super) struct Machines {
-    lists: Vec<List>,
+pub(super) struct MachinePool {
+    lists: Vec<JobQueue>,
     /// The last one is the one that was asked last. Only that may have jobs left.
-    up: Vec<Running>,
+    up: Vec<PooledMachine>,
     /// Images that were looked at: modules are searched and unpacked, so once is enough.
-    looked: Vec<Image>,
+    checked_images: Vec<KernelImage>,
 }
 
 /// The jobs of one machine, in the order in which they were asked for.
 #[derive(Debug)]
-struct List {
-    shape: Shape,
+struct JobQueue {
+    shape: MachineShape,
     /// Large enough for each of them.
-    image: Image,
-    jobs: Vec<Listed>,
+    image: KernelImage,
+    jobs: Vec<JobSlot>,
 }
 
 #[derive(Debug)]
-struct Listed {
+struct JobSlot {
     name: String,
     /// Until it was answered.
-    task: Option<Task>,
+    task: Option<GuestJob>,
     /// Until somebody takes it.
-    answer: Option<Result<Arrived, Error>>,
+    answer: Option<Result<BootResult, Error>>,
 }
 
 /// A machine that works on a list.
 #[derive(Debug)]
-struct Running {
+struct PooledMachine {
     list: usize,
     /// What was booted.
-    image: Image,
-    guest: Guest,
+    image: KernelImage,
+    guest: GuestMachine,
     /// Numbers of the jobs that it has yet to answer.
     left: VecDeque<usize>,
     /// How many jobs of the list it was given, or had been answered before.
@@ -134,100 +137,101 @@ struct Running {
 
 /// Where a job stands in lists.
 #[derive(Debug)]
-pub(super) struct Place {
-    machines: Rc<RefCell<Machines>>,
+pub(super) struct QueuePosition {
+    machines: Rc<RefCell<MachinePool>>,
     /// The number of its list.
     pub(super) list: usize,
     job: usize,
 }
 
-impl Place {
+impl QueuePosition {
     /// Where `entry` stands after all others of `machines`.
-    pub(super) fn of(machines: &Rc<RefCell<Machines>>, entry: Entry) -> Place {
+    pub(super) fn enqueue(machines: &Rc<RefCell<MachinePool>>, entry: QueuedJob) -> QueuePosition {
         let (list, job) = machines.borrow_mut().add(entry);
-        Place { machines: Rc::clone(machines), list, job }
+        QueuePosition { machines: Rc::clone(machines), list, job }
     }
 
     /// What came of the job. Boots its machine if that does not run, and waits.
     ///
     /// # Errors
     /// Why nothing did.
-    pub(super) fn answer(self) -> Result<Arrived, Error> {
-        self.machines.borrow_mut().answer(self.list, self.job)
+    pub(super) fn wait_answer(self) -> Result<BootResult, Error> {
+        self.machines.borrow_mut().wait_answer(self.list, self.job)
     }
 }
 
-impl Machines {
+impl MachinePool {
     /// Most memory that machines have which another may take the place of.
     pub(super) fn held_bytes(&self) -> u64 {
         self.up.iter().fold(0, |sum, running| sum.saturating_add(running.image.ram_bytes))
     }
 
     /// Looks whether `image` can boot, unless that is known.
-    pub(super) fn check(&mut self, image: &Image) -> Result<(), Error> {
-        if !self.looked.iter().any(|other| other.boots_as(image)) {
-            image.check().map_err(|error| Error::from(error).of_image(&image.kernel))?;
-            self.looked.push(image.clone());
+    pub(super) fn check(&mut self, image: &KernelImage) -> Result<(), Error> {
+        if !self.checked_images.iter().any(|other| other.boots_like(image)) {
+            image.check().map_err(|error| Error::from(error).on_image(&image.kernel))?;
+            self.checked_images.push(image.clone());
         }
         Ok(())
     }
 
-    fn add(&mut self, entry: Entry) -> (usize, usize) {
-        let shape = Shape::of(&entry);
+    fn add(&mut self, entry: QueuedJob) -> (usize, usize) {
+        let shape = MachineShape::from_job(&entry);
         let found = self.lists.iter().position(|list| shape.is_shared() && list.shape == shape);
         let list = found.unwrap_or_else(|| {
-            self.lists.push(List { shape, image: entry.image.clone(), jobs: Vec::new() });
+            self.lists.push(JobQueue { shape, image: entry.image.clone(), jobs: Vec::new() });
             self.lists.len() - 1
         });
-        let List { image, jobs, .. } = &mut self.lists[list];
-        image.grow(&entry.image);
-        jobs.push(Listed { name: entry.name, task: Some(entry.task), answer: None });
+        let JobQueue { image, jobs, .. } = &mut self.lists[list];
+        image.grow_to(&entry.image);
+        jobs.push(JobSlot { name: entry.name, task: Some(entry.task), answer: None });
         (list, jobs.len() - 1)
     }
 
-    fn answer(&mut self, list: usize, job: usize) -> Result<Arrived, Error> {
-        let answered = self.awaited(list, job);
-        answered.map_err(|error| error.of_image(&self.lists[list].image.kernel))
+    fn wait_answer(&mut self, list: usize, job: usize) -> Result<BootResult, Error> {
+        let answered = self.run_until_answered(list, job);
+        answered.map_err(|error| error.on_image(&self.lists[list].image.kernel))
     }
 
-    fn awaited(&mut self, list: usize, job: usize) -> Result<Arrived, Error> {
+    fn run_until_answered(&mut self, list: usize, job: usize) -> Result<BootResult, Error> {
         loop {
             if let Some(answer) = self.lists[list].jobs[job].answer.take() {
                 return answer;
             }
-            let is_other = |running: &Running| running.list != list && !running.left.is_empty();
+            let is_other =
+                |running: &PooledMachine| running.list != list && !running.left.is_empty();
             if !self.up.last().is_some_and(is_other) {
                 match self.up.iter().position(|running| running.list == list) {
-                    Some(up) if self.up[up].image.holds(&self.lists[list].image) => {
+                    Some(up) if self.up[up].image.is_at_least(&self.lists[list].image) => {
                         let running = self.up.remove(up);
                         self.up.push(running);
-                        self.give()?;
+                        self.submit_added()?;
                     }
                     _ => self.start(list)?,
                 }
             }
-            self.step();
+            self.run_next();
         }
     }
 
     /// Boots the machine of `list` for what it has not answered.
     fn start(&mut self, list: usize) -> Result<(), Error> {
         self.up.retain(|running| running.list != list);
-        let List { image, jobs, .. } = &self.lists[list];
+        let JobQueue { image, jobs, .. } = &self.lists[list];
         let is_short = || available_bytes().is_some_and(|free| free < image.ram_bytes);
         // The longest idle goes first.
-        while self.up.len() >= MOST_UP || !self.up.is_empty() && is_short() {
+        while self.up.len() >= MAX_MACHINES || !self.up.is_empty() && is_short() {
             self.up.remove(0);
         }
         let open = jobs.iter().enumerate().filter_map(|(job, of)| Some((job, of.task.clone()?)));
-        let (left, tasks): (VecDeque<usize>, Vec<Task>) = open.unzip();
+        let (left, tasks): (VecDeque<usize>, Vec<GuestJob>) = open.unzip();
         let guest = image.start(&tasks)?;
-        self.up.push(Running { list, image: image.clone(), guest, left, given: jobs.len() });
+        self.up.push(PooledMachine { list, image: image.clone(), guest, left, given: jobs.len() });
         Ok(())
     }
 
     /// Gives the machine that was asked last what was added to its list meanwhile.
-    fn give(&mut self) -> Result<(), Error> {
+    fn submit_added(&mut self) -> Result<(), Error> {
         let Some(running) = self.up.last_mut() else { return Ok(()) };
         let jobs = &self.lists[running.list].jobs;
         while let Some(job) = jobs.get(running.given) {
@@ -240,30 +244,30 @@ impl Machines {
 
     /// Waits for the next answer of the machine that was asked last. One that is over is dropped:
     /// for what it has left, another is booted.
-    fn step(&mut self) {
+    fn run_next(&mut self) {
         let Some(running) = self.up.last_mut() else { return };
         let Some(job) = running.left.pop_front() else { return };
         let jobs = &mut self.lists[running.list].jobs;
-        let told = Told { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
+        let told = JobLabel { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
         let arrived = running.guest.next_answer();
-        if let Err(image::Error::Lacks(what)) = &arrived {
+        if let Err(image::Error::MissingInGuest(what)) = &arrived {
             // The other jobs of the list would not find it either.
             for other in running.left.drain(..) {
                 jobs[other].task = None;
-                jobs[other].answer = Some(Err(image::Error::Lacks(what.clone()).into()));
+                jobs[other].answer = Some(Err(image::Error::MissingInGuest(what.clone()).into()));
             }
         }
-        let arrived = arrived.map(|answer| Arrived {
+        let arrived = arrived.map(|answer| BootResult {
             answer,
             image: running.image.clone(),
             release: running.guest.release().to_owned(),
             accelerator: running.guest.accelerator(),
-            told: told.clone(),
+            label: told.clone(),
         });
         jobs[job].task = None;
         jobs[job].answer = Some(arrived.map_err(|error| {
             if running.guest.has_begun() {
-                told.of(error.into())
+                told.label_error(error.into())
             } else {
                 // It failed to boot, whatever the job is.
                 error.into()

@@ -12,20 +12,20 @@ use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready,
 use serde_json::{Map, Value};
 
 use super::environment::{command_line, cpu_model};
-use super::flush::LONGEST;
+use super::flush::MAX_FLUSH_WAIT;
 use super::guest_protocol::{self, Message, Returned, opened};
 use super::limits::{MemoryLimits, available_bytes};
-use super::needs::{Needed, Needs};
+use super::needs::{JobNeeds, NeededFile};
 use super::{refusals, temporary_directory};
-use crate::contents::Contents;
-use crate::image::{self, Accelerator, Complaint, Image, QUIET_LIMIT, Task};
+use crate::contents::FileContents;
+use crate::image::{self, Accelerator, GuestJob, Incident, KernelImage, QUIET_TIMEOUT};
 use crate::temporary::require_space;
 use crate::{Error, page_size};
 
-use list::{Arrived, Entry, Machines, Place};
+use list::{BootResult, MachinePool, QueuePosition, QueuedJob};
 
 /// What the kernel warned of, in the environment of a run.
-pub const CONSOLE: &str = "console";
+pub const CONSOLE_KEY: &str = "console";
 
 /// RAM beside what the file takes.
 const OWN_RAM_BYTES: u64 = 768 << 20;
@@ -33,53 +33,53 @@ const OWN_RAM_BYTES: u64 = 768 << 20;
 /// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
 /// what the filesystem keeps free. The file that backs the disk is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
-const UNUSED_ONE_IN: u64 = 4;
+const DISK_RESERVE_DIVISOR: u64 = 4;
 
 /// What a machine writes beside the file: its filesystem's own blocks, and what it boots from.
 const OWN_WRITTEN_BYTES: u64 = 128 << 20;
 
 /// How much of its files a slow machine writes or reads in a second, and how long it takes for an
 /// access.
-const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
+const SLOW_BYTES_PER_SECOND: u64 = 4 << 20;
 const SLOW_ACCESS: Duration = Duration::from_millis(2);
 
 /// A machine that is not slow is so many times as fast.
 const SLOW_FACTOR: u32 = 10;
 
 /// What any job may take besides on a machine that has much else to do.
-const SLOW_JOB: Duration = Duration::from_secs(300);
+const BASE_JOB_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Kernels that are booted for jobs that name their images. Jobs share a boot where that changes
 /// nothing for them. Machines stay up for other jobs, a few at a time; they go with this, its
 /// clones, and what these have made ready.
 #[derive(Clone, Debug, Default)]
 pub struct Boot {
-    machines: Rc<RefCell<Machines>>,
+    machines: Rc<RefCell<MachinePool>>,
     /// How jobs are observed, if they are.
     observed: Option<Value>,
-    /// See [`Image::tell`].
-    tell: Option<fn(&str)>,
+    /// See [`KernelImage::tell`].
+    notify: Option<fn(&str)>,
 }
 
 impl Boot {
     /// No machine yet. `tell` is given a line about each that has said nothing for long.
-    pub fn telling(tell: fn(&str)) -> Self {
-        Boot { tell: Some(tell), ..Boot::default() }
+    pub fn with_notify(tell: fn(&str)) -> Self {
+        Boot { notify: Some(tell), ..Boot::default() }
     }
 
     /// The same machines, but jobs that are made ready from now on are observed as `how` says:
-    /// [`Booted::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory of
+    /// [`BootedJob::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory of
     /// the machine, and its `seconds` to the time limit of each job.
-    pub fn observing(self, how: Value) -> Self {
+    pub fn with_observation(self, how: Value) -> Self {
         Boot { observed: Some(how), ..self }
     }
 
     /// `job`, to be run on the kernel of `named`.
-    fn entry(&self, job: &Job, named: &JobImage) -> Result<Entry, Error> {
-        let needs = Needs::from(job);
+    fn entry(&self, job: &Job, named: &JobImage) -> Result<QueuedJob, Error> {
+        let needs = JobNeeds::from(job);
         check(job, &needs)?;
-        let mut image = machine(job, &needs, named)?;
-        image.tell = self.tell;
+        let mut image = image_for_job(job, &needs, named)?;
+        image.notify = self.notify;
         let held = self.machines.borrow().held_bytes();
         if available_bytes().is_some_and(|free| image.ram_bytes > free.saturating_add(held)) {
             let files = if needs.is_program() { "smaller files" } else { "a smaller --file-size" };
@@ -88,7 +88,7 @@ impl Boot {
                 format!("give a smaller --ram, or {files}"),
             ));
         }
-        let is_alone = image.ram_bytes < comfortable_bytes(&needs);
+        let is_alone = image.ram_bytes < default_ram_bytes(&needs);
         let of_observing =
             |key: &str| self.observed.as_ref().and_then(|how| how[key].as_u64()).unwrap_or(0);
         image.ram_bytes = image.ram_bytes.saturating_add(of_observing("ram_bytes"));
@@ -101,16 +101,16 @@ impl Boot {
             active_list_bytes: guest_protocol::active_list_bytes(job),
             observed: self.observed.clone(),
         };
-        let slow = slow_time(job, &needs);
+        let slow = max_job_time(job, &needs);
         let slow = slow.saturating_add(Duration::from_secs(of_observing("seconds")));
-        Ok(Entry {
+        Ok(QueuedJob {
             is_alone,
             names_ram: needs.machine.ram_bytes.is_some(),
             image,
-            task: Task {
+            task: GuestJob {
                 payload: message.to_json(),
-                quiet_limit: QUIET_LIMIT.saturating_add(slow / SLOW_FACTOR),
-                time_limit: SLOW_JOB.saturating_add(slow),
+                quiet_timeout: QUIET_TIMEOUT.saturating_add(slow / SLOW_FACTOR),
+                timeout: BASE_JOB_TIMEOUT.saturating_add(slow),
             },
             name: guest_protocol::words(job),
         })
@@ -119,7 +119,7 @@ impl Boot {
 
 impl Engine for Boot {
     type Error = Error;
-    type Ready = Booted;
+    type Ready = BootedJob;
 
     /// Looks whether a boot can begin: that the images are kernels, that the modules they need are
     /// there, and that there is room. Machines are booted when jobs have their turns.
@@ -129,14 +129,14 @@ impl Engine for Boot {
     ///
     /// # Panics
     /// When a job names no image.
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Booted>, Error> {
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<BootedJob>, Error> {
         let image = |job: &Job| job.image.clone().expect("the caller has jobs with an image");
         let entries = jobs.iter().map(|job| self.entry(job, &image(job)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         entries.iter().try_for_each(|entry| self.machines.borrow_mut().check(&entry.image))?;
-        let ready = |(job, entry): (&&Job, Entry)| {
-            let place = Place::of(&self.machines, entry);
-            Booted {
+        let ready = |(job, entry): (&&Job, QueuedJob)| {
+            let place = QueuePosition::enqueue(&self.machines, entry);
+            BootedJob {
                 job: (*job).clone(),
                 image: image(job),
                 boot: self.clone(),
@@ -144,7 +144,7 @@ impl Engine for Boot {
                 place: Some(place),
                 environment: None,
                 log: None,
-                complaints: Vec::new(),
+                incidents: Vec::new(),
             }
         };
         Ok(jobs.iter().zip(entries).map(ready).collect())
@@ -153,24 +153,24 @@ impl Engine for Boot {
 
 /// A job on a kernel that is booted for it and others, and makes all runs of a seed.
 #[derive(Debug)]
-pub struct Booted {
+pub struct BootedJob {
     job: Job,
     image: JobImage,
     boot: Boot,
     batch: usize,
     /// Where the job stands among those that share boots, until it has run.
-    place: Option<Place>,
+    place: Option<QueuePosition>,
     /// What the first boot said of itself.
     environment: Option<Map<String, Value>>,
     log: Option<File>,
     /// What the kernel warned of meanwhile.
-    complaints: Vec<Complaint>,
+    incidents: Vec<Incident>,
 }
 
-impl Booted {
+impl BootedJob {
     /// What the kernel warned of in turns since the last call.
-    pub fn take_complaints(&mut self) -> Vec<Complaint> {
-        std::mem::take(&mut self.complaints)
+    pub fn take_incidents(&mut self) -> Vec<Incident> {
+        std::mem::take(&mut self.incidents)
     }
 
     /// What the last turn wrote to its log: a file without a name, from its start. `None` where the
@@ -180,7 +180,7 @@ impl Booted {
     }
 }
 
-impl Ready for Booted {
+impl Ready for BootedJob {
     type Error = Error;
 
     fn seed(&self) -> u64 {
@@ -199,22 +199,23 @@ impl Ready for Booted {
             Some(place) => place,
             None => {
                 let entry = self.boot.entry(&job, &self.image)?;
-                Place::of(&self.boot.machines, entry)
+                QueuePosition::enqueue(&self.boot.machines, entry)
             }
         };
-        let mut arrived = place.answer()?;
-        let complaints = std::mem::take(&mut arrived.answer.complaints);
-        let returned = opened(&arrived.answer.text).map_err(|error| error.after(&complaints));
+        let mut arrived = place.wait_answer()?;
+        let warnings = std::mem::take(&mut arrived.answer.warnings);
+        let returned = opened(&arrived.answer.text).map_err(|error| error.with_warnings(&warnings));
         let kernel = &arrived.image.kernel;
-        let mut returned = returned.map_err(|error| arrived.told.of(error).of_image(kernel))?;
-        describe(&mut returned.environment, &arrived, job.files.len());
-        if arrived.accelerator == Accelerator::Tcg && !arrived.image.takes_turns {
+        let mut returned =
+            returned.map_err(|error| arrived.label.label_error(error).on_image(kernel))?;
+        describe_boot(&mut returned.environment, &arrived, job.files.len());
+        if arrived.accelerator == Accelerator::Tcg && !arrived.image.uses_icount {
             // What an emulator takes says nothing of any machine. Instructions that are counted
             // are the same time on each.
             returned.runs.iter_mut().for_each(guest_protocol::forget_times);
         }
         self.log = arrived.answer.log.take();
-        self.complaints.extend(complaints);
+        self.incidents.extend(warnings);
         let Returned { environment, runs } = returned;
         self.environment.get_or_insert(environment);
         Ok(runs)
@@ -222,16 +223,16 @@ impl Ready for Booted {
 
     fn ran(self, runs: Vec<Run>) -> Ran {
         let mut environment = self.environment.unwrap_or_default();
-        if !self.complaints.is_empty() {
-            let said = self.complaints.iter().map(Complaint::to_json).collect();
-            environment.insert(CONSOLE.into(), Value::Array(said));
+        if !self.incidents.is_empty() {
+            let said = self.incidents.iter().map(Incident::to_json).collect();
+            environment.insert(CONSOLE_KEY.into(), Value::Array(said));
         }
         Ran { engine: EngineKind::Kernel, environment, runs }
     }
 }
 
 /// Refuses what the machine to be booted cannot be.
-fn check(job: &Job, needs: &Needs) -> Result<(), Error> {
+fn check(job: &Job, needs: &JobNeeds) -> Result<(), Error> {
     if needs.machine.governor {
         return Err(Error::unavailable(
             "a governor in a booted image",
@@ -246,7 +247,7 @@ fn check(job: &Job, needs: &Needs) -> Result<(), Error> {
         return Err(Error::unavailable("--image", remedy));
     }
     if let Some(needed) = needs.files.iter().find(|needed| needed.file.path.is_some()) {
-        return Err(of_this_machine(needed));
+        return Err(host_file_error(needed));
     }
     if needs.machine.fs == Filesystem::BasePages {
         let remedy = "give --fs ext4 or xfs, or --on model";
@@ -256,9 +257,9 @@ fn check(job: &Job, needs: &Needs) -> Result<(), Error> {
 }
 
 /// Why a file of this machine is on no other kernel.
-fn of_this_machine(needed: &Needed) -> Error {
+fn host_file_error(needed: &NeededFile) -> Error {
     match (&needed.name, &needed.contents) {
-        (Some(name), Contents::CopyOf(_)) => Error::unavailable(
+        (Some(name), FileContents::CopyOf(_)) => Error::unavailable(
             format!("the program '{name}' on another kernel"),
             "give --on kernel without --image, or --on model",
         ),
@@ -266,7 +267,7 @@ fn of_this_machine(needed: &Needed) -> Error {
             format!("the existing file '{name}' on another kernel"),
             "give its size instead of its path: the booted kernel makes a file on its own disk",
         ),
-        (None, Contents::CopyOf(_)) => Error::unavailable(
+        (None, FileContents::CopyOf(_)) => Error::unavailable(
             "a --file of this machine on another kernel",
             "give --on kernel without --image, or --on model",
         ),
@@ -278,45 +279,47 @@ fn of_this_machine(needed: &Needed) -> Error {
 }
 
 /// Memory in which a job finds all that it wants, whatever ran before it.
-fn comfortable_bytes(needs: &Needs) -> u64 {
+fn default_ram_bytes(needs: &JobNeeds) -> u64 {
     let bytes = needs.made_bytes();
     let needed = bytes.saturating_add(bytes / 8).saturating_add(OWN_RAM_BYTES);
     needed.saturating_add(needs.anonymous.0.saturating_mul(page_size()))
 }
 
 /// The machine for `job` alone.
-fn machine(job: &Job, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
+fn image_for_job(job: &Job, needs: &JobNeeds, named: &JobImage) -> Result<KernelImage, Error> {
     let directory = temporary_directory()?;
     let bytes = needs.made_bytes();
-    require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))
-        .map_err(|error| needs.told(error.with_smaller("a smaller --file-size, or --sparse")))?;
-    let ram_bytes = needs.machine.ram_bytes.unwrap_or(comfortable_bytes(needs));
-    let mut image = Image::new(&named.path)?;
+    require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES)).map_err(
+        |error| needs.with_remedy(error.with_space_remedy("a smaller --file-size, or --sparse")),
+    )?;
+    let ram_bytes = needs.machine.ram_bytes.unwrap_or(default_ram_bytes(needs));
+    let mut image = KernelImage::new(&named.path)?;
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
     image.cpus = u32::try_from(guest_protocol::cpus(job)).unwrap_or(u32::MAX);
-    image.takes_turns = guest_protocol::takes_turns(job);
-    image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
+    image.uses_icount = guest_protocol::takes_turns(job);
+    image.disk_bytes =
+        bytes.saturating_add(bytes / DISK_RESERVE_DIVISOR).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match needs.machine.fs {
-        Filesystem::Xfs => image::Filesystem::Xfs { block_bytes: needs.machine.block_bytes },
-        Filesystem::Ext4 | Filesystem::BasePages => image::Filesystem::Ext4,
+        Filesystem::Xfs => image::DiskFilesystem::Xfs { block_bytes: needs.machine.block_bytes },
+        Filesystem::Ext4 | Filesystem::BasePages => image::DiskFilesystem::Ext4,
     };
-    image.disk_bytes = image.disk_bytes.max(image.filesystem.smallest_bytes());
+    image.disk_bytes = image.disk_bytes.max(image.filesystem.min_bytes());
     image.scratch_dir = directory;
     Ok(image)
 }
 
 /// How long `job` takes for what it reads, writes and waits for, even on a machine that is emulated
 /// beside others.
-fn slow_time(job: &Job, needs: &Needs) -> Duration {
+fn max_job_time(job: &Job, needs: &JobNeeds) -> Duration {
     let runs = job.runs;
     let read = needs.accesses.saturating_mul(needs.longest_read_bytes.max(page_size()));
     let bytes = needs.made_bytes().max(read).saturating_mul(runs);
-    let seconds = needs.made_bytes().saturating_add(bytes) / SLOW_BYTES_A_SECOND;
+    let seconds = needs.made_bytes().saturating_add(bytes) / SLOW_BYTES_PER_SECOND;
     let accesses = needs.accesses.saturating_mul(runs);
     let at_least = Duration::from_nanos(guest_protocol::program_ns(job).saturating_mul(runs));
-    let flushes = if MemoryLimits::of(&needs.machine).is_some() {
-        LONGEST * u32::try_from(runs).unwrap_or(u32::MAX)
+    let flushes = if MemoryLimits::from_machine(&needs.machine).is_some() {
+        MAX_FLUSH_WAIT * u32::try_from(runs).unwrap_or(u32::MAX)
     } else {
         Duration::ZERO
     };
@@ -325,15 +328,15 @@ fn slow_time(job: &Job, needs: &Needs) -> Duration {
     takes.into_iter().fold(Duration::ZERO, Duration::saturating_add)
 }
 
-fn describe(environment: &mut Map<String, Value>, arrived: &Arrived, files: usize) {
+fn describe_boot(environment: &mut Map<String, Value>, arrived: &BootResult, files: usize) {
     environment.insert("command_line".into(), command_line().into());
     environment.insert("image".into(), arrived.image.kernel.display().to_string().into());
     let version = image::version().map_or(String::new(), |version| format!(" {version}"));
     let emulator = format!("QEMU{version}, {}", arrived.accelerator.name());
     environment.insert("emulator".into(), emulator.into());
     environment.insert("host_cpu".into(), cpu_model().into());
-    if arrived.told.jobs > 1 {
-        let place = format!("{} of {}", arrived.told.number, arrived.told.jobs);
+    if arrived.label.jobs > 1 {
+        let place = format!("{} of {}", arrived.label.number, arrived.label.jobs);
         environment.insert("job_of_boot".into(), place.into());
     }
     let files = if files > 1 { "files" } else { "file" };

@@ -43,9 +43,9 @@ impl Memory {
             Ok(()) | Err(Errno::INVAL) => {}
             Err(errno) => return Err(Error::call("advise the memory", errno)),
         }
-        let before = Faults::of_thread().minor;
+        let before = Faults::current_thread().minor;
         memory.write_all();
-        memory.faults = Faults::of_thread().minor - before;
+        memory.faults = Faults::current_thread().minor - before;
         if folio_bytes == PMD_BYTES {
             memory.split_entries()?;
         }

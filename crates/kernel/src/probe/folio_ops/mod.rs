@@ -9,7 +9,7 @@ use filemap_job::folio_ops::{Operation, PMD_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::folio_sample::FolioSample;
-use super::piped::Piped;
+use super::piped::ChildPipe;
 use super::wire::{Reply, frame};
 use crate::{Error, page_size};
 
@@ -39,11 +39,11 @@ impl FolioProbe {
     /// killed one of them.
     pub fn run(&self) -> Result<FolioSample, Error> {
         self.check()?;
-        let mut child = Piped::spawn(ARGUMENT)?;
+        let mut child = ChildPipe::spawn(ARGUMENT)?;
         child.send(&frame(self));
         match child.receive()? {
             Reply::Folios(sample) => Ok(sample),
-            _ => Err(child.confused()),
+            _ => Err(child.protocol_error()),
         }
     }
 
@@ -51,18 +51,18 @@ impl FolioProbe {
         let &FolioProbe { bytes, folio_bytes, children, .. } = self;
         let sizes = page_size()..=PMD_BYTES;
         if !folio_bytes.is_power_of_two() || !sizes.contains(&folio_bytes) {
-            return Err(Error::Plan(format!(
+            return Err(Error::InvalidProcess(format!(
                 "folios of {folio_bytes} bytes: use a power of two from {} to {PMD_BYTES}",
                 page_size()
             )));
         }
         if bytes == 0 || !bytes.is_multiple_of(PMD_BYTES) || bytes > MAX_BYTES {
-            return Err(Error::Plan(format!(
+            return Err(Error::InvalidProcess(format!(
                 "memory of {bytes} bytes: use a multiple of {PMD_BYTES} up to {MAX_BYTES}"
             )));
         }
         match children {
-            0 => Err(Error::Plan("0 children write nothing: use 1 or more".to_string())),
+            0 => Err(Error::InvalidProcess("0 children write nothing: use 1 or more".to_string())),
             _ => Ok(()),
         }
     }

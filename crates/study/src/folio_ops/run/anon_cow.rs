@@ -7,8 +7,8 @@ use filemap_job::folio_ops::{
     MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PRECISE_OWNERS,
 };
 use filemap_job::{FolioOps, FolioOpsRun};
-use filemap_kernel::clock::thread_ns;
-use filemap_kernel::huge_pages::huge_pages;
+use filemap_kernel::clock::thread_cpu_ns;
+use filemap_kernel::huge_pages::advise_huge_pages;
 use filemap_mapcount::anon_cow::{AnonCow, Pattern};
 use filemap_mapcount::folio_ops::Sample;
 use filemap_mapcount::mm::Contents;
@@ -53,7 +53,7 @@ pub fn time(
     let all = memory_budget::pages(job)?;
     let random = timed.1 == Operation::AnonCowRand;
     let setup = Setup {
-        contents: Arc::new(Contents::new(memory_pages(all, children), &mut huge_pages)?),
+        contents: Arc::new(Contents::new(memory_pages(all, children), &mut advise_huge_pages)?),
         pages: parent_pages(all, children),
         order: order_of(timed.0)?,
         children,
@@ -74,9 +74,9 @@ pub fn time(
 /// What each child did. Their times are those of their threads.
 fn samples<C: Mapcount>(setup: &Setup) -> Result<Vec<Sample>, Error> {
     let Setup { contents, pages, order, children, pattern, seed } = setup;
-    let mut cow = AnonCow::<C>::with(contents, *pages, *order, *children, &mut huge_pages)?;
+    let mut cow = AnonCow::<C>::with(contents, *pages, *order, *children, &mut advise_huge_pages)?;
     let children = cow.children(*pattern, *seed)?.into_iter();
-    let writes = children.map(|mut child| move || (child.run(thread_ns), child)).collect();
+    let writes = children.map(|mut child| move || (child.run(thread_cpu_ns), child)).collect();
     // As on the kernel, no child ends before the last has written.
     let (samples, _children): (Vec<_>, Vec<_>) = at_once(writes, Builder::new)?.into_iter().unzip();
     Ok(samples.into_iter().collect::<Result<_, _>>()?)

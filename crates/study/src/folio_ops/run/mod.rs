@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use filemap_job::folio_ops::{CONFIGURATIONS, FolioCell, Operation, PAGE_BYTES};
 use filemap_job::{FolioOps, FolioOpsRecord, FolioOpsRun};
-use filemap_kernel::clock::thread_ns;
+use filemap_kernel::clock::thread_cpu_ns;
 use filemap_kernel::engine::{available_bytes, host_environment};
-use filemap_kernel::huge_pages::huge_pages;
+use filemap_kernel::huge_pages::advise_huge_pages;
 use filemap_mapcount::atomics::PlainPages;
 use filemap_mapcount::folio_ops::{self, Placement, Sample, contents, read_modify_write_ns};
 use filemap_mapcount::mm::Contents;
@@ -84,7 +84,7 @@ pub fn record(
 
 /// CPUs that this process may use: so many children write at once.
 fn cpus() -> usize {
-    usize::try_from(filemap_kernel::probe::cpus::allowed()).unwrap_or(1)
+    usize::try_from(filemap_kernel::probe::cpus::allowed_cpus()).unwrap_or(1)
 }
 
 /// Runs an operation with one way to count, whatever its type.
@@ -93,7 +93,7 @@ type Way = Box<dyn Fn(folio_ops::Operation) -> Result<Sample, OfMapcount>>;
 /// All ways to count, in the same memory, in the order of [`CONFIGURATIONS`].
 fn ways(job: &FolioOps, order: Order) -> Result<[Way; WAYS], Error> {
     let pages = memory_budget::pages(job)?;
-    let contents = contents(pages, order, PLACEMENT, &mut huge_pages)?;
+    let contents = contents(pages, order, PLACEMENT, &mut advise_huge_pages)?;
     Ok([
         way::<PageMapcount>(&contents, pages, order)?,
         way::<PageMapcount<PlainPages>>(&contents, pages, order)?,
@@ -111,9 +111,9 @@ fn way<C: Mapcount + 'static>(
     pages: usize,
     order: Order,
 ) -> Result<Way, Error> {
-    let advise = &mut huge_pages;
+    let advise = &mut advise_huge_pages;
     let own = folio_ops::FolioOps::<C>::with(contents, pages, order, PLACEMENT, advise)?;
-    Ok(Box::new(move |operation| own.run(operation, thread_ns)))
+    Ok(Box::new(move |operation| own.run(operation, thread_cpu_ns)))
 }
 
 /// The order of folios of this size.
@@ -133,7 +133,7 @@ fn time(
     runs: &mut [FolioOpsRun],
 ) -> Result<(), Error> {
     for turn in 0..=runs.len() {
-        let locked_ns = read_modify_write_ns(thread_ns);
+        let locked_ns = read_modify_write_ns(thread_cpu_ns);
         let samples = take_turns(turn, WAYS, |way| Ok(ways[way](of_mapcount(timed.1))?))?;
         let Some(run) = turn.checked_sub(1).map(|at| &mut runs[at]) else { continue };
         let cell = |(counters, sample): (&str, Sample)| {

@@ -8,8 +8,8 @@ use filemap_job::program::Job;
 use filemap_job::{Engine, Ready};
 use serde_json::{Value, json};
 
-use super::boot::{Boot, Booted};
-use super::needs::Needs;
+use super::boot::{Boot, BootedJob};
+use super::needs::JobNeeds;
 use crate::Error;
 use crate::journal::Journal;
 use crate::trace::{Observer, Recording};
@@ -25,19 +25,19 @@ const SLOW_EVENT_US: u64 = 500;
 
 /// How a program is to be observed on a kernel that is booted for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ObserveOptions {
     /// Whether each access waits until nothing is being read.
     pub settled: bool,
     /// About how many events there will be.
-    pub expected: u64,
+    pub expected_events: u64,
     /// Whether a series without a switch is taken to be one that the kernel was built with.
     pub may_lack_switches: bool,
 }
 
-impl Asked {
+impl ObserveOptions {
     /// As it is sent to the guest, with what it takes there.
-    fn sent(self) -> Value {
-        let Asked { settled, expected, may_lack_switches } = self;
+    fn to_json(self) -> Value {
+        let ObserveOptions { settled, expected_events: expected, may_lack_switches } = self;
         json!({
             "settled": settled,
             "expected": expected,
@@ -48,10 +48,10 @@ impl Asked {
     }
 
     /// What was sent.
-    pub(super) fn received(sent: &Value) -> Option<Self> {
-        Some(Asked {
+    pub(super) fn from_json(sent: &Value) -> Option<Self> {
+        Some(ObserveOptions {
             settled: sent["settled"].as_bool()?,
-            expected: sent["expected"].as_u64()?,
+            expected_events: sent["expected"].as_u64()?,
             may_lack_switches: sent["may_lack_switches"].as_bool()?,
         })
     }
@@ -62,14 +62,16 @@ pub(super) fn record(
     program: &Job,
     journal: &Journal,
     directory: &Path,
-    asked: Asked,
+    asked: ObserveOptions,
 ) -> Result<Recording, Error> {
     let mut observer = Observer::in_directory(journal, directory)?;
-    let subject = observer.subject(program).map_err(|error| Needs::from(program).told(error))?;
+    let subject = observer
+        .create_files(program)
+        .map_err(|error| JobNeeds::from(program).with_remedy(error))?;
     if asked.settled {
-        observer.settled_recording(program, &subject, asked.expected)
+        observer.record_settled_run(program, &subject, asked.expected_events)
     } else {
-        observer.recording(program, &subject, asked.expected)
+        observer.record_run(program, &subject, asked.expected_events)
     }
 }
 
@@ -82,20 +84,20 @@ impl Boot {
     /// Those of `each`. That a program cannot be run is for that to say.
     pub fn observe_each<E: From<Error>>(
         &self,
-        programs: &[(&Job, Asked)],
+        programs: &[(&Job, ObserveOptions)],
         mut each: impl FnMut(usize, Result<Recording, Error>) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let ready = |(program, asked): &(&Job, Asked)| {
-            let ready = self.clone().observing(asked.sent()).prepare_all(&[*program]);
+        let ready = |(program, asked): &(&Job, ObserveOptions)| {
+            let ready = self.clone().with_observation(asked.to_json()).prepare_all(&[*program]);
             ready.map(|mut ready| ready.pop().expect("one program is made ready"))
         };
         // All of them first: those of one machine are sent there together.
-        let ready: Vec<Result<Booted, Error>> = programs.iter().map(ready).collect();
+        let ready: Vec<Result<BootedJob, Error>> = programs.iter().map(ready).collect();
         let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
         // Those of one machine one after the other: no answer waits long to be taken.
         ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
         for (number, booted) in ready {
-            if !each(number, booted.and_then(recorded))? {
+            if !each(number, booted.and_then(take_recording))? {
                 break;
             }
         }
@@ -104,7 +106,7 @@ impl Boot {
 }
 
 /// What was recorded of a program that is ready.
-fn recorded(mut booted: Booted) -> Result<Recording, Error> {
+fn take_recording(mut booted: BootedJob) -> Result<Recording, Error> {
     let seed = booted.seed();
     booted.take_turn(seed)?;
     let mut bytes = Vec::new();
@@ -113,6 +115,6 @@ fn recorded(mut booted: Booted) -> Result<Recording, Error> {
         read.map_err(|error| Error::call("read what a guest has observed", error))?;
     }
     let mut recording = Recording::decode(&bytes)?;
-    recording.complaints = booted.take_complaints();
+    recording.warnings = booted.take_incidents();
     Ok(recording)
 }

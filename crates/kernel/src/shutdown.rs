@@ -25,20 +25,20 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// A child that was killed is gone by then, unless its disk has stopped.
-const DEATH_TAKES: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Children that this process did not start, while processes become its children whose parents have
 /// ended: `None` where they do not.
 static FOREIGN: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
 /// A program that is asked to end (SIGTERM) has so long to clean up before it is killed.
-const OBEYED_WITHIN: Duration = Duration::from_secs(1);
+const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Between two looks at what still runs.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Ends every child and waits until they are gone; no other child is started from now on. Work
-/// that takes long fails soon with [`Error::Ending`].
+/// that takes long fails soon with [`Error::ShuttingDown`].
 pub fn begin() {
     ENDING.store(true, Ordering::SeqCst);
     let foreign = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -60,25 +60,25 @@ pub fn wait_if_begun() {
 /// Where it drops, and where [`begin`] is called meanwhile, all of them are ended. Meanwhile only
 /// this crate may start children.
 #[derive(Debug)]
-pub(crate) struct Adopting {
+pub(crate) struct Subreaper {
     /// Children that were there before: those of a shell that this process has taken the place of.
     /// Nobody waits for them, so that their numbers stay theirs.
     foreign: HashSet<Pid>,
 }
 
-impl Adopting {
-    pub(crate) fn begin() -> io::Result<Adopting> {
+impl Subreaper {
+    pub(crate) fn begin() -> io::Result<Subreaper> {
         let mut known = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner);
         let foreign = known.get_or_insert_with(|| all_children().into_iter().collect());
         // What foreign children leave would become children too, and could not be told from ours.
         if foreign.is_empty() {
             set_child_subreaper(Some(getpid()))?;
         }
-        Ok(Adopting { foreign: foreign.clone() })
+        Ok(Subreaper { foreign: foreign.clone() })
     }
 }
 
-impl Drop for Adopting {
+impl Drop for Subreaper {
     fn drop(&mut self) {
         end_descendants(&self.foreign);
     }
@@ -90,11 +90,11 @@ impl Drop for Adopting {
 fn end_descendants(foreign: &HashSet<Pid>) {
     let start = Instant::now();
     let mut asked = HashSet::new();
-    while start.elapsed() < OBEYED_WITHIN + DEATH_TAKES {
-        if !signal_living(start.elapsed() >= OBEYED_WITHIN, &mut asked, foreign) {
+    while start.elapsed() < TERM_TIMEOUT + KILL_TIMEOUT {
+        if !signal_living(start.elapsed() >= TERM_TIMEOUT, &mut asked, foreign) {
             return;
         }
-        sleep(LOOK_EVERY);
+        sleep(POLL_INTERVAL);
     }
 }
 
@@ -154,9 +154,9 @@ pub fn has_begun() -> bool {
 /// For loops that take long.
 ///
 /// # Errors
-/// [`Error::Ending`] once [`begin`] was called.
+/// [`Error::ShuttingDown`] once [`begin`] was called.
 pub(crate) fn check() -> Result<(), Error> {
-    if has_begun() { Err(Error::Ending) } else { Ok(()) }
+    if has_begun() { Err(Error::ShuttingDown) } else { Ok(()) }
 }
 
 /// Starts a child that is killed when this process ends because of a signal.
@@ -175,7 +175,7 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Reaps a child of [`spawn`] that is dead; its number may become another's from then on.
-pub(crate) fn reaped(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+pub(crate) fn try_reap(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let mut children = children();
     let status = child.try_wait()?;
     if status.is_some() {
@@ -199,7 +199,7 @@ fn kill_all() {
         });
         watched.collect()
     };
-    let deadline = Instant::now() + DEATH_TAKES;
+    let deadline = Instant::now() + KILL_TIMEOUT;
     for child in &doomed {
         let left = deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).expect("a few seconds fit");
