@@ -40,7 +40,7 @@ fn or_exit(memory: *mut u8) -> *mut u8 {
         unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     }
     // SAFETY: it ends the process, and runs nothing that could want memory.
-    unsafe { libc::_exit(probe::STARVED_EXIT_CODE) }
+    unsafe { libc::_exit(probe::OOM_EXIT_CODE) }
 }
 
 // SAFETY: every call is handed on to the system's allocator, and what it returns is handed back.

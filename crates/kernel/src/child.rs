@@ -178,9 +178,9 @@ mod tests {
     fn a_child_is_gone_with_its_owner() {
         let running = ChildProcess::spawn(Command::new("sleep").arg("1000")).unwrap();
         let pid = running.0.id();
-        assert!(ending::is_listed(pid));
+        assert!(shutdown::is_listed(pid));
         drop(running);
-        assert!(!ending::is_listed(pid));
+        assert!(!shutdown::is_listed(pid));
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 }

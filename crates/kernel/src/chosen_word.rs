@@ -12,7 +12,7 @@ mod tests {
 
     #[test]
     fn the_chosen_word_is_in_brackets() {
-        assert_eq!(chosen("always [madvise] never\n").as_deref(), Some("madvise"));
-        assert_eq!(chosen("nothing"), None);
+        assert_eq!(selected_word("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(selected_word("nothing"), None);
     }
 }

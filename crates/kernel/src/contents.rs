@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn contents_are_as_long_as_asked_for() {
-        assert_eq!(written(&Contents::Holes, 5000).unwrap(), [0; 5000]);
-        assert_eq!(written(&Contents::Returns, 5000).unwrap(), [RETURN; 5000]);
+        assert_eq!(written(&FileContents::Holes, 5000).unwrap(), [0; 5000]);
+        assert_eq!(written(&FileContents::Returns, 5000).unwrap(), [RETURN_OPCODE; 5000]);
         let original = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(original.path(), [7; 5000]).unwrap();
         let copy = FileContents::CopyOf(original.path().into());

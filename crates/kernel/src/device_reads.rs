@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_a_device_reads_is_found_in_its_line() {
         let line = "    4095   12  123456  900   7   1   64    3    2  880  903  0 0 0 0 0 0\n";
-        assert_eq!(look(line), Some(Look { sectors_read: 123_456, in_flight: 2 }));
+        assert_eq!(look(line), Some(DeviceStat { sectors_read: 123_456, in_flight: 2 }));
         assert_eq!(look("1 2 3"), None);
     }
 }

@@ -114,25 +114,25 @@ mod tests {
     #[test]
     fn holes_are_told_from_data() {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
-        assert_eq!(Holes::of(&file), Holes::None, "an empty file");
+        assert_eq!(Holes::find(&file), Holes::None, "an empty file");
         file.set_len(2 << 20).unwrap();
         if Holes::find(&file) == Holes::None {
             println!("skipped: the filesystem of /var/tmp does not tell holes");
             return;
         }
-        assert_eq!(Holes::of(&file), Holes::All);
+        assert_eq!(Holes::find(&file), Holes::All);
         // What is cached makes no difference.
         file.read_to_end(&mut Vec::new()).unwrap();
-        assert_eq!(Holes::of(&file), Holes::All);
+        assert_eq!(Holes::find(&file), Holes::All);
         // More pieces than are asked for at once.
         for piece in 0..100 {
             file.write_all_at(&[1; 4096], piece * 16384).unwrap();
         }
         file.sync_all().unwrap();
         assert_eq!(written_bytes(&file, 2 << 20), Some(100 * 4096));
-        assert_eq!(Holes::of(&file), Holes::Some);
+        assert_eq!(Holes::find(&file), Holes::Some);
         file.write_all_at(&vec![1; 2 << 20], 0).unwrap();
         file.sync_all().unwrap();
-        assert_eq!(Holes::of(&file), Holes::None);
+        assert_eq!(Holes::find(&file), Holes::None);
     }
 }

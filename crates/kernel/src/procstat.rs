@@ -111,6 +111,6 @@ mod tests {
         let before = Faults::current_thread();
         // More than the allocator keeps of what other tests have touched and freed.
         let pages = std::hint::black_box(vec![1u8; 40 << 20]);
-        assert!((Faults::of_thread() - before).minor > 0, "{}", pages.len());
+        assert!((Faults::current_thread() - before).minor > 0, "{}", pages.len());
     }
 }

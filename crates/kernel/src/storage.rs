@@ -212,10 +212,10 @@ mod tests {
         assert_eq!((root.device.as_str(), root.filesystem.as_str()), ("/dev/vda", "ext4"));
         assert_eq!(root.mount_point, Path::new("/"));
         assert_eq!(root.mount_options, "rw,relatime,discard");
-        assert_eq!(root.unsuited(), None);
+        assert_eq!(root.unsuitable_reason(), None);
         assert_eq!(of((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
-        assert_eq!(of((0, 31), "/tmp/x").unsuited().unwrap(), "lives in memory on tmpfs");
-        assert_eq!(Storage::in_mounts(MOUNTS, (1, 1), Path::new("/")), None);
+        assert_eq!(of((0, 31), "/tmp/x").unsuitable_reason().unwrap(), "lives in memory on tmpfs");
+        assert_eq!(Storage::from_mountinfo(MOUNTS, (1, 1), Path::new("/")), None);
         assert_eq!(root.folios(), Filesystem::Ext4);
         assert_eq!(of((0, 31), "/tmp/x").folios(), Filesystem::BasePages);
         let journal = Storage { mount_options: "rw,data=journal".into(), ..root };

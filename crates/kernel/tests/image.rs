@@ -213,7 +213,7 @@ fn answers_before_a_kernel_panic_arrive(image: &KernelImage) {
 }
 
 fn a_warning_is_told_with_its_job(image: &KernelImage) {
-    let image = KernelImage { notify: Some(tell), ..image.clone() };
+    let image = KernelImage { notify: Some(notify), ..image.clone() };
     let mut guest = image.start(&tasks(&["cached", "warn", "cached"], 60)).expect("a boot");
     let mut complaints = || guest.next_answer().expect("an answer").warnings;
     assert_eq!(complaints(), []);
@@ -253,7 +253,7 @@ fn take_notices() -> Vec<String> {
 }
 
 fn time_limits_kill(image: &KernelImage) {
-    let image = KernelImage { notify: Some(tell), ..image.clone() };
+    let image = KernelImage { notify: Some(notify), ..image.clone() };
     let mut guest = image.start(&tasks(&["cached", "sleep", "cached"], 5)).expect("a boot");
     guest.next_answer().expect("what came before");
     let error = guest.next_answer().expect_err("a job without end");
@@ -278,13 +278,8 @@ fn a_kernel_that_hangs_is_told_and_given_up(image: &KernelImage) {
     let kernel = std::env::temp_dir().join(format!("filemap-hangs-{}", std::process::id()));
     std::fs::write(&kernel, bytes).expect("room for a kernel");
     let (quiet_timeout, boot_timeout) = (Duration::from_secs(1), Duration::from_secs(3));
-    let image = KernelImage {
-        kernel,
-        quiet_timeout,
-        boot_timeout: boot_timeout,
-        notify: Some(tell),
-        ..image.clone()
-    };
+    let image =
+        KernelImage { kernel, quiet_timeout, boot_timeout, notify: Some(notify), ..image.clone() };
     let error = image.run("state");
     std::fs::remove_file(&image.kernel).expect("it is there");
     let error = error.expect_err("a kernel that hangs");

@@ -14,7 +14,7 @@ use filemap_mapcount::folio_ops::{
 use filemap_mapcount::{
     Error, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use support::clock::thread_ns;
+use support::clock::thread_cpu_ns;
 use support::{huge_pages, median, numbers, refuse};
 
 const NAMES: [&str; 5] =
@@ -30,7 +30,7 @@ trait Run {
 
 impl<C: Mapcount> Run for FolioOps<C> {
     fn run(&self, operation: Operation) -> Result<Sample, Error> {
-        FolioOps::run(self, operation, thread_ns)
+        FolioOps::run(self, operation, thread_cpu_ns)
     }
 }
 
@@ -74,7 +74,7 @@ fn of_order(pages: usize, repeats: usize, order: Order, placement: Placement) ->
         for round in 0..=repeats {
             let mut ns = [0.0; 5];
             let mut copied = [0; 5];
-            let locked_ns = read_modify_write_ns(thread_ns);
+            let locked_ns = read_modify_write_ns(thread_cpu_ns);
             // Every other time the other way round, so that none always comes after another.
             for step in 0..all.len() {
                 let index = if round % 2 == 0 { step } else { all.len() - 1 - step };

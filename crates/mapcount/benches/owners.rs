@@ -15,7 +15,7 @@ use filemap_mapcount::sums::ExactSums;
 use filemap_mapcount::{
     Error, Folio, Mapcount, MmId, MmOwner, NoPageMapcount, Order, PreciseOwners,
 };
-use support::clock::thread_ns;
+use support::clock::thread_cpu_ns;
 use support::{median, numbers, refuse};
 
 /// Rounds between two looks at the clock.
@@ -69,9 +69,9 @@ fn alternate(
     let mut times = vec![[0.0; 2]; repeats + 1];
     for (repeat, times) in times.iter_mut().enumerate() {
         for step in [repeat % 2, 1 - repeat % 2] {
-            let start = thread_ns();
+            let start = thread_cpu_ns();
             ways[step](order, shared, all)?;
-            times[step] = (thread_ns() - start) as f64 / all as f64;
+            times[step] = (thread_cpu_ns() - start) as f64 / all as f64;
         }
     }
     Ok(times.split_off(1))

@@ -16,7 +16,7 @@ use filemap_mapcount::one_folio::{OneFolio, Run, Until, fairness};
 use filemap_mapcount::{
     Error, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use support::clock::{now_ns, thread_ns};
+use support::clock::{now_ns, thread_cpu_ns};
 use support::{huge_pages, median, numbers, refuse};
 
 const NAMES: [&str; 4] = ["PageMapcount", "MmOwner", "NoPageMapcount", "PreciseOwners"];
@@ -113,7 +113,7 @@ fn copies<C: Mapcount>(
             let begin = &begin;
             start(scope, threads, move || {
                 begin.wait();
-                (child.run(thread_ns), child)
+                (child.run(thread_cpu_ns), child)
             })
         };
         let started: Vec<_> = children.into_iter().map(run).collect();

@@ -32,8 +32,8 @@ fn measured(recording: &Recording) -> Vec<Counts> {
     let image = KernelImage {
         ram_bytes: (512 << 20) + limit * 9 / 8,
         filesystem: match program.machine.fs {
-            Filesystem::Xfs => image::Filesystem::Xfs { block_bytes: 4096 },
-            _ => image::Filesystem::Ext4,
+            Filesystem::Xfs => image::DiskFilesystem::Xfs { block_bytes: 4096 },
+            _ => image::DiskFilesystem::Ext4,
         },
         ..booted()
     };

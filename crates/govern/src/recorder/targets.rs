@@ -91,7 +91,8 @@ pub fn record_program<W: Write + Send>(
         let outcome = recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         ended.map(|ended| (ended, outcome.expect("a program that has run was recorded")))
     })?;
-    outcome.fault_around_changed = fault_around.as_ref().is_some_and(|setting| !setting.holds());
+    outcome.fault_around_changed =
+        fault_around.as_ref().is_some_and(|setting| !setting.is_in_effect());
     Ok((ended, outcome))
 }
 

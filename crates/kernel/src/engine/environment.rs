@@ -162,6 +162,6 @@ mod tests {
         let tools = "gcc (Debian 12.2.0-14) 12.2.0, GNU ld (GNU Binutils) 2.40";
         assert_eq!(of(tools).as_deref(), Some(tools));
         assert_eq!(built_with("Linux version 6.12.1"), None);
-        assert!(host()["compiler"].is_string());
+        assert!(host_environment()["compiler"].is_string());
     }
 }

@@ -115,11 +115,14 @@ mod tests {
 
     #[test]
     fn pages_that_left_or_came_otherwise_disturb() {
-        assert!(seen(100, 90, 10).is_disturbed());
-        assert!(seen(100, 90, 0).is_disturbed(), "evicted and read again is no longer evicted");
-        assert!(seen(90, 100, 0).is_disturbed(), "somebody else read some");
-        assert_eq!(seen(100, 90, 10).pages_added(), Some(100));
-        assert_eq!(seen(100, 90, 10).pages_evicted(), Some(10));
+        assert!(counts_of(100, 90, 10).is_disturbed());
+        assert!(
+            counts_of(100, 90, 0).is_disturbed(),
+            "evicted and read again is no longer evicted"
+        );
+        assert!(counts_of(90, 100, 0).is_disturbed(), "somebody else read some");
+        assert_eq!(counts_of(100, 90, 10).pages_added(), Some(100));
+        assert_eq!(counts_of(100, 90, 10).pages_evicted(), Some(10));
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
         let cases = [(MemoryLimits(None), 160, true), (MemoryLimits(None), 161, false)];
         let limited = [(of(Some(160)), u64::MAX, true), (of(None), u64::MAX, false)];
         for (limits, held, has_room) in cases.into_iter().chain(limited) {
-            assert_eq!(limits.holds(held, 170), has_room, "{limits:?} {held}");
+            assert_eq!(limits.has_room(held, 170), has_room, "{limits:?} {held}");
         }
     }
 }

@@ -60,7 +60,7 @@ mod tests {
     fn a_kernel_that_nothing_is_known_of_is_tried() {
         let dir = tempfile::tempdir().unwrap();
         for path in [&dir.path().join("boot/vmlinuz"), Path::new("vmlinuz")] {
-            assert!(check(path, "0.0.1-none", Filesystem::Ext4).is_ok());
+            assert!(check(path, "0.0.1-none", DiskFilesystem::Ext4).is_ok());
         }
     }
 

@@ -187,7 +187,7 @@ mod tests {
             assert_eq!(host.next_frame(), Ok(None));
             guest.send(FrameKind::Begun, number, b"").unwrap();
             guest.send(FrameKind::Answer, number, text.as_bytes()).unwrap();
-            assert_eq!(host.next_frame().unwrap().unwrap().kind, Kind::Begun);
+            assert_eq!(host.next_frame().unwrap().unwrap().kind, FrameKind::Begun);
             let frame = host.next_frame().unwrap().unwrap();
             assert_eq!((frame.task, frame.text().unwrap()), (number, text.clone()));
         }
@@ -211,7 +211,7 @@ mod tests {
         log.flush().unwrap();
         let mut got = Vec::new();
         while let Some(frame) = host.next_frame().unwrap() {
-            assert_eq!((frame.kind, frame.task), (Kind::Log, 5));
+            assert_eq!((frame.kind, frame.task), (FrameKind::Log, 5));
             got.extend(frame.bytes);
         }
         assert!(got == bytes, "{} of {} bytes", got.len(), bytes.len());

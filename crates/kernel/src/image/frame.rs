@@ -169,12 +169,12 @@ mod tests {
         for kind in FrameKind::ALL {
             for text in ["", "{\"a\": 1}\n", "ä\r\n\0"] {
                 let frame = decode(&encode(kind, 3, text.as_bytes())).unwrap().unwrap();
-                assert_eq!(frame, Frame { kind, task: 3, bytes: text.into() });
+                assert_eq!(frame, ChannelFrame { kind, task: 3, bytes: text.into() });
                 assert_eq!(frame.text().unwrap(), text);
             }
         }
         let longest = FrameHeader::new(FrameKind::Answer, usize::MAX, &[]);
-        assert!(longest.line().len() + "18446744073709551615".len() <= LONGEST_HEADER);
+        assert!(longest.to_line().len() + "18446744073709551615".len() <= MAX_HEADER_BYTES);
         assert_eq!(decode(&[0; 512]), Ok(None));
         assert_eq!(decode(b""), Ok(None));
     }

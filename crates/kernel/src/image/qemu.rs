@@ -340,11 +340,11 @@ mod tests {
     #[test]
     fn the_lines_that_explain_most_are_told_in_one() {
         let console = "a\n\nb\n c \nd\n";
-        assert_eq!(explaining("", ""), "(nothing)");
-        assert_eq!(explaining("", console), "b | c | d");
+        assert_eq!(explain_console("", ""), "(nothing)");
+        assert_eq!(explain_console("", console), "b | c | d");
         let panic = "[1] BUG: x\n[2] RIP: y\n[3] Kernel panic - z\nReboot\n";
-        assert_eq!(explaining("", panic), "[1] BUG: x | [3] Kernel panic - z");
+        assert_eq!(explain_console("", panic), "[1] BUG: x | [3] Kernel panic - z");
         let errors = "qemu: warning: no\nqemu: no memory\n";
-        assert_eq!(explaining(errors, panic), "qemu: no memory");
+        assert_eq!(explain_console(errors, panic), "qemu: no memory");
     }
 }

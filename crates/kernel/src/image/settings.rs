@@ -56,9 +56,9 @@ mod tests {
             read_ahead_kb: Some(8192),
             filesystem: DiskFilesystem::Xfs { block_bytes: 4096 },
         };
-        assert_eq!(Settings::from_json(&settings.to_json()), Some(settings.clone()));
+        assert_eq!(GuestSettings::from_json(&settings.to_json()), Some(settings.clone()));
         let probe = GuestSettings { answers_at: None, read_ahead_kb: None, ..settings };
-        assert_eq!(Settings::from_json(&probe.to_json()), Some(probe));
-        assert_eq!(Settings::from_json("{}"), None);
+        assert_eq!(GuestSettings::from_json(&probe.to_json()), Some(probe));
+        assert_eq!(GuestSettings::from_json("{}"), None);
     }
 }

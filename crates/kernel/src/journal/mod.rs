@@ -327,7 +327,7 @@ mod tests {
         let recovery = journal.undo_all();
         assert_eq!((recovery.undone.len(), recovery.failed.len()), (2, 0));
         let late = journal.change(Undo::RemoveDir(inner.clone()), || panic!("it is too late"));
-        assert!(matches!(late, Err::<((), Guard), _>(Error::Ending)));
+        assert!(matches!(late, Err::<((), Guard), _>(Error::ShuttingDown)));
         outer.undo().unwrap();
         fs::remove_dir(&directory).unwrap();
     }

@@ -141,7 +141,7 @@ mod tests {
         let recovery = recover(&directory).unwrap();
         assert_eq!((recovery.undone.len(), recovery.failed.len()), (2, 0));
         assert!(!inner.exists() && kept.exists());
-        assert_eq!((recovery.restored(), recovery.left()), (None, vec![]));
+        assert_eq!((recovery.restored(), recovery.unrestored()), (None, vec![]));
         fs::remove_file(&kept).unwrap();
         fs::remove_dir(&directory).unwrap();
     }
@@ -167,7 +167,7 @@ mod tests {
             "'{place}/others' is left at 'always', which somebody else has set: a run had changed \
              it from 'never' to 'madvise'"
         );
-        assert_eq!(recovery.left(), [left]);
+        assert_eq!(recovery.unrestored(), [left]);
         let now = [&ours, &others, &held].map(|path| fs::read_to_string(path).unwrap());
         assert_eq!(now, ["never", "always", "never"]);
         assert!(!directory.join("1-0.journal").exists(), "nothing is left to do");

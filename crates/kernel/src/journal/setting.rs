@@ -51,13 +51,13 @@ mod tests {
         assert_eq!(back("always [madvise] never\n", Some("madvise")), restored);
         assert_eq!(back("madvise\n", Some("madvise")), restored);
         let held = "always madvise [never]";
-        assert_eq!(back(held, Some("madvise")), (Undone::Gone, held.to_owned()));
+        assert_eq!(back(held, Some("madvise")), (UndoResult::Gone, held.to_owned()));
         let others = "[always] madvise never\n";
         let left = UndoResult::Kept { found: "always".to_owned() };
         assert_eq!(back(others, Some("madvise")), (left, others.to_owned()));
         assert_eq!(back(others, None), restored, "an older version did not tell what it set");
         fs::remove_file(&path).unwrap();
-        assert_eq!(restore(&path, "never", None).unwrap(), Undone::Gone);
+        assert_eq!(restore(&path, "never", None).unwrap(), UndoResult::Gone);
         fs::remove_dir(&directory).unwrap();
     }
 }

@@ -109,9 +109,9 @@ mod tests {
         scope(|scope| {
             scope.spawn(|| counts[1].wait_for(2));
             counts[1].increment();
-            assert_eq!(counts[1].add(), 1);
+            assert_eq!(counts[1].increment(), 1);
         });
         counts[1].wait_change(0);
-        assert_eq!((counts[0].get(), counts[1].get()), (0, 2));
+        assert_eq!((counts[0].value(), counts[1].value()), (0, 2));
     }
 }

@@ -150,7 +150,7 @@ mod tests {
         let mut sent = frame(&process());
         sent.extend_from_slice(&frame(&Reply::Bus([1; 8])));
         let mut input = sent.as_slice();
-        assert_eq!(read::<Process>(&mut input).unwrap(), process());
+        assert_eq!(read::<ProbeProcess>(&mut input).unwrap(), process());
         // What comes after it is still there.
         assert!(matches!(read(&mut input), Ok(Reply::Bus([1, ..]))));
     }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_process_cut_short_is_refused() {
         let bytes = frame(&process());
-        assert!((0..bytes.len()).all(|end| read::<Process>(&mut &bytes[..end]).is_err()));
+        assert!((0..bytes.len()).all(|end| read::<ProbeProcess>(&mut &bytes[..end]).is_err()));
     }
 
     #[test]

@@ -307,22 +307,22 @@ mod tests {
             previous_end: None,
         };
         assert_eq!(
-            seen(&format!("page_cache_async_ra: {ra}")),
+            parse_event(&format!("page_cache_async_ra: {ra}")),
             Some(Tracepoint::AsyncReadahead(found))
         );
         assert_eq!(
-            seen(&format!("page_cache_sync_ra: {ra}")),
+            parse_event(&format!("page_cache_sync_ra: {ra}")),
             Some(Tracepoint::SyncReadahead(found))
         );
         assert_eq!(
-            seen(&format!(
+            parse_event(&format!(
                 "mm_filemap_add_to_page_cache: dev 254:0 ino c0581 pfn=0x1 ofs={} order=6",
                 at(896)
             )),
             Some(Tracepoint::Added { start: PageIndex(896), order: Order(6) })
         );
         assert_eq!(
-            seen(&format!(
+            parse_event(&format!(
                 "mm_filemap_map_pages: dev=254:0 ino=c0581 ofs={}-{}",
                 at(896),
                 at(912) - 1
@@ -330,7 +330,9 @@ mod tests {
             Some(Tracepoint::MapPages { from: PageIndex(896), last: PageIndex(911) })
         );
         assert_eq!(
-            seen("page_fault_user: address=0x7fb6bb6774e0 ip=0x7fb6bb6774e0 error_code=0x14"),
+            parse_event(
+                "page_fault_user: address=0x7fb6bb6774e0 ip=0x7fb6bb6774e0 error_code=0x14"
+            ),
             Some(Tracepoint::UserFault { address: 0x7fb6_bb67_74e0 })
         );
     }
@@ -338,7 +340,7 @@ mod tests {
     #[test]
     fn windows_are_read() {
         assert_eq!(
-            seen(
+            parse_event(
                 "page_cache_ra_order: dev=254:0 ino=c0581 index=0 order=9 size=1024 \
                   async_size=512 ra_pages=2048"
             ),
@@ -351,7 +353,7 @@ mod tests {
             })
         );
         assert_eq!(
-            seen(
+            parse_event(
                 "page_cache_ra_unbounded: dev=254:0 ino=c0581 index=7 nr_to_read=16 \
                   lookahead_size=0"
             ),
@@ -376,16 +378,16 @@ mod tests {
             mmap_miss: 40,
             previous_end: None,
         };
-        assert_eq!(seen(text), Some(Tracepoint::AsyncReadahead(found)));
-        assert_eq!(seen(&text.replace("787841", "787842")), None);
-        assert_eq!(seen(&text.replace("ra_pages=32", "ra_pages=0")), None);
+        assert_eq!(parse_event(text), Some(Tracepoint::AsyncReadahead(found)));
+        assert_eq!(parse_event(&text.replace("787841", "787842")), None);
+        assert_eq!(parse_event(&text.replace("ra_pages=32", "ra_pages=0")), None);
     }
 
     #[test]
     fn what_is_not_ours_is_passed_over() {
-        assert_eq!(seen("mm_filemap_fault: dev=254:0 ino=c0582 ofs=0"), None);
-        assert_eq!(seen("mm_filemap_fault: dev=254:1 ino=c0581 ofs=0"), None);
-        assert_eq!(seen("sched_switch: prev_comm=a"), None);
+        assert_eq!(parse_event("mm_filemap_fault: dev=254:0 ino=c0582 ofs=0"), None);
+        assert_eq!(parse_event("mm_filemap_fault: dev=254:1 ino=c0581 ofs=0"), None);
+        assert_eq!(parse_event("sched_switch: prev_comm=a"), None);
         assert_eq!(parse("# tracer: nop", &[FILE]).unwrap(), None);
         assert_eq!(parse("", &[FILE]).unwrap(), None);
     }

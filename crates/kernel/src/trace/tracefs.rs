@@ -217,16 +217,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let tracefs = TraceFs(KernelMount::at(directory.path()));
         let error = tracefs.check().unwrap_err();
-        assert!(error.is_of_tracing() && error.cannot_run_here(), "{error}");
+        assert!(error.lacks_tracing() && error.cannot_run_here(), "{error}");
         assert!(error.to_string().contains("CONFIG_FTRACE"), "{error}");
         let has = |event: &str| {
             fs::create_dir_all(directory.path().join("events").join(event)).unwrap();
         };
         REQUIRED_EVENTS.into_iter().for_each(has);
         assert!(tracefs.check().is_ok());
-        assert_eq!(tracefs.seen(), Seen::of(|kind| kind == ShownKind::Added));
+        assert_eq!(tracefs.shown(), Seen::of(|kind| kind == ShownKind::Added));
         ShownKind::ALL.into_iter().for_each(|kind| has(kind.tracepoint()));
-        assert_eq!(tracefs.seen(), Seen::ALL);
+        assert_eq!(tracefs.shown(), Seen::ALL);
     }
 
     #[test]

@@ -30,7 +30,7 @@ const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
 fn job(bytes: u64, folio_bytes: &[u64]) -> FolioOps {
     let folio_bytes = folio_bytes.to_vec();
     FolioOps {
-        engine: EngineKind::HostKernel,
+        engine: EngineKind::Kernel,
         runs: 1,
         seed: DEFAULT_SEED,
         bytes,
