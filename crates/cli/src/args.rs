@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use filemap_job::bounds::MAX_RUNS;
 use filemap_job::{SizeText, parse_count, parse_duration_ns};
 use filemap_report::Format;
 use filemap_study::search::Metric;
 
 use crate::examples;
-use crate::job_flags::{JobFlags, count, size};
-use crate::output::{OutputFlags, PageFlags};
+use crate::job_flags::{self, JobArgs, count, size};
+use crate::output::{ComparisonFlags, OutputFlags, ReportFiles};
 
 /// Most rounds of a calibration.
 pub const MAX_ROUNDS: u64 = 100;
@@ -62,14 +63,14 @@ pub enum Command {
     /// Record what a program does with its files, make a recording of a trace, or print a
     /// recording.
     #[command(after_long_help = examples::help("record"))]
-    #[command(override_usage = "filemap record [--apply] [--changes] [--files GLOB] \
-                                [--out RECORDING] -- PROGRAM ARGS...\n       \
+    #[command(override_usage = "filemap record [--change-settings] [--changes] [--include GLOB] \
+                                [-o RECORDING] -- PROGRAM ARGS...\n       \
                                 filemap record --pid PID [--cold] [--changes] \
-                                [--duration TIME] [--out RECORDING]\n       \
+                                [--duration TIME] [-o RECORDING]\n       \
                                 filemap record --cgroup PATH [--cold] [--changes] \
-                                [--duration TIME] [--out RECORDING]\n       \
+                                [--duration TIME] [-o RECORDING]\n       \
                                 filemap record --show RECORDING\n       \
-                                filemap record --import KIND FILE [--out RECORDING]")]
+                                filemap record --import KIND FILE [-o RECORDING]")]
     Record(RecordArgs),
     /// Time munmap, fork and write faults over anonymous memory in folios, with several ways to
     /// count who maps a folio.
@@ -109,16 +110,16 @@ pub struct PublishedArgs {
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
     pub seeds: Option<u64>,
     #[command(flatten)]
-    pub output: PageFlags,
+    pub output: OutputFlags,
 }
 
 /// How jobs are run and shown.
 #[derive(Debug, Args)]
 pub struct RunsFlags {
-    /// Allow changes to settings of the whole machine, such as its fault-around size. They are
-    /// restored after the runs.
+    /// Change settings of the whole machine where the job needs it, such as the fault-around size.
+    /// They are restored after the runs.
     #[arg(long, help_heading = "Output")]
-    pub apply: bool,
+    pub change_settings: bool,
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
@@ -131,7 +132,7 @@ pub struct SeedsFlag {
     /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
     /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
     /// seeds in the model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = up_to::<MAX_SEEDS>)]
+    #[arg(long, value_name = "N", help_heading = "Runs and seeds", value_parser = up_to::<MAX_SEEDS>)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
 }
@@ -143,9 +144,9 @@ pub struct RunArgs {
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     #[command(flatten)]
-    pub job: JobFlags,
+    pub job: JobArgs<job_flags::Run>,
     #[command(flatten)]
-    pub output: PageFlags,
+    pub output: OutputFlags,
     #[command(flatten)]
     pub asked: RunsFlags,
     /// Write every decision as a line of JSON to this file. - means stdout, without the report. On
@@ -154,7 +155,7 @@ pub struct RunArgs {
     pub log: Option<String>,
     /// Print the job as a job file with tables, and run nothing. A job of flags has one file,
     /// opened and mapped once, and one thread. The job file does the same.
-    #[arg(long, conflicts_with_all = ["json", "html", "log", "apply", "verbose", "seeds"])]
+    #[arg(long, conflicts_with_all = ["json", "html", "log", "change_settings", "verbose", "seeds"])]
     pub show_job: bool,
 }
 
@@ -177,9 +178,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "VARIANT,...", allow_hyphen_values = true)]
     pub variants: Vec<String>,
     #[command(flatten)]
-    pub job: JobFlags,
+    pub job: JobArgs<job_flags::Compare>,
     #[command(flatten)]
-    pub output: PageFlags,
+    pub output: ComparisonFlags,
     #[command(flatten)]
     pub asked: RunsFlags,
 }
@@ -200,9 +201,9 @@ pub struct ConformArgs {
     #[arg(long)]
     pub first: bool,
     #[command(flatten)]
-    pub job: JobFlags,
+    pub job: JobArgs<job_flags::Conform>,
     #[command(flatten)]
-    pub output: PageFlags,
+    pub output: OutputFlags,
 }
 
 #[derive(Debug, Args)]
@@ -212,9 +213,9 @@ pub struct ExplainArgs {
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     #[command(flatten)]
-    pub job: JobFlags,
+    pub job: JobArgs<job_flags::Explain>,
     #[command(flatten)]
-    pub output: PageFlags,
+    pub output: OutputFlags,
     /// Write a picture as SVG to this file. - means stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
@@ -240,7 +241,7 @@ pub struct AdviseArgs {
     #[arg(value_name = "RECORDING")]
     pub recording: String,
     /// Also run the best answers for real. The recorded program runs again, as it is and with each
-    /// of them in turn, --runs times each [default: 5] and once before. It runs in this directory,
+    /// of them in turn, --runs times each and once before. It runs in this directory,
     /// with this environment and without input. Its recorded files are dropped from the page cache
     /// before each run, and what it prints is thrown away. WARNING: if the program writes, sends or
     /// removes something, it does so each time. A program that may write to its files through a
@@ -248,14 +249,18 @@ pub struct AdviseArgs {
     /// 1 if the program reads more or is slower with the answer, or does something else.
     #[arg(long)]
     pub check: bool,
-    /// Also run answers that are a fault-around size, which is a setting of the whole machine. It
-    /// is restored after each run.
+    /// How often --check runs the program in each way [default: 5].
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_RUNS>, allow_hyphen_values = true)]
+    #[arg(requires = "check")]
+    pub runs: Option<u64>,
+    /// Allow --check to change the fault-around size of the whole machine, for answers that are
+    /// such a size. It is restored after each run.
     #[arg(long, requires = "check")]
-    pub apply: bool,
+    pub change_settings: bool,
     #[command(flatten)]
-    pub job: JobFlags,
+    pub job: JobArgs<job_flags::Advise>,
     #[command(flatten)]
-    pub output: PageFlags,
+    pub output: OutputFlags,
 }
 
 #[derive(Debug, Args)]
@@ -288,7 +293,7 @@ pub struct GovernArgs {
     /// Restore the advice of mappings of --pid or --cgroup that a killed governor has left.
     #[arg(long)]
     #[arg(conflicts_with_all = ["observe", "duration", "min_size", "largest_window", "include"])]
-    #[arg(conflicts_with_all = ["exclude", "compare", "format", "json"])]
+    #[arg(conflicts_with_all = ["exclude", "compare", "format", "json", "html"])]
     pub release: bool,
     /// Smallest mapping that is governed [default: 16m].
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
@@ -317,11 +322,8 @@ pub struct GovernArgs {
     /// [default: table].
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     pub format: Option<Format>,
-    /// Write the report as JSON to this file. Of a program that is run once it says what was done
-    /// for each of its processes. - means stdout, in place of the report, or after what the program
-    /// prints.
-    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
-    pub json: Option<String>,
+    #[command(flatten)]
+    pub files: ReportFiles,
 }
 
 #[derive(Debug, Args)]
@@ -339,26 +341,26 @@ pub struct SearchArgs {
     /// Look for jobs in which any decision differs.
     #[arg(long)]
     pub differ: bool,
-    /// Try this many jobs [default: 20000, or as many as --time allows].
+    /// Try this many jobs [default: 20000, or as many as --duration allows].
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>, allow_hyphen_values = true)]
     pub jobs: Option<u64>,
     /// Begin no more jobs after this time, such as 60s. How many jobs these are depends on the
     /// machine; the report has the command that tries the same jobs again.
     #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
-    pub time: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Keep what was found in this file, after each 256 jobs. If the file is that of the same
-    /// search, go on from there. Give more --jobs or --time for a longer search.
+    /// search, go on from there. Give more --jobs or --duration for a longer search.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub state: Option<String>,
     /// Write a job file of each case to this directory, which is made, or has to be empty. The
     /// commands of the report then name these files.
-    #[arg(long, value_name = "DIR", help_heading = "Output", allow_hyphen_values = true)]
-    pub out: Option<String>,
-    /// What every job has. --seed is that of the search [default: 1].
+    #[arg(short, long, value_name = "DIR", help_heading = "Output", allow_hyphen_values = true)]
+    pub output: Option<String>,
+    /// What all jobs have in common. --seed is the seed of the search [default: 1].
     #[command(flatten)]
-    pub job: JobFlags,
+    pub job: JobArgs<job_flags::Search>,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub report: OutputFlags,
 }
 
 #[derive(Debug, Args)]
@@ -391,7 +393,7 @@ pub struct RecordArgs {
     /// Give it once for each pattern.
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
-    pub files: Vec<OsString>,
+    pub include: Vec<OsString>,
     /// Smallest file that is recorded [default: 16k].
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
@@ -400,7 +402,7 @@ pub struct RecordArgs {
     /// first touch of a page by a process is then recorded, also where another one has it cached.
     /// The setting is restored in whatever way this ends.
     #[arg(long, conflicts_with_all = ["show", "import", "pid", "cgroup"])]
-    pub apply: bool,
+    pub change_settings: bool,
     /// Record each change of page, for files larger than memory, as root. A page is taken from its
     /// process soon after each touch, so that the next touch of it reads it from the disk again.
     #[arg(long, conflicts_with_all = ["show", "import"])]
@@ -416,8 +418,9 @@ pub struct RecordArgs {
     /// Where the recording goes [default: the name of the program or the trace followed by
     /// .recording, which must not exist yet]. - means stdout, but not for a program, which has
     /// stdout for itself.
-    #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "show")]
-    pub out: Option<String>,
+    #[arg(short, long, value_name = "RECORDING", allow_hyphen_values = true)]
+    #[arg(conflicts_with = "show")]
+    pub output: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -443,14 +446,14 @@ pub struct FolioOpsArgs {
     /// Count what is known of the owners of a folio, and what a prefork server copies, and time
     /// nothing. The server's heap is of --size [default: 4m] in folios of --folio-sizes [default:
     /// 64k,2m].
-    #[arg(long, conflicts_with_all = ["on", "runs", "seed", "apply", "verbose"])]
+    #[arg(long, conflicts_with_all = ["on", "runs", "seed", "change_settings", "verbose"])]
     pub owners: bool,
     #[command(flatten)]
-    pub output: PageFlags,
-    /// Allow changes to the sizes of folios that the whole machine has, as root. They are restored
-    /// after the runs.
+    pub output: OutputFlags,
+    /// Change the folio sizes that the whole machine allows, as root. They are restored after the
+    /// runs.
     #[arg(long, help_heading = "Output")]
-    pub apply: bool,
+    pub change_settings: bool,
     /// Also show how far the figures spread.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
@@ -460,8 +463,8 @@ pub struct FolioOpsArgs {
 pub struct CalibrateArgs {
     /// Where the machine profile goes, for --machine. The default is this user's own profile, which
     /// the model then uses: filemap/machine-profile.toml in $XDG_STATE_HOME or ~/.local/state.
-    #[arg(long, value_name = "PROFILE.toml", allow_hyphen_values = true)]
-    pub out: Option<String>,
+    #[arg(short, long, value_name = "PROFILE.toml", allow_hyphen_values = true)]
+    pub output: Option<String>,
     /// Size of the temporary file that is read [default: 1g].
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub file_size: Option<SizeText>,
@@ -469,7 +472,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "N", value_parser = rounds, allow_hyphen_values = true)]
     pub runs: Option<u64>,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub report: OutputFlags,
 }
 
 fn number(text: &str) -> Result<u64, String> {

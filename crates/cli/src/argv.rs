@@ -33,7 +33,7 @@ pub fn joined(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// Flags whose values may be any bytes.
-const ANY_BYTES: [&str; 3] = ["--files", "--include", "--exclude"];
+const ANY_BYTES: [&str; 2] = ["--include", "--exclude"];
 
 /// Which of `words` is no text, where a flag or a command wants one.
 pub fn not_text(words: &[OsString]) -> Option<String> {
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(of(&[b"x", b"run", b"--json=\xffb\n"]), said("--json: '\u{fffd}b?'"));
         assert_eq!(of(&[b"x", b"run", b"\xff"]), said("'\u{fffd}'"));
         assert_eq!(of(&[b"x", b"run", b"--seed=1", b"\xff"]), said("'\u{fffd}'"));
-        assert_eq!(of(&[b"x", b"record", b"--files", b"\xff", b"--out", b"y"]), None);
+        assert_eq!(of(&[b"x", b"record", b"--include", b"\xff", b"--output", b"y"]), None);
     }
 
     #[test]

@@ -40,7 +40,7 @@ filemap folio-ops --size 64m --folio-sizes 64k,2m
 filemap folio-ops --owners
 
 # Time the same on this kernel, as root, with settings that are restored.
-filemap folio-ops --on kernel --folio-sizes 64k,2m --apply
+filemap folio-ops --on kernel --folio-sizes 64k,2m --change-settings
 
 # Compare a job without and with a patch series.
 filemap compare --workload random --file-size 4g --variants baseline,mmap-miss
@@ -100,10 +100,10 @@ filemap calibrate --file-size 256m
 filemap record -- ./lookups data.db
 
 # Record the start of a program as root, with its libraries of 4 KiB and more.
-filemap record --apply --files '*' --min-size 4k --out start.recording -- git log
+filemap record --change-settings --include '*' --min-size 4k -o start.recording -- git log
 
 # Make a recording of the faults that perf has recorded.
-filemap record --import perf-script trace.txt --out trace.recording
+filemap record --import perf-script trace.txt -o trace.recording
 
 # Print a recording as a job file. The other commands take the recording itself too.
 filemap record --show trace.recording
@@ -112,10 +112,10 @@ filemap record --show trace.recording
 filemap search --variants baseline,vma-bound --worse majors
 
 # Look for jobs in which advice reads more, for a minute.
-filemap search --variants baseline,advice=random --worse bytes --time 60s
+filemap search --variants baseline,advice=random --worse bytes --duration 60s
 
 # Write the jobs that tell a series from the rules of 6.12, and keep a state to go on from.
-filemap search --kernel 6.12 --variants baseline,p1 --differ --out found --state state
+filemap search --kernel 6.12 --variants baseline,p1 --differ -o found --state state
 
 # List what filemap can do on this machine, and what is missing.
 filemap doctor

@@ -1,38 +1,140 @@
-//! The flags of a job.
+//! The flags of a job, and which of them each command takes.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use filemap_job::{Error as JobError, Flag, JobSpec, Kind, SizeText, parse_count};
+use filemap_job::{Error as JobError, Flag, Group, JobSpec, Kind, SizeText, parse_count};
 
-use crate::error::Error;
-
-/// The flags of a job: the same as the keys of a job file.
+/// What the flags of a job say.
 #[derive(Clone, Debug, Default)]
 pub struct JobFlags {
-    /// What they say, as a job file says it.
+    /// Their values, as the keys of a job file.
     pub spec: JobSpec,
-    /// The kernels to boot, of which `spec` has the first.
+    /// The kernels to boot; `spec` has the first.
     pub image: Vec<String>,
-    /// Where the modules of each are.
+    /// The directory of each kernel's modules.
     pub modules: Vec<String>,
 }
 
-impl Args for JobFlags {
-    fn augment_args(command: Command) -> Command {
-        command.args(Flag::all().map(arg))
-    }
+/// A command that runs a job: which flags it takes.
+pub trait JobCommand {
+    /// The groups of flags.
+    const GROUPS: &'static [Group];
+    /// Keys of these groups that it has no flag for.
+    const WITHOUT: &'static [&'static str] = &[];
+    /// Whether it boots several kernels.
+    const SEVERAL_KERNELS: bool = false;
 
-    fn augment_args_for_update(command: Command) -> Command {
-        JobFlags::augment_args(command)
+    /// The flags, in the order of help.
+    fn flags() -> impl Iterator<Item = &'static Flag> {
+        let in_group = |group| Flag::all().filter(move |flag| flag.group == group);
+        let flags = Self::GROUPS.iter().flat_map(move |&group| in_group(group));
+        flags.filter(|flag| !Self::WITHOUT.contains(&flag.key))
     }
 }
 
-/// The argument of `flag`.
-fn arg(flag: &'static Flag) -> Arg {
-    let arg = Arg::new(flag.key).long(flag.name).help(flag.help()).help_heading(flag.group);
+/// `filemap run`.
+#[derive(Debug)]
+pub enum Run {}
+
+impl JobCommand for Run {
+    const GROUPS: &'static [Group] = &Group::ALL;
+}
+
+/// `filemap compare`.
+#[derive(Debug)]
+pub enum Compare {}
+
+impl JobCommand for Compare {
+    const GROUPS: &'static [Group] = &Group::ALL;
+    const SEVERAL_KERNELS: bool = true;
+}
+
+/// `filemap conform`: one thread, once on each engine. No kernel has the governor's policy.
+#[derive(Debug)]
+pub enum Conform {}
+
+impl JobCommand for Conform {
+    const GROUPS: &'static [Group] = &[
+        Group::Engine,
+        Group::Rules,
+        Group::Seed,
+        Group::Accesses,
+        Group::File,
+        Group::Mapping,
+        Group::Memory,
+        Group::Machine,
+    ];
+    const WITHOUT: &'static [&'static str] = &["on", "governor", "cpus"];
+}
+
+/// `filemap explain`, which reads one log.
+#[derive(Debug)]
+pub enum Explain {}
+
+impl JobCommand for Explain {
+    const GROUPS: &'static [Group] = &Group::ALL;
+    const WITHOUT: &'static [&'static str] = &["runs"];
+}
+
+/// `filemap advise`: the recorded program on another machine, in the model.
+#[derive(Debug)]
+pub enum Advise {}
+
+impl JobCommand for Advise {
+    const GROUPS: &'static [Group] = &[Group::Rules, Group::Seed, Group::Memory, Group::Machine];
+}
+
+/// `filemap search`: what the jobs that it draws have in common, in the model.
+#[derive(Debug)]
+pub enum Search {}
+
+impl JobCommand for Search {
+    const GROUPS: &'static [Group] = &[
+        Group::Rules,
+        Group::Seed,
+        Group::Accesses,
+        Group::File,
+        Group::Mapping,
+        Group::Memory,
+        Group::Machine,
+    ];
+    const WITHOUT: &'static [&'static str] = &["with", "accesses_file", "file", "cold", "cpus"];
+}
+
+/// The flags of a job that the command `C` takes.
+#[derive(Debug)]
+pub struct JobArgs<C> {
+    flags: JobFlags,
+    command: PhantomData<C>,
+}
+
+impl<C> Deref for JobArgs<C> {
+    type Target = JobFlags;
+
+    fn deref(&self) -> &JobFlags {
+        &self.flags
+    }
+}
+
+impl<C: JobCommand> Args for JobArgs<C> {
+    fn augment_args(command: Command) -> Command {
+        command.args(C::flags().map(|flag| arg(flag, C::SEVERAL_KERNELS)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The argument for `flag`, which a command with `several_kernels` takes once for each.
+fn arg(flag: &'static Flag, several_kernels: bool) -> Arg {
+    let arg = Arg::new(flag.key).long(flag.name).help_heading(flag.group.heading());
     let (from, to) = flag.range;
     let arg = match flag.kind {
-        Kind::Switch => return arg.action(ArgAction::SetTrue),
+        Kind::Switch => return arg.help(flag.help()).action(ArgAction::SetTrue),
         Kind::Text => arg,
         Kind::Size => arg.allow_hyphen_values(true),
         Kind::Count => arg
@@ -42,55 +144,54 @@ fn arg(flag: &'static Flag) -> Arg {
             .allow_hyphen_values(true)
             .value_parser(|text: &str| fraction(text).map(|()| text.to_string())),
     };
-    let action = if flag.repeats { ArgAction::Append } else { ArgAction::Set };
-    arg.value_name(flag.value_name).action(action)
+    let repeats = flag.repeats && several_kernels;
+    let (action, help) = match flag.key {
+        _ if !repeats => (ArgAction::Set, flag.help()),
+        "modules" => (
+            ArgAction::Append,
+            format!(
+                "{}. Give it once for all images, or once for each in their order: none for one \
+                 that needs no modules",
+                flag.help()
+            ),
+        ),
+        _ => (ArgAction::Append, format!("{}. Give it once for each kernel", flag.help())),
+    };
+    arg.help(help).value_name(flag.value_name).action(action)
 }
 
-impl FromArgMatches for JobFlags {
+impl<C: JobCommand> FromArgMatches for JobArgs<C> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut flags = JobFlags::default();
-        flags.update_from_arg_matches(matches)?;
-        Ok(flags)
+        let mut args = JobArgs { flags: JobFlags::default(), command: PhantomData };
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let all = |key: &str| -> Vec<String> {
-            matches.get_many(key).into_iter().flatten().cloned().collect()
-        };
-        for flag in Flag::all() {
-            let value = match flag.kind {
-                Kind::Switch => matches.get_flag(flag.key).then(|| true.to_string()),
-                _ => all(flag.key).into_iter().next(),
+        let JobFlags { spec, image, modules } = &mut self.flags;
+        for flag in C::flags() {
+            let values: Vec<String> = match flag.kind {
+                Kind::Switch => {
+                    matches.get_flag(flag.key).then(|| true.to_string()).into_iter().collect()
+                }
+                _ => matches.get_many(flag.key).into_iter().flatten().cloned().collect(),
             };
-            if let Some(value) = value {
-                let set = self.spec.set(flag.key, &value);
-                set.map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, error))?;
+            if let Some(value) = values.first() {
+                spec.set(flag.key, value)
+                    .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, error))?;
             }
-        }
-        (self.image, self.modules) = (all("image"), all("modules"));
-        Ok(())
-    }
-}
-
-impl JobFlags {
-    /// Refuses several kernels where a command takes one.
-    ///
-    /// # Errors
-    /// Names the flag that is given several times.
-    pub fn check_one_kernel(&self) -> Result<(), Error> {
-        for (flag, values) in [("--image", &self.image), ("--modules", &self.modules)] {
-            if values.len() > 1 {
-                let message = "is given several times; give one, or filemap compare";
-                return Err(Error::Usage(format!("{flag} {message}")));
+            match flag.key {
+                "image" => *image = values,
+                "modules" => *modules = values,
+                _ => {}
             }
         }
         Ok(())
     }
 }
 
-/// A whole number, which is from `from` to `to` if it is any good.
-///
-/// What is outside of that and fits 64 bits passes: the job says what is wrong with it.
+/// Parses a whole number. Messages say that it is to be from `from` to `to`, but any number of 64
+/// bits passes: validating the job refuses the others.
 pub fn count(text: &str, from: u64, to: u64) -> Result<u64, String> {
     parse_count(text).map_err(|error| match error {
         JobError::OutOfRange { value, .. } => {
@@ -100,7 +201,7 @@ pub fn count(text: &str, from: u64, to: u64) -> Result<u64, String> {
     })
 }
 
-/// A size, which is looked at with the rest of the job.
+/// A size, which is parsed when the job is validated.
 pub fn size(text: &str) -> Result<SizeText, String> {
     Ok(SizeText(text.to_string()))
 }
@@ -122,10 +223,10 @@ mod tests {
         let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else {
             unreachable!("the words name it")
         };
-        args.job.spec
+        args.job.spec.clone()
     }
 
-    /// What is defined once is a flag, a key, and a word of the command that repeats a job.
+    /// Each flag is also the key of a job file and a word of the command that repeats the job.
     #[test]
     fn each_flag_is_the_key_of_its_name() {
         for flag in Flag::all() {
@@ -147,7 +248,6 @@ mod tests {
             let quote = matches!(flag.kind, Kind::Text | Kind::Size).then_some("'").unwrap_or("");
             let file = format!("{} = {quote}{value}{quote}", flag.key);
             assert_eq!(JobSpec::from_toml(&file).unwrap(), spec, "{file}");
-            assert!(!flag.group.is_empty(), "{}", flag.name);
             assert_eq!(flag.value_name.is_empty(), flag.kind == Kind::Switch, "{}", flag.name);
         }
     }

@@ -124,6 +124,12 @@ pub enum Error {
         /// The units there are.
         remedy: &'static str,
     },
+    /// A size below a page has no unit.
+    #[error("'{text}' has no unit and is less than a page; give {text}k, or {text}b for bytes")]
+    NoUnit {
+        /// The whole text.
+        text: String,
+    },
     /// A number is below 0.
     #[error("'{text}' is negative; give a {what} without a sign")]
     Negative {

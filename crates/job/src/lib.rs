@@ -52,7 +52,7 @@ pub use engine::{Engine, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
-pub use flags::{Flag, JobSpec, Of};
+pub use flags::{Flag, Group, JobSpec, Of};
 pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
 pub use job::Job;
 pub use log_line::{LogLine, TracedLine};

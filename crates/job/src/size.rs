@@ -12,8 +12,18 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeText(pub String);
 
-const BYTE_UNITS: [(&str, u64); 6] =
-    [("", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40), ("p", 1 << 50)];
+const BYTE_UNITS: [(&str, u64); 7] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
+    ("p", 1 << 50),
+];
+
+/// A number of bytes below this needs a unit: `64` is more likely a slip for `64k`.
+const MIN_UNITLESS_BYTES: u64 = 4096;
 
 const TIME_UNITS: [(&str, u64); 4] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
@@ -23,11 +33,12 @@ const BYTE_ENDINGS: [&str; 4] = ["", "b", "i", "ib"];
 
 /// Reads a size in bytes: a number, with `k`, `m`, `g`, `t` or `p` for powers of 1024 in either
 /// case. `kB` and `KiB` mean the same as `k`, as in fio. A decimal such as `1.5g` is taken if it is
-/// a whole number of bytes, and blanks may stand before the unit.
+/// a whole number of bytes, and blanks may stand before the unit. `b` is for bytes, which a size below
+/// a page of 4 KiB needs unless it is 0.
 ///
 /// # Errors
-/// When the text is no number, is negative, is not whole bytes, does not fit 64 bits, or has
-/// another unit.
+/// When the text is no number, is negative, is not whole bytes, does not fit 64 bits, has another
+/// unit, or has none where it needs one.
 pub fn parse_size(text: &str) -> Result<u64, Error> {
     let quantity = Quantity {
         what: "size",
@@ -35,9 +46,15 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
         units: &BYTE_UNITS,
         endings: &BYTE_ENDINGS,
         remedy: "give a size such as 4096, 4k or 20g",
-        unit_remedy: "units are k, m, g, t, p (powers of 1024), as in 4k, 20g or 20GiB",
+        unit_remedy: "units are b for bytes, and k, m, g, t, p (powers of 1024), as in 4k, 20g or \
+                      20GiB",
     };
-    quantity.parse(text)
+    let bytes = quantity.parse(text)?;
+    let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+    if !has_unit && (1..MIN_UNITLESS_BYTES).contains(&bytes) {
+        return Err(Error::NoUnit { text: shorten(text) });
+    }
+    Ok(bytes)
 }
 
 /// Reads a duration in nanoseconds: a number with `ns`, `us`, `ms` or `s`.
@@ -77,9 +94,13 @@ pub fn parse_count(text: &str) -> Result<u64, Error> {
 
 /// Writes a size as [`parse_size`] reads it: in the largest unit in which it is whole.
 pub fn format_size(bytes: u64) -> String {
-    let whole = |unit: &&(&str, u64)| bytes != 0 && bytes.is_multiple_of(unit.1);
-    let (name, unit) = BYTE_UNITS.iter().rev().find(whole).unwrap_or(&BYTE_UNITS[0]);
-    format!("{}{name}", bytes / unit)
+    let is_whole = |unit: &&(&str, u64)| unit.1 > 1 && bytes.is_multiple_of(unit.1);
+    match BYTE_UNITS.iter().rev().find(is_whole) {
+        _ if bytes == 0 => "0".to_string(),
+        Some((name, unit)) => format!("{}{name}", bytes / unit),
+        None if bytes < MIN_UNITLESS_BYTES => format!("{bytes}b"),
+        None => bytes.to_string(),
+    }
 }
 
 /// Writes a duration in nanoseconds as [`parse_duration_ns`] reads it: in the largest unit in which
@@ -119,7 +140,7 @@ struct Quantity {
     what: &'static str,
     unit: &'static str,
     units: &'static [(&'static str, u64)],
-    /// What may follow a unit that is not empty.
+    /// What may follow a unit of more than one.
     endings: &'static [&'static str],
     remedy: &'static str,
     unit_remedy: &'static str,
@@ -163,7 +184,7 @@ impl Quantity {
         let lower = unit.to_ascii_lowercase();
         self.units.iter().find_map(|&(name, scale)| {
             let ending = lower.strip_prefix(name)?;
-            let is_known = ending.is_empty() || !name.is_empty() && self.endings.contains(&ending);
+            let is_known = ending.is_empty() || scale > 1 && self.endings.contains(&ending);
             is_known.then_some(scale)
         })
     }
@@ -273,8 +294,8 @@ mod tests {
         of(&["1PiB"], 1 << 50);
         of(&["1.5g", "1.5 GiB"], 3 << 29);
         of(&["1.50k"], 1536);
-        of(&["2.0"], 2);
-        of(&["0.5k"], 512);
+        of(&["2b", "2.0B"], 2);
+        of(&["0.5k", "512b"], 512);
         of(&["18446744073709551615"], u64::MAX);
         of(&["16383.5p"], 16383 * (1 << 50) + (1 << 49));
     }
@@ -289,8 +310,8 @@ mod tests {
         for text in ["k", ".5k", "5.k", "1.2.3", " 4k", "+4k"] {
             bad(text, &format!("'{text}' is no size"));
         }
-        bad("4x", "unknown unit 'x' in '4x'; units are k, m, g");
-        for unit in ["kbi", "kk", "ib", "b", "ki b"] {
+        bad("4x", "unknown unit 'x' in '4x'; units are b for bytes, and k, m, g");
+        for unit in ["kbi", "kk", "ib", "bb", "ki b"] {
             bad(&format!("4{unit}"), &format!("unknown unit '{unit}'"));
         }
         for (text, unit, shown) in [("4\tk", " k", "4 k"), ("4k ", "k ", "4k "), ("4 ", " ", "4 ")]
@@ -304,6 +325,10 @@ mod tests {
             bad(text, &format!("'{text}' is not a whole number of bytes"));
         }
         bad("0.0000000000000000001p", "not a whole number");
+        for text in ["64", "1", "4095", "2.0"] {
+            let remedy = format!("give {text}k, or {text}b for bytes");
+            bad(text, &format!("'{text}' has no unit and is less than a page; {remedy}"));
+        }
         bad("16384p", "16384p is out of range; give 0 to 18446744073709551615");
         for text in ["18446744073709551616", "99999999999999999999999999999999"] {
             bad(text, "out of range");

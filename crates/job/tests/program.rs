@@ -173,7 +173,7 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
     of("100k", "offsets = [0, 8192]\nbs = '4k'").unwrap();
     for (phase, refusal) in [
         ("workload = 'read-random'\naccesses = 3\nbs = '6k'", "'bs': 6k is not a multiple of 4k"),
-        ("offsets = [0, 512]\nbs = '4k'", "'offsets': 512 is not a multiple of 4k"),
+        ("offsets = [0, 512]\nbs = '4k'", "'offsets': 512b is not a multiple of 4k"),
         (&format!("{random}\noffset = '1k'"), "'offset': 1k is not a multiple of 4k"),
         (&format!("{random}\nlen = '10k'"), "'len': 10k is not a multiple of 4k"),
     ] {
@@ -182,7 +182,7 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
     // Up to the end of the file the last block is short.
     of("10k", "workload = 'read-sequential'\naccesses = 2\nbs = '8k'\nlen = '10k'").unwrap();
     // Mappings and advice of it are as of others.
-    of("100k", "fadvise = 'dontneed'\noffset = '5'").unwrap();
+    of("100k", "fadvise = 'dontneed'\noffset = '5b'").unwrap();
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn advice_as_steps() {
     let valid = phase("mapping = 'm'\nmadvise = 'dontneed'\noffset = '8k'\nlen = '12k'").unwrap();
     let step = &valid.threads[0].steps[0];
     assert_eq!(valid.shown(step), "madvise m: dontneed of 12k from 8k");
-    let valid = phase("open = 'o'\nfadvise = 'willneed'\noffset = '5'").unwrap();
-    assert_eq!(valid.shown(&valid.threads[0].steps[0]), "fadvise o: willneed from 5");
+    let valid = phase("open = 'o'\nfadvise = 'willneed'\noffset = '5b'").unwrap();
+    assert_eq!(valid.shown(&valid.threads[0].steps[0]), "fadvise o: willneed from 5b");
     for advice in ["cold", "pageout"] {
         let valid = phase(&format!("mapping = 'm'\nmadvise = '{advice}'\nlen = '8k'")).unwrap();
         let step = &valid.threads[0].steps[0];
@@ -207,8 +207,8 @@ fn advice_as_steps() {
     let open = |keys: &str| phase(&format!("open = 'o'\n{keys}"));
     refused(map("madvise = 'free'"), "'madvise': unknown advice 'free'; known: normal, random");
     refused(open("fadvise = 'hugepage'"), "'fadvise': unknown advice 'hugepage'; known: normal");
-    refused(map("madvise = 'random'\noffset = '1000'"), "'offset': 1000 is not a multiple of");
-    refused(map("madvise = 'random'\nlen = '1000'"), "'len': 1000 is out of range");
+    refused(map("madvise = 'random'\noffset = '1000b'"), "'offset': 1000b is not a multiple of");
+    refused(map("madvise = 'random'\nlen = '1000b'"), "'len': 1000b is out of range");
     refused(map("madvise = 'random'\noffset = '64k'"), "page 16 is beyond mapping 'm'");
     refused(map("madvise = 'random'\nlen = '68k'"), "page 16 is beyond mapping 'm'");
     refused(open("fadvise = 'dontneed'\noffset = '64k'"), "'offset': 64k is out of range");
@@ -286,7 +286,7 @@ fn tables_that_make_no_sense() {
     );
     refused(program("[[file]]\nname = 'g'\nsize = '0'"), "file 'g': 'size': 0 is out of range");
     let more = |keys: &str| program(&format!("[[mapping]]\nname = 'n'\nopen = 'o'\n{keys}"));
-    refused(more("offset = '1000'"), "mapping 'n': 'offset': 1000 is not a multiple of");
+    refused(more("offset = '1000b'"), "mapping 'n': 'offset': 1000b is not a multiple of");
     refused(more("offset = '64k'"), "mapping 'n': it begins at page 16 of a file of 16 pages");
     refused(more("shift = 512"), "mapping 'n': 'shift': 512 is out of range; give 0 to 511");
     refused(more("advice = 'rnd'"), "mapping 'n': 'advice': unknown advice 'rnd'");

@@ -86,7 +86,7 @@ fn limits_of_the_cache() {
 #[test]
 fn mappings() {
     for (size, keys, offset, pages) in [
-        ("1", "", 0, 1),
+        ("1b", "", 0, 1),
         ("4097", "", 0, 2),
         ("1g", "map_offset = '512m'", 131_072, 131_072),
         ("1g", "map_offset = '512m'\nmap_len = '64k'", 131_072, 16),
@@ -114,7 +114,7 @@ fn page_sizes() {
         let machine = of(size).machine;
         assert_eq!((machine.read_ahead.0, machine.fault_around.0), (read_ahead, fault_around));
     }
-    assert_eq!(base("fault_around = 512").unwrap().machine.fault_around, PageCount(1));
+    assert_eq!(base("fault_around = '512b'").unwrap().machine.fault_around, PageCount(1));
     assert_eq!(base("read_ahead_kb = 0").unwrap().machine.read_ahead, PageCount(0));
 }
 
@@ -206,14 +206,14 @@ fn fractions_of_reads_are_of_bytes() {
         ("file_size = '1g'\nbs = '1m'\nfraction = 2.5", 2560),
         ("file_size = '1g'\nbs = '1m'", 10),
         ("file_size = '1g'\nfraction = 0.1", 26214),
-        ("file_size = '1g'\nbs = '512'\nfraction = 0.1", 209715),
-        ("file_size = '1000'\nbs = '1'\nfraction = 0.1", 100),
-        ("file_size = '1000'\nbs = '300'\nfraction = 1.0", 3),
+        ("file_size = '1g'\nbs = '512b'\nfraction = 0.1", 209715),
+        ("file_size = '1000b'\nbs = '1b'\nfraction = 0.1", 100),
+        ("file_size = '1000b'\nbs = '300b'\nfraction = 1.0", 3),
         // The mapping counts, up to the end of the file.
         ("file_size = '1m'\nmap_offset = '512k'\nbs = '64k'\nfraction = 1.0", 8),
         ("file_size = '1m'\nmap_len = '256k'\nbs = '64k'\nfraction = 1.0", 4),
-        ("file_size = '10000'\nmap_offset = '8k'\nbs = '100'\nfraction = 1.0", 18),
-        ("file_size = '1p'\nbs = '1'\nfraction = 1e-15", 1),
+        ("file_size = '10000'\nmap_offset = '8k'\nbs = '100b'\nfraction = 1.0", 18),
+        ("file_size = '1p'\nbs = '1b'\nfraction = 1e-15", 1),
     ] {
         for workload in ["read-random", "read-sequential"] {
             let spec = JobSpec::from_toml(&format!("workload = '{workload}'\n{keys}"));
@@ -224,8 +224,8 @@ fn fractions_of_reads_are_of_bytes() {
     for (keys, words) in [
         ("file_size = '64m'\nbs = '1m'", "0.01 of a mapping of 64m is less than one read of 1m"),
         ("file_size = '1m'\nfraction = 1e-9", "less than one read of 4k; give --accesses N"),
-        ("file_size = '1'\nbs = '1'\nfraction = 1e-300", "less than one read of 1"),
-        ("file_size = '1p'\nbs = '1'\nfraction = 1e9", "1000000000 of 1p"),
+        ("file_size = '1b'\nbs = '1b'\nfraction = 1e-300", "less than one read of 1b"),
+        ("file_size = '1p'\nbs = '1b'\nfraction = 1e9", "1000000000 of 1p"),
     ] {
         let spec = JobSpec::from_toml(&format!("workload = 'read-random'\n{keys}"));
         let error = spec.unwrap().validate(None).unwrap_err().to_string();
@@ -315,7 +315,7 @@ fn bad_workloads_and_files() {
     for (text, words) in [
         (String::new(), "--file-size is missing; give a size such as 1g"),
         ("file_size = '1m'".into(), "--workload is missing; give a pattern such as random"),
-        ("workload = 'random'\nfile_size = 0".into(), "--file-size: 0 is out of range; give 1"),
+        ("workload = 'random'\nfile_size = 0".into(), "--file-size: 0 is out of range; give 1b"),
         ("workload = 'random'\nfile_size = '2000p'".into(), "--file-size: 2000p is out of"),
         ("workload = 'random'\nfile_size = '4k'".into(), "0.01 of a mapping of 1 pages"),
         (one("rndm"), "--workload: unknown workload 'rndm'; known: random, stride:N"),
@@ -326,7 +326,7 @@ fn bad_workloads_and_files() {
         ("file_size = '4k'\naccesses_file = 'list'".into(), "line 1: page 3 is beyond"),
         ("file_size = '1m'\n[[phase]]\nworkload = 'first'\n[[phase]]\n".into(), "phase 2: --work"),
         ("file_size = '1m'\n[[phase]]\nworkload = 'first'\nseed = 0".into(), "phase 1: --seed"),
-        (one("read-random") + "\nbs = 0", "--bs: 0 is out of range; give 1 to 1g"),
+        (one("read-random") + "\nbs = 0", "--bs: 0 is out of range; give 1b to 1g"),
         (one("read-random") + "\nbs = '2g'", "--bs: 2g is out of range"),
     ] {
         let error = job(&text).expect_err(&text).to_string();

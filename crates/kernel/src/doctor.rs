@@ -42,7 +42,7 @@ pub const COMMANDS: [&str; 16] = [
     "calibrate",
     "published --full",
     "record",
-    "record --apply",
+    "record --change-settings",
     "advise --check",
     "govern",
     "folio-ops",
@@ -50,7 +50,7 @@ pub const COMMANDS: [&str; 16] = [
     "--read-ahead-kb",
     "--memory-max",
     "--image",
-    "--apply",
+    "--change-settings",
 ];
 
 /// Commands that count what is read on the running kernel.
@@ -128,8 +128,8 @@ fn root() -> MachineCheck {
         note,
         ..check(
             "root",
-            "--read-ahead-kb, --memory-max, --apply, explain --on kernel, conform, \
-             record --apply",
+            "--read-ahead-kb, --memory-max, --change-settings, explain --on kernel, conform, \
+             record --change-settings",
             found,
         )
     }
@@ -240,7 +240,7 @@ fn debugfs() -> MachineCheck {
             "mount -t debugfs debugfs /sys/kernel/debug as root, or leave out --fault-around",
         )),
     };
-    check("fault-around size", "--apply, record --apply", found)
+    check("fault-around size", "--change-settings, record --change-settings", found)
 }
 
 fn folio_sizes(sizes: &Sizes) -> MachineCheck {
@@ -256,7 +256,7 @@ fn folio_sizes(sizes: &Sizes) -> MachineCheck {
             let had = had.iter().map(|&bytes| format!(", {}", format_size(bytes)));
             let apply = match others {
                 [] => String::new(),
-                others => format!("; with --apply {}", format_sizes(others)),
+                others => format!("; with --change-settings {}", format_sizes(others)),
             };
             Ok(format!("4k{}{apply}", had.collect::<String>()))
         }
@@ -369,10 +369,10 @@ mod tests {
         let row = [(512 << 10, "never"), (1 << 20, "never"), (2 << 20, "never")];
         let between = [(16 << 10, "never"), (32 << 10, "madvise"), (64 << 10, "never")];
         for (test, all, sizes, here) in [
-            ("some", "madvise", &sizes[..], "4k, 2m; with --apply 16k, 1m"),
-            ("row", "always", &row[..], "4k; with --apply 512k to 2m"),
-            ("between", "never", &between[..], "4k, 32k; with --apply 16k, 64k, 2m"),
-            ("fewer", "never", &sizes[2..], "4k; with --apply 2m"),
+            ("some", "madvise", &sizes[..], "4k, 2m; with --change-settings 16k, 1m"),
+            ("row", "always", &row[..], "4k; with --change-settings 512k to 2m"),
+            ("between", "never", &between[..], "4k, 32k; with --change-settings 16k, 64k, 2m"),
+            ("fewer", "never", &sizes[2..], "4k; with --change-settings 2m"),
             ("one", "always", &sizes[2..], "4k, 2m"),
         ] {
             let settings = folio_ops::settings(&format!("doctor-{test}"), all, sizes);

@@ -70,7 +70,9 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
         PhaseSpec {
             workload: Some(workload.to_string()),
             accesses: Some(1 + rng.below(most)),
-            bs: workload.is_read().then(|| SizeText(rng.pick(&["512", "4k", "5000", "1m"]).into())),
+            bs: workload
+                .is_read()
+                .then(|| SizeText(rng.pick(&["512b", "4k", "5000", "1m"]).into())),
             ..PhaseSpec::default()
         }
     };
@@ -80,7 +82,7 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
         image: Some(path.into()),
         modules: std::env::var("FILEMAP_TEST_MODULES").ok(),
         seed: Some(1 + rng.below(1 << 40)),
-        file_size: Some(SizeText((pages * PAGE - rng.pick(&[0, 1, 4095])).to_string())),
+        file_size: Some(SizeText::of(pages * PAGE - rng.pick(&[0, 1, 4095]))),
         advice: rng.chance(40).then(|| rng.pick(&advice).to_string()),
         exec: rng.chance(15).then_some(true),
         read_ahead_kb: Some(rng.pick(&[0, 4, 64, 128, 128, 200, 512, 8192])),

@@ -21,7 +21,7 @@ const SERVER: &str = "server";
 const SERVER_TEXT: &str = include_str!("../../../data/machines/server.toml");
 
 /// The flag of `filemap calibrate` that names another place for the profile.
-pub const FLAG: &str = "--out";
+pub const FLAG: &str = "--output";
 
 /// The file of the user's own, below the state directory.
 const FILE: &str = "filemap/machine-profile.toml";

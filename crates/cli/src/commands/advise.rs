@@ -6,7 +6,7 @@ use std::io::Read;
 use filemap_attach::program::{self, Program, parent};
 use filemap_govern::Advising;
 use filemap_job::program::{Job, NamedFile};
-use filemap_job::{EngineKind, JobSpec, Record, Written};
+use filemap_job::{JobSpec, Record, Written};
 use filemap_model::Model;
 use filemap_recording::may_write;
 use filemap_study::Footer;
@@ -29,7 +29,6 @@ use rustix::process::geteuid;
 
 /// Tries what one could do about the program of a recording, and prints what is best.
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
-    args.job.check_one_kernel()?;
     let path = args.recording.clone();
     input::regular("recording", &path)?;
     let file = given::tables(&path)?.ok_or_else(|| {
@@ -60,10 +59,6 @@ fn advised(
         words.clone_from(&recording::open(path)?.header().command);
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
-    if given.flags.advice.is_some() {
-        let message = "--advice does not go with advise, which tries all advice; remove it";
-        return Err(Error::Usage(message.to_string()));
-    }
     // The program, and what of its arguments is a file.
     if let Some((first, arguments)) = words.split_first() {
         let found = program::find(&words).map(|program| program.path);
@@ -71,22 +66,8 @@ fn advised(
     }
     let output = args.output.open(&inputs, &[])?;
     let Written::Tables(spec) = &mut given.written else { unreachable!("it has tables") };
-    let runs = if args.check { spec.runs.take() } else { None };
-    if runs == Some(0) {
-        let message = "--runs 0: a check runs the program at least once; give --runs 5";
-        return Err(Error::Usage(message.to_string()));
-    }
-    if spec.runs.is_some_and(|runs| runs != 1) {
-        let message = "--runs does not go with advise, which tries things in the model; remove it, \
-                       or give --check too";
-        return Err(Error::Usage(message.to_string()));
-    }
-    let is_model = |on: &String| on == EngineKind::Model.name();
-    if spec.image.is_some() || !spec.on.as_ref().is_none_or(is_model) {
-        let message = "advise tries things in the model; leave out --on and --image, or try what \
-                       it names with filemap compare";
-        return Err(Error::CannotRun(message.to_string()));
-    }
+    // A job file says how it runs otherwise.
+    (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
     let Planned { job: program, profile, warnings, .. } = Planned::of(given)?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
@@ -98,10 +79,11 @@ fn advised(
     advice.warnings.extend(kernel_match::warnings(kernel.as_deref(), &[&program])?);
     let mut command = given.command("advise", &program);
     command.extend(args.check.then_some(" --check"));
-    command.extend(args.apply.then_some(" --apply"));
+    command.extend(args.runs.map(|runs| format!(" --runs {runs}")));
+    command.extend(args.change_settings.then_some(" --change-settings"));
     if let Some(again) = &again {
         advice.warnings.extend(other_machine(&given.flags));
-        let how = (runs.unwrap_or(RUNS), args.apply);
+        let how = (args.runs.unwrap_or(RUNS), args.change_settings);
         let check = Check::run(&advice, &program, again, how, &RealEngines)?;
         advice.check = Some(check);
     }
@@ -161,7 +143,7 @@ fn check_ends(program: &Job) -> Result<(), Error> {
 /// What is to be said where `flags` give the model another machine than the one that was measured.
 fn other_machine(flags: &JobSpec) -> Option<String> {
     let given: Vec<String> =
-        JobSpec { machine: None, runs: None, ..flags.clone() }.flags().into_iter().collect();
+        JobSpec { machine: None, ..flags.clone() }.flags().into_iter().collect();
     (!given.is_empty()).then(|| {
         format!("the model has {}, and what was measured is this machine as it is", given.join(" "))
     })

@@ -9,7 +9,7 @@ use crate::Outcome;
 use crate::args::{CalibrateArgs, MAX_ROUNDS};
 use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::output::{Inputs, Output, is_stdout};
+use crate::output::{Inputs, is_stdout};
 
 /// Size of the file where none is given.
 const DEFAULT_BYTES: u64 = 1 << 30;
@@ -28,7 +28,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     }
     let (path, kept) = place(args)?;
     let out = (machine_profile::FLAG, Some(path.as_str()));
-    let mut output = Output::open(&args.output, &Inputs::default(), &[out])?;
+    let mut output = args.report.open(&Inputs::default(), &[out])?;
     let target = output.take(machine_profile::FLAG).expect("it was opened");
     let command = command(args, rounds);
     let asked = Asked { bytes, rounds, path, kept, command };
@@ -39,7 +39,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
 
 /// Where the profile goes, and what is said of that.
 fn place(args: &CalibrateArgs) -> Result<(String, String), Error> {
-    let Some(path) = &args.out else {
+    let Some(path) = &args.output else {
         let path = machine_profile::path()?;
         machine_profile::make_directory(&path)?;
         let kept = format!(
@@ -68,7 +68,7 @@ fn bytes(args: &CalibrateArgs) -> Result<u64, Error> {
 }
 
 fn command(args: &CalibrateArgs, rounds: u64) -> String {
-    let profile = args.out.iter().map(|path| format!(" --out {path}"));
+    let profile = args.output.iter().map(|path| format!(" --output {path}"));
     let size = args.file_size.iter().map(|SizeText(size)| format!(" --file-size {size}"));
     let rest: String = profile.chain(size).collect();
     format!("filemap calibrate{rest} --runs {rounds}")

@@ -34,7 +34,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
         profiles.for_each(|name| inputs.add_profile("machine of a variant", name));
         jobs.push((path, given, variants));
     }
-    let output = args.output.open_compared(&inputs)?;
+    let output = args.output.open(&inputs)?;
     let mut plans = Vec::new();
     for (path, given, variants) in jobs {
         let plan = Plan::of(given, &variants, &asked).map_err(|error| in_file(path, error))?;
@@ -52,7 +52,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let comparison = compare::run(plans, &RealEngines, &asked, again.clone())?;
     let report = comparison.report(args.asked.verbose);
     if is_letter {
-        let apply = if asked.apply { " --apply" } else { "" };
+        let apply = if asked.apply { " --change-settings" } else { "" };
         let command = format!("{again}{apply} --format kernel");
         output.write_letter(&report, &comparison.letter(command, &job_files))?;
     } else {
@@ -81,7 +81,7 @@ fn asked(args: &CompareArgs) -> Asked {
         images: args.job.image.clone(),
         modules: args.job.modules.clone(),
         seeds: args.asked.repeated.seeds,
-        apply: args.asked.apply,
+        apply: args.asked.change_settings,
     }
 }
 

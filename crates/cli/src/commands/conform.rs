@@ -13,7 +13,6 @@ use crate::output::{Inputs, Output};
 
 /// Compares what a kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
-    args.job.check_one_kernel()?;
     let (given, inputs) = given::job(args.job_file.as_deref(), &args.job)?;
     let mut spec = match &given.written {
         Written::Flags(spec) => JobSpec::clone(spec),
@@ -23,7 +22,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         }
     };
     let output = args.output.open(&inputs, &[])?;
-    let on = Asked::take(&given.flags, &mut spec)?;
+    let on = Asked::take(&mut spec)?;
     let is_job = given.path.is_some() || spec != JobSpec::default();
     let seed = conform::seed(&spec);
     check_seed(&given, &args.fuzz, &spec)?;
@@ -63,7 +62,7 @@ fn of_program(
         return Err(not_of_tables("--fuzz", &path));
     }
     let output = args.output.open(inputs, &[])?;
-    let on = Asked::take(&given.flags, &mut tables.shared())?;
+    let on = Asked::take(&mut tables.shared())?;
     let mut spec = on.tables_on_kernel(tables);
     spec.on = Some(EngineKind::Kernel.to_string());
     let mut written = Written::Tables(Box::new(spec));

@@ -6,11 +6,11 @@ use crate::Outcome;
 use crate::args::DoctorArgs;
 use crate::error::Error;
 use crate::interrupt;
-use crate::output::{Inputs, Output};
+use crate::output::Inputs;
 
 /// Prints what this machine allows.
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
-    let output = Output::open(&args.output, &Inputs::default(), &[])?;
+    let output = args.output.open(&Inputs::default(), &[])?;
     let (journal, _undoing) = interrupt::journal()?;
     output.write(&Doctor::examine(&journal).report())?;
     Ok(Outcome::Done)

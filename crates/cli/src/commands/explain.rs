@@ -11,7 +11,6 @@ use crate::output::Inputs;
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
-    args.job.check_one_kernel()?;
     let (given, inputs) = given::job(args.job_file.as_deref(), &args.job)?;
     explained(&given, &inputs, &args).map_err(|error| given.in_file(error))
 }

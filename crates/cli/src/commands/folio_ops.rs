@@ -24,8 +24,8 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
         ..FolioOpsSpec::default()
     };
     let job = spec.validate()?;
-    if args.apply && job.engine == EngineKind::Model {
-        let message = "--apply is for the running kernel; give --on kernel, or remove it";
+    if args.change_settings && job.engine == EngineKind::Model {
+        let message = "--change-settings is for the running kernel; give --on kernel, or remove it";
         return Err(Error::Usage(message.to_string()));
     }
     let output = args.output.open(&Inputs::default(), &[])?;
@@ -34,9 +34,9 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
         EngineKind::Model => {
             folio_ops::record(&job, Asked::Size, |total| RealEngines.progress(Some(total)))?
         }
-        EngineKind::Kernel => on_kernel(&job, args.apply)?,
+        EngineKind::Kernel => on_kernel(&job, args.change_settings)?,
     };
-    let apply = if args.apply { " --apply" } else { "" };
+    let apply = if args.change_settings { " --change-settings" } else { "" };
     let command = format!("{}{apply}", job.command());
     output.write(&report(&record, args.verbose, command))?;
     Ok(Outcome::Done)

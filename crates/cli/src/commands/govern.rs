@@ -23,7 +23,7 @@ use crate::ended;
 use crate::error::Error;
 use crate::govern::parent::{self, Waited};
 use crate::govern::{self, Program};
-use crate::output::{Form, Inputs, Output, OutputFlags, check_only, open_one};
+use crate::output::{Inputs, Output, check_files};
 use crate::{Outcome, say};
 use filemap_study::{machine_profile, provenance};
 
@@ -52,14 +52,14 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     if let Some(format) = args.format {
         let name = Format::ALL.into_iter().find(|(_, known)| *known == format);
         return Err(Error::Usage(format!(
-            "--format {} is for --pid, --cgroup and --compare; give --json FILE for what was done \
-             for this program",
+            "--format {} is for --pid, --cgroup and --compare; give --json FILE or --html FILE for \
+             what was done for this program",
             name.map_or("", |(name, _)| name)
         )));
     }
     let program = govern::find(&args.program)?;
     let inputs = inputs(args, &program);
-    let target = args.json.as_deref().map(|path| open_one("--json", path, &inputs)).transpose()?;
+    let output = Output::open_files(&args.files, &inputs)?;
     // From here on no signal ends this process and leaves what it has changed.
     let waited = Waited::block();
     let begun = begin_for(args, &program);
@@ -68,7 +68,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
         say(format!("'{}' runs ungoverned: {reason}", program.path.display()));
     }
     let governing = begun.ok();
-    if governing.is_none() && target.is_none() && !args.observe {
+    if governing.is_none() && output.is_none() && !args.observe {
         drop(waited);
         return Err(govern::exec(&program).into());
     }
@@ -82,7 +82,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     drop(waited);
     let processes = study::processes(&statistics, way);
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
-    if !args.observe && target.is_none() {
+    if !args.observe && output.is_none() {
         return Ok(ended::outcome(ended, Ok(())));
     }
     let ungoverned = ungoverned.or_else(|| has_none.then(|| why_nothing(args, &processes)));
@@ -94,11 +94,8 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
         // Nobody is left to be told if stderr is closed.
         let _ = io::stderr().write_all(report.render(Format::Table).as_bytes());
     }
-    let written = match (target, args.json.as_deref()) {
-        (Some(target), Some(path)) => check_only("--json", path, &mapped(&run.processes))
-            .and_then(|()| target.write(format!("{}\n", report.record_json).as_bytes())),
-        _ => Ok(()),
-    };
+    let checked = check_read(args, &mapped(&run.processes));
+    let written = checked.and_then(|()| output.write(&report));
     Ok(ended::outcome(ended, written))
 }
 
@@ -205,14 +202,14 @@ fn why_nothing(args: &GovernArgs, processes: &[Process]) -> String {
 /// What statistics say nothing of.
 const SCOPE: &str = "read-only mappings of regular files on local disks, from --min-size on";
 
+/// Refuses outputs that are among `files`, which the processes have read.
+fn check_read(args: &GovernArgs, files: &Inputs) -> Result<(), Error> {
+    check_files(&args.files.named().collect::<Vec<_>>(), files)
+}
+
 /// Where the report of `args` goes.
 fn output(args: &GovernArgs, inputs: &Inputs) -> Result<Output, Error> {
-    let format = args.format.unwrap_or_default();
-    Output::open(
-        &OutputFlags { format: Form::Report(format), json: args.json.clone() },
-        inputs,
-        &[],
-    )
+    Output::open(args.format.unwrap_or_default(), &args.files, inputs, &[])
 }
 
 /// The end of a report that `command` repeats.
@@ -238,8 +235,8 @@ fn command(args: &GovernArgs) -> String {
     words.extend(args.observe.then(|| "--observe".to_string()));
     words.extend(args.compare.then(|| "--compare".to_string()));
     let is_run_once = !args.program.is_empty() && !args.compare;
-    let json = args.json.as_deref().filter(|_| is_run_once);
-    words.extend(json.map(|path| format!("--json {}", shell_word(path))));
+    let files = args.files.named().filter(|_| is_run_once);
+    words.extend(files.map(|(flag, path)| format!("{flag} {}", shell_word(path))));
     if !args.program.is_empty() {
         words.push("--".to_string());
         words.extend(in_words(&args.program).iter().map(|word| shell_word(word)));

@@ -38,7 +38,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     }
     match (&args.show, args.import.as_deref()) {
         (Some(path), _) => show(path),
-        (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),
+        (None, Some([kind, trace])) => import(kind, trace, args.output.as_deref()),
         _ if args.cgroup.is_some() || !args.pid.is_empty() => made::processes(args),
         _ if args.program.is_empty() => Err(Error::Usage(
             "a program is missing; give it after --, as in filemap record -- PROGRAM, or give \
@@ -81,7 +81,7 @@ fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     let name = &place(out, path)?;
     let mut inputs = Inputs::default();
     inputs.add("the trace", path);
-    let mut target = output::open_one("--out", name, &inputs)?;
+    let mut target = output::open_one("--output", name, &inputs)?;
     let trace = BufReader::with_capacity(1 << 16, trace);
     let done = import::import(kind, (trace, path), (&mut target, name), &recording::existing);
     let (imported, _) = done?;
@@ -99,7 +99,7 @@ fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
     match out {
         Some(name) => Ok(name.to_string()),
         None if std::fs::symlink_metadata(&usual).is_ok() => Err(Error::Usage(format!(
-            "'{usual}' is there already; give --out another file, or --out '{usual}' to replace it"
+            "'{usual}' is there already; give -o another file, or -o '{usual}' to replace it"
         ))),
         None => Ok(usual),
     }

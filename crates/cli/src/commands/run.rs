@@ -17,7 +17,6 @@ use crate::output::{Inputs, Output};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
-    args.job.check_one_kernel()?;
     let (given, inputs) = given::job(args.job_file.as_deref(), &args.job)?;
     if args.show_job {
         return show_job::run(&given);
@@ -51,7 +50,7 @@ fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, R
     }
     let asked = Asked {
         seeds: args.asked.repeated.seeds,
-        apply: args.asked.apply,
+        apply: args.asked.change_settings,
         history: output.writes_json_or_page(),
     };
     Ok((output, run::run(planned, &RealEngines, asked)?))

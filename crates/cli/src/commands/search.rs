@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, stderr};
 
+use filemap_job::JobSpec;
 use filemap_job::program::THRASH;
-use filemap_job::{EngineKind, JobSpec};
 use filemap_study::machine_profile;
 use filemap_study::search::{Goal, Searching, Space, variants_flag};
 use filemap_study::seeds;
@@ -15,7 +15,6 @@ use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given;
 use crate::interrupt::Asked;
-use crate::output::Output;
 use crate::progress;
 use crate::search::{JobFiles, Kept};
 
@@ -27,17 +26,21 @@ const DEFAULT_JOBS: u64 = 20_000;
 
 /// Looks for jobs that tell two variants apart, or that the second makes worse.
 pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
-    args.job.check_one_kernel()?;
     let (asked, inputs) = given::job(None, &args.job)?;
     let mut spec = asked.written.flags().into_owned();
-    check(&spec, asked.is_thrash)?;
+    if asked.is_thrash {
+        return Err(Error::Usage(format!(
+            "--workload {THRASH} is a program, and search tries jobs of one file; compare it with \
+             filemap compare"
+        )));
+    }
     let state = ("--state", args.state.as_deref());
-    let mut output = Output::open(&args.output, &inputs, &[state])?;
+    let mut output = args.report.open(&inputs, &[state])?;
     if output.take("--state").is_some_and(|state| state.is_stdout()) {
         let message = "--state -: the state has to be read again; give it a file";
         return Err(Error::Usage(message.to_string()));
     }
-    let files = args.out.map(JobFiles::new).transpose()?;
+    let files = args.output.map(JobFiles::new).transpose()?;
     let variants = variants::parse(&args.variants)?;
     variants::check_one_file(&variants)?;
     let [first, second] = variants.as_slice() else {
@@ -75,8 +78,8 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         goal,
         space: Space::of(spec),
         seed,
-        jobs: args.jobs.or(if args.time.is_some() { None } else { Some(DEFAULT_JOBS) }),
-        limit: args.time,
+        jobs: args.jobs.or(if args.duration.is_some() { None } else { Some(DEFAULT_JOBS) }),
+        limit: args.duration,
         profile,
         engines: &RealEngines,
         keeper: &kept,
@@ -108,36 +111,4 @@ fn tell_terminal() {
     if stderr().is_terminal() {
         crate::say("the jobs that were found are made smaller; interrupt again to skip that");
     }
-}
-
-/// Refuses jobs that the search has none of.
-fn check(spec: &JobSpec, is_thrash: bool) -> Result<(), Error> {
-    let is_model = |on: &String| on == EngineKind::Model.name();
-    if spec.image.is_some() || !spec.on.as_ref().is_none_or(is_model) {
-        return Err(Error::CannotRun(
-            "search tries jobs in the model; leave out --on and --image, and add them to the \
-             commands that it prints"
-                .to_string(),
-        ));
-    }
-    if is_thrash {
-        return Err(Error::Usage(format!(
-            "--workload {THRASH} is a program, and search tries jobs of one file; compare it with \
-             filemap compare"
-        )));
-    }
-    for (flag, is_given) in [
-        ("--file", spec.file.is_some()),
-        ("--accesses-file", spec.accesses_file.is_some()),
-        ("--runs", spec.runs.is_some()),
-        ("--with", spec.with.is_some()),
-    ] {
-        if is_given {
-            return Err(Error::Usage(format!(
-                "{flag} does not go with search, which draws its own jobs and runs them in \
-                 two variants; leave it out"
-            )));
-        }
-    }
-    Ok(())
 }

@@ -8,41 +8,18 @@ use filemap_report::Format;
 use super::{Inputs, Output};
 use crate::error::Error;
 
-/// What a command prints.
+/// What a comparison prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Its report.
     Report(Format),
-    /// The table of a comparison for a mail to a kernel list.
+    /// Its table for a mail to a kernel list.
     Letter,
 }
 
 impl Form {
     /// The name of [`Form::Letter`].
     const LETTER: &str = "kernel";
-
-    /// Refuses what only a command that compares has.
-    ///
-    /// # Errors
-    /// As for [`Form::report`].
-    pub fn check_is_report(self) -> Result<(), Error> {
-        self.report().map(|_| ())
-    }
-
-    /// The format of the report of a command that compares nothing.
-    ///
-    /// # Errors
-    /// When it is the other.
-    pub fn report(self) -> Result<Format, Error> {
-        match self {
-            Form::Report(format) => Ok(format),
-            Form::Letter => Err(Error::Usage(format!(
-                "--format {} is a table of before and after, which only filemap compare has; give \
-                 another format",
-                Form::LETTER
-            ))),
-        }
-    }
 }
 
 impl FromStr for Form {
@@ -59,36 +36,20 @@ impl FromStr for Form {
     }
 }
 
-/// Where the report goes.
+/// Where the report of a command goes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputFlags {
-    /// Format of the report: table, markdown, csv or json, and for compare also kernel. CSV has the
-    /// table only. Scope, command and environment are in the other formats. kernel is for a mail to
-    /// a kernel list: ASCII in 75 columns, with medians and spread before and after, the kernels,
-    /// the machine, and the command in lines that can be pasted. Several jobs are rows of one table
-    /// there.
+    /// Format of the report: table, markdown, csv or json. CSV has the table only. Scope, command
+    /// and environment are in the other formats.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: Form,
-    /// Also write the report as JSON to this file. - means stdout, in place of the report.
-    #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
-    pub json: Option<String>,
-}
-
-/// Where the report of a command goes that there is a page of.
-#[derive(Debug, Args)]
-pub struct PageFlags {
+    pub format: Format,
     #[command(flatten)]
-    plain: OutputFlags,
-    /// Also write the report as a page: one HTML file with pictures, which needs no
-    /// network. - means stdout, in place of the report. filemap report makes the same page later
-    /// from what --json wrote.
-    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
-    html: Option<String>,
+    files: ReportFiles,
 }
 
-impl PageFlags {
-    /// Opens what they name, and what `others` do.
+impl OutputFlags {
+    /// Opens the outputs that they name, and `others`.
     ///
     /// # Errors
     /// As for [`Output::open`].
@@ -97,26 +58,66 @@ impl PageFlags {
         inputs: &Inputs,
         others: &[(&'static str, Option<&str>)],
     ) -> Result<Output, Error> {
-        let page = ("--html", self.html.as_deref());
-        Output::open(&self.plain, inputs, &[others, &[page]].concat())
+        Output::open(self.format, &self.files, inputs, others)
     }
+}
 
-    /// Opens the same, for a command that compares: it can print a letter.
+/// Where the report of a comparison goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct ComparisonFlags {
+    /// Format of the report: table, markdown, csv, json or kernel. CSV has the table only. Scope,
+    /// command and environment are in the other formats. kernel is for a mail to a kernel list:
+    /// ASCII in 75 columns, with medians and spread before and after, the kernels, the machine, and
+    /// the command in lines that can be pasted. Several jobs are rows of one table there.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Form,
+    #[command(flatten)]
+    files: ReportFiles,
+}
+
+impl ComparisonFlags {
+    /// Opens the outputs that they name.
     ///
     /// # Errors
     /// As for [`Output::open`].
-    pub fn open_compared(&self, inputs: &Inputs) -> Result<Output, Error> {
-        let page = ("--html", self.html.as_deref());
-        Output::open_compared(&self.plain, inputs, &[page])
+    pub fn open(&self, inputs: &Inputs) -> Result<Output, Error> {
+        let format = match self.format {
+            Form::Report(format) => format,
+            Form::Letter => Format::Table,
+        };
+        Output::open(format, &self.files, inputs, &[])
     }
 
-    /// Whether a letter is to be printed.
+    /// Whether the table for a mail is printed.
     pub fn is_letter(&self) -> bool {
-        self.plain.format == Form::Letter
+        self.format == Form::Letter
     }
 
-    /// Where the page goes, for a command that has none of what was asked for.
+    /// Where the page goes.
     pub fn html(&self) -> Option<&str> {
-        self.html.as_deref()
+        self.files.html.as_deref()
+    }
+}
+
+/// Files that a report is written to as well.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct ReportFiles {
+    /// Also write the report as JSON to this file. - means stdout, in place of the report.
+    #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
+    pub json: Option<String>,
+    /// Also write the report as a page: one HTML file with pictures, which needs no network. -
+    /// means stdout, in place of the report. filemap report makes the same page later from the file
+    /// of --json.
+    #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
+    pub html: Option<String>,
+}
+
+impl ReportFiles {
+    /// Each file with its flag.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let files = [("--json", self.json.as_deref()), ("--html", self.html.as_deref())];
+        files.into_iter().filter_map(|(flag, path)| Some((flag, path?)))
     }
 }

@@ -103,9 +103,14 @@ pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Er
     check_places(&places(outputs)?, inputs)
 }
 
-/// The same of the only output, which `flag` names. What goes to stdout is not the command's.
+/// The same for a command whose report does not go to stdout.
+pub fn check_files(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Error> {
+    check_places(&places(outputs)?[1..], inputs)
+}
+
+/// The same for the only output.
 pub fn check_only(flag: &'static str, path: &str, inputs: &Inputs) -> Result<(), Error> {
-    check_places(&places(&[(flag, path)])?[1..], inputs)
+    check_files(&[(flag, path)], inputs)
 }
 
 /// Stdout and the places of `outputs`, all of them different.

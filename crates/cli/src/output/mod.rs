@@ -17,8 +17,8 @@ use filemap_study::{console, html};
 
 use crate::error::Error;
 
-pub use flags::{Form, OutputFlags, PageFlags};
-pub use inputs::{Inputs, check_only, is_stdout};
+pub use flags::{ComparisonFlags, OutputFlags, ReportFiles};
+pub use inputs::{Inputs, check_files, check_only, is_stdout};
 pub use replacement::abandon;
 pub use target::{Target, failed_on_stdout};
 
@@ -48,41 +48,30 @@ pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Targ
     Target::open_part(path)
 }
 
-/// The places that a report goes to, open before the jobs are run: what cannot be written is
-/// known at once, and nothing is written over what the command reads.
+/// The outputs of a command, opened before any job runs: one that cannot be written is refused
+/// before work is lost.
 pub struct Output {
-    form: Form,
-    /// What is written beside it, by the flag that names it.
+    format: Format,
+    /// Files beside the printed report, by the flags that name them.
     targets: Vec<(&'static str, Target)>,
-    /// Where the report itself goes, unless something else goes to stdout.
+    /// Where the report itself goes, unless a file takes stdout.
     stdout: Option<Target>,
 }
 
 impl Output {
-    /// Opens what `flags` name, and what `others` do: the other outputs of the command, each a
-    /// flag and its value. A file keeps what is in it until the whole of the new is written.
+    /// Opens `files` and `others`, the further outputs of the command: each a flag and its value.
+    /// A file keeps its contents until all of the new ones are written.
     ///
     /// # Errors
-    /// When an output is one of `inputs` or another output, or cannot be written to, and where the
-    /// command has none of what is to be printed.
+    /// When an output is one of `inputs` or another output, or cannot be written to.
     pub fn open(
-        flags: &OutputFlags,
+        format: Format,
+        files: &ReportFiles,
         inputs: &Inputs,
         others: &[(&'static str, Option<&str>)],
     ) -> Result<Self, Error> {
-        flags.format.check_is_report()?;
-        Output::open_compared(flags, inputs, others)
-    }
-
-    /// Opens the same, for a command that has a letter too.
-    fn open_compared(
-        flags: &OutputFlags,
-        inputs: &Inputs,
-        others: &[(&'static str, Option<&str>)],
-    ) -> Result<Self, Error> {
-        let mut named: Vec<(&'static str, &str)> = Vec::new();
-        named.extend(flags.json.as_deref().map(|path| ("--json", path)));
-        named.extend(others.iter().filter_map(|&(flag, path)| Some((flag, path?))));
+        let others = others.iter().filter_map(|&(flag, path)| Some((flag, path?)));
+        let named: Vec<(&'static str, &str)> = files.named().chain(others).collect();
         inputs::check(&named, inputs)?;
         let mut targets = Vec::new();
         for (flag, path) in named {
@@ -90,7 +79,24 @@ impl Output {
         }
         let taken = targets.iter().any(|(_, target)| target.is_stdout());
         let stdout = if taken { None } else { Some(Target::stdout()?) };
-        Ok(Output { form: flags.format, targets, stdout })
+        Ok(Output { format, targets, stdout })
+    }
+
+    /// Opens `files` only: stdout is that of a program.
+    ///
+    /// # Errors
+    /// As for [`Output::open`].
+    pub fn open_files(files: &ReportFiles, inputs: &Inputs) -> Result<Self, Error> {
+        let named: Vec<(&'static str, &str)> = files.named().collect();
+        check_files(&named, inputs)?;
+        let open = |(flag, path)| Ok((flag, Target::open(path)?));
+        let targets = named.into_iter().map(open).collect::<Result<_, Error>>()?;
+        Ok(Output { format: Format::Table, targets, stdout: None })
+    }
+
+    /// Whether nothing is written.
+    pub fn is_none(&self) -> bool {
+        self.targets.is_empty() && self.stdout.is_none()
     }
 
     /// What `flag` names, for the command to write.
@@ -101,7 +107,7 @@ impl Output {
 
     /// Whether the record goes anywhere: as JSON, or as a page.
     pub fn writes_json_or_page(&self) -> bool {
-        let is_printed = self.stdout.is_some() && self.form == Form::Report(Format::Json);
+        let is_printed = self.stdout.is_some() && self.format == Format::Json;
         is_printed || self.targets.iter().any(|(flag, _)| ["--json", "--html"].contains(flag))
     }
 
@@ -110,20 +116,20 @@ impl Output {
     /// # Errors
     /// When it cannot be written, or says that a kernel warned of itself.
     pub fn write(self, report: &Report) -> Result<(), Error> {
-        let format = self.form.report()?;
-        self.write_both(report, &report.render(format))
+        let printed = report.render(self.format);
+        self.write_printed(report, &printed)
     }
 
-    /// Writes `report`, of which this is the letter, which is printed.
+    /// Writes `report`, and prints `letter`.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write_letter(self, report: &Report, letter: &Letter) -> Result<(), Error> {
-        self.write_both(report, &letter.text())
+        self.write_printed(report, &letter.text())
     }
 
-    /// Writes `report` where its record and its page go, and prints `printed`.
-    fn write_both(mut self, report: &Report, printed: &str) -> Result<(), Error> {
+    /// Writes the record and the page of `report`, and prints `printed`.
+    fn write_printed(mut self, report: &Report, printed: &str) -> Result<(), Error> {
         let page = match self.take("--html") {
             Some(target) => Some((target, html::page(&report.record_json)?)),
             None => None,

@@ -22,7 +22,7 @@ impl JobFiles {
     /// Where something is there already, or the directory that it is to lie in is missing.
     pub fn new(path: String) -> Result<Self, Error> {
         let refused =
-            |reason: String| Error::Usage(format!("--out {}: {reason}", shell_word(&path)));
+            |reason: String| Error::Usage(format!("--output {}: {reason}", shell_word(&path)));
         match fs::read_dir(&path).map(Iterator::count) {
             Ok(0) => {}
             Ok(_) => return Err(refused("it is not empty; give a new directory".to_string())),

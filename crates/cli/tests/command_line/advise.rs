@@ -167,8 +167,8 @@ fn what_is_no_recording_is_refused() {
         ("advise /nowhere/r".to_string(), 2, "'/nowhere/r'"),
         (format!("advise {job}"), 2, "filemap explain"),
         (format!("advise {path} --workload random"), 2, "--workload"),
-        (format!("advise {path} --runs 3"), 2, "--runs"),
-        (format!("advise {path} --on kernel"), 4, "--on"),
+        (format!("advise {path} --runs 3"), 2, "--check"),
+        (format!("advise {path} --on kernel"), 2, "--on"),
         (format!("advise {path} --json {path}"), 2, "'"),
     ] {
         let output = filemap(&args).output().unwrap();

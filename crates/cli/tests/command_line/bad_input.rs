@@ -39,10 +39,13 @@ fn commands_and_flags() {
         ("conform --fuzz some", &["'some'", "digits only"]),
         ("conform --fuzz 2 --advice random", &["--fuzz draws its own jobs", "--seed only"]),
         ("conform --fuzz 2 --seed 0", &["--seed: 0 is out of range"]),
-        ("conform --on model --workload first --file-size 1m", &["--on does not go with conform"]),
-        ("conform --runs 2 --workload first --file-size 1m", &["--runs", "remove it"]),
-        ("explain --runs 2 --workload first --file-size 1m", &["--runs", "remove it"]),
-        ("run --apply --workload first --file-size 1m", &["--apply", "--on kernel"]),
+        ("conform --on model --workload first --file-size 1m", &["unexpected argument '--on'"]),
+        ("conform --runs 2 --workload first --file-size 1m", &["unexpected argument '--runs'"]),
+        ("explain --runs 2 --workload first --file-size 1m", &["unexpected argument '--runs'"]),
+        (
+            "run --change-settings --workload first --file-size 1m",
+            &["--change-settings", "--on kernel"],
+        ),
         ("published --format xml", &["'xml'", "table, markdown, csv, json"]),
         ("published nothing", &["'nothing'", "mmap-miss, vma-bound"]),
         ("published mm-owner --seeds 3", &["--seeds", "mmap-miss", "remove it"]),
@@ -106,6 +109,8 @@ fn values() {
         ("--workload random --split 0", &["--split", "0 is not allowed", "such as 64"]),
         ("--workload random --split-prot exec", &["--split is missing"]),
         ("--workload random --fault-around 5k", &["no power of two"]),
+        ("--workload random --fault-around 64", &["--fault-around: '64' has no unit", "64k"]),
+        ("--workload random --ram 100", &["--ram: '100' has no unit", "100k"]),
         ("--workload random --read-ahead-kb 3", &["--read-ahead-kb", "not a multiple"]),
         ("--workload random --bs 4k", &["--bs does not go with"]),
         ("--workload random --accesses 3 --fraction 0.1", &["does not go with --fraction"]),
@@ -129,12 +134,13 @@ fn values() {
 #[test]
 fn sizes() {
     for (size, words) in [
-        ("0", &["0 is out of range; give 1 to "] as &[&str]),
+        ("0", &["0 is out of range; give 1b to "] as &[&str]),
         ("-4k", &["'-4k' is negative"]),
         ("4x", &["unknown unit 'x' in '4x'", "k, m, g, t, p"]),
+        ("64", &["'64' has no unit", "give 64k, or 64b for bytes"]),
         ("big", &["'big' is no size", "4k"]),
-        ("99999999999999999999", &["99999999999999999999 is out of range; give 1 to 1024p"]),
-        ("16384p", &["16384p is out of range; give 1 to 1024p"]),
+        ("99999999999999999999", &["99999999999999999999 is out of range; give 1b to 1024p"]),
+        ("16384p", &["16384p is out of range; give 1b to 1024p"]),
         ("0.3k", &["'0.3k' is not a whole number of bytes"]),
     ] {
         let words = [&["--file-size"], words].concat();
@@ -172,8 +178,14 @@ fn what_means_nothing_is_refused() {
         (&format!("{compare} --variants baseline,p1 --modules /lib"), &["--modules", "--image"]),
         ("compare a.toml a.toml --variants baseline,p1", &["a.toml is given twice"]),
         ("compare a.toml b.toml --variants p1,p2 --html c.html", &["--html shows one job"]),
-        ("explain --image a --image b --workload first --file-size 1m", &["several", "compare"]),
-        ("run --modules a --modules b --workload first --file-size 1m", &["--modules", "several"]),
+        (
+            "explain --image a --image b --workload first --file-size 1m",
+            &["--image", "multiple times"],
+        ),
+        (
+            "run --modules a --modules b --workload first --file-size 1m",
+            &["--modules", "multiple times"],
+        ),
     ] {
         fails(args, 2, words);
     }

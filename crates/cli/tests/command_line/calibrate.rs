@@ -43,7 +43,7 @@ fn a_profile_comes_out_that_the_model_takes() {
     let scratch = Scratch::new("calibrate");
     let profile = scratch.file("profile.toml", "what was there before");
     let report = scratch.path("report.json");
-    let args = format!("calibrate --out {profile} {SMALL} --json {report}");
+    let args = format!("calibrate --output {profile} {SMALL} --json {report}");
     let output = Running::start(&mut in_scratch(&scratch, &args)).output();
     assert_eq!(left(&scratch, "temporary"), [""; 0]);
     assert!(!left(&scratch, "state").iter().any(|name| name.ends_with(".journal")));
@@ -78,16 +78,16 @@ fn what_is_in_the_way_is_said_before_anything_is_measured() {
     let scratch = Scratch::new("calibrate-refused");
     for (args, code, words) in [
         (
-            format!("calibrate {SMALL} --out /no/such/profile.toml"),
+            format!("calibrate {SMALL} --output /no/such/profile.toml"),
             2,
             &["/no/such", "opened"] as &[&str],
         ),
-        (format!("calibrate {SMALL} --out {}", scratch.path("")), 2, &["opened", "directory"]),
+        (format!("calibrate {SMALL} --output {}", scratch.path("")), 2, &["opened", "directory"]),
         ("calibrate --file-size 1m".to_string(), 2, &["--file-size 1m", "64m"]),
         ("calibrate --file-size some".to_string(), 2, &["--file-size", "some"]),
         ("calibrate --runs 0".to_string(), 2, &["--runs 0", "1 to 100"]),
-        (format!("calibrate --out - {SMALL} --json -"), 2, &["--out -", "stdout"]),
-        ("calibrate --file-size 512p --runs 1 --out profile".to_string(), 4, &["no room"]),
+        (format!("calibrate --output - {SMALL} --json -"), 2, &["--output -", "stdout"]),
+        ("calibrate --file-size 512p --runs 1 --output profile".to_string(), 4, &["no room"]),
     ] {
         fails(&Running::start(&mut in_scratch(&scratch, &args)).output(), code, words);
         assert_eq!(left(&scratch, "temporary"), [""; 0], "{args}");
@@ -101,7 +101,7 @@ fn a_calibration_that_fails_leaves_no_profile() {
     }
     let scratch = Scratch::new("calibrate-failed");
     let profile = scratch.path("profile.toml");
-    let args = format!("calibrate --out {profile} --file-size 512p --runs 1");
+    let args = format!("calibrate --output {profile} --file-size 512p --runs 1");
     fails(&Running::start(&mut in_scratch(&scratch, &args)).output(), 4, &["no room"]);
     assert!(!fs::exists(&profile).expect("it can be asked for"));
 }

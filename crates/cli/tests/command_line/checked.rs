@@ -15,7 +15,7 @@ use crate::{skip, stderr};
 /// Records `words` to a file `r`; nothing where the kernel does not permit that.
 fn record(place: &Place, words: &[&str]) -> Option<String> {
     let path = place.scratch.path("r");
-    let mut command = place.command("record", &format!("--out {path} --"));
+    let mut command = place.command("record", &format!("--output {path} --"));
     let output = command.args(words).output().expect("the command starts");
     let message = stderr(&output);
     if message.contains("nothing is recorded") {
@@ -174,7 +174,7 @@ fn what_cannot_be_checked_is_told_in_one_line() {
     let output = checked(&place, &job, "");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("is a job file"), "{}", stderr(&output));
-    let output = place.command("advise", &format!("{job} --apply")).output().unwrap();
+    let output = place.command("advise", &format!("{job} --change-settings")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--check"), "{}", stderr(&output));
 }

@@ -132,7 +132,7 @@ fn owners_are_counted_and_nothing_is_timed() {
 #[test]
 fn what_does_not_go_with_it_is_told_with_the_remedy() {
     for (flags, words) in [
-        ("--apply", ["--apply", "--on kernel"]),
+        ("--change-settings", ["--change-settings", "--on kernel"]),
         ("--runs 0", ["--runs: 0", "1 to 1000"]),
         ("--runs 1001", ["--runs: 1001", "1 to 1000"]),
         ("--runs x", ["--runs", "'x'"]),

@@ -45,7 +45,10 @@ fn sizes_that_are_not_allowed_are_named() {
     let output = in_scratch(&scratch, "--size 2m --folio-sizes 64k").output().unwrap();
     let message = stderr(&output);
     assert_eq!((output.status.code(), message.matches('\n').count()), (Some(4), 1), "{message}");
-    assert!(message.contains("folios of 64k") && message.contains("give --apply"), "{message}");
+    assert!(
+        message.contains("folios of 64k") && message.contains("give --change-settings"),
+        "{message}"
+    );
     let some = "--size 2m --folio-sizes 4k,64k --runs 1";
     let output = in_scratch(&scratch, some).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -68,7 +71,7 @@ fn too_much_memory_is_refused_with_what_fits() {
 /// What the next command says, and what the setting holds then, when a run that changed it was
 /// killed and somebody else may have set it to `since`.
 fn after_kill(scratch: &Scratch, before: &str, since: Option<&str>) -> Option<(String, String)> {
-    let endless = "--size 64m --folio-sizes 64k --runs 1000 --apply";
+    let endless = "--size 64m --folio-sizes 64k --runs 1000 --change-settings";
     let mut child = Running::start(&mut in_scratch(scratch, endless));
     let changed = || is_listed(scratch) && setting().is_some_and(|held| held != before);
     if !child.reaches(changed) {
@@ -129,7 +132,7 @@ fn a_signal_leaves_the_settings_as_they_were() {
         return skip("this kernel has no setting of folios of 64k");
     };
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
-        let endless = "--size 64m --folio-sizes 64k --runs 1000 --apply";
+        let endless = "--size 64m --folio-sizes 64k --runs 1000 --change-settings";
         let mut child = Running::start(&mut in_scratch(&scratch, endless));
         let changed = || is_listed(&scratch) && setting().is_some_and(|held| held != before);
         if !child.reaches(changed) {

@@ -64,7 +64,7 @@ fn what_is_not_this_kernels_is_refused() {
         ("--ram 1g", &["--memory-max", "--on model"]),
         ("--kernel 6.12", &["--kernel 6.12", "leave it out", "--on model"]),
         ("--cache-limit 512k", &["--memory-max"]),
-        ("--fault-around 32k", &["32768 bytes", "--apply", "--fault-around"]),
+        ("--fault-around 32k", &["32768 bytes", "--change-settings", "--fault-around"]),
         ("--arch arm64 --page-size 16k --accesses 1", &["arm64", "--arch and --page-size"]),
         ("--accesses 100000000", &["100000000 accesses", "--accesses"]),
         ("--image /no/such/kernel", &["/no/such/kernel", "bzImage"]),

@@ -26,7 +26,7 @@ const COMMANDS: [&str; 12] = [
     "compare --on model,kernel --workload random --file-size 16m --runs 900 --read-ahead-kb 512",
     "conform --fuzz 900 --seed 3",
     "explain --on kernel --workload random --file-size 64m --accesses 3000 --read-ahead-kb 512",
-    "calibrate --file-size 64m --runs 90 --out /dev/null",
+    "calibrate --file-size 64m --runs 90 --output /dev/null",
     "run --on kernel --workload sequential --file-size 8m --accesses 2048 --runs 900 \
      --read-ahead-kb 512 --memory-max 64m",
     "conform",

@@ -165,7 +165,7 @@ fn commands_without_a_before_refuse_it() {
         "published mmap-miss",
         "doctor",
         "conform",
-        "calibrate --out /dev/null",
+        "calibrate --output /dev/null",
         "folio-ops",
     ] {
         let output = filemap(&format!("{args} --format kernel")).output().unwrap();

@@ -117,7 +117,7 @@ fn collision(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
         ("compare --variants baseline,p1", &["--json", "--html"]),
         ("explain", &["--json", "--svg", "--html"]),
         ("conform", &["--json"]),
-        ("calibrate --runs 1 --file-size 64m", &["--json", "--out"]),
+        ("calibrate --runs 1 --file-size 64m", &["--json", "--output"]),
         ("published", &["--html", "--json"]),
         ("doctor", &["--json"]),
         ("search --differ --variants baseline,p1", &["--json", "--state"]),

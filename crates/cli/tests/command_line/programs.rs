@@ -264,7 +264,7 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         (format!("compare {path} --modules x --variants p1,p2"), "give that with --image"),
         (format!("explain {path} --seeds 3"), "remove the flag, or give a job of one file"),
         (format!("run {path} --on disk"), "unknown engine 'disk'"),
-        (format!("run {path} --apply"), "--apply is for the running kernel"),
+        (format!("run {path} --change-settings"), "--change-settings is for the running kernel"),
         (format!("compare {path}"), "there is one variant only"),
         (format!("compare {path} --variants baseline,exec=true"), "exec belongs to a file"),
         (

@@ -47,7 +47,7 @@ fn recorded_with(place: &Place, name: &str, flags: &str, words: &[&str]) -> Opti
     let alone = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
     let mut last = String::new();
     for _ in 0..MOST_RECORDINGS {
-        let mut command = place.command("record", &format!("{flags} --out {path} --"));
+        let mut command = place.command("record", &format!("{flags} --output {path} --"));
         let output = command.args(words).output().expect("the command starts");
         if !is_recorded(&output) {
             return None;
@@ -291,7 +291,7 @@ fn what_was_done_for_a_recording_is_not_in_it() {
     let data = place.scratch.file("data", vec![7; 20 << 20]);
     for number in 0..10 {
         let path = place.scratch.path(&format!("r{number}"));
-        let mut command = place.command("record", &format!("--out {path} --"));
+        let mut command = place.command("record", &format!("--output {path} --"));
         command.arg("dd").arg(format!("if={data}"));
         let output = command
             .args(["of=/dev/null", "bs=1M", "iflag=direct"])
@@ -356,10 +356,14 @@ fn what_cannot_be_recorded_is_told_in_one_line() {
         ("-- /".to_string(), 126, "directory"),
         (String::new(), 2, "a program is missing"),
         ("--min-size x -- true".to_string(), 2, "--min-size"),
-        (format!("--out {there} -- cat {there}"), 2, "--out"),
-        (format!("--out {}/no/such -- true", place.scratch.path("run")), 2, "no/such"),
+        (format!("--output {there} -- cat {there}"), 2, "--output"),
+        (format!("--output {}/no/such -- true", place.scratch.path("run")), 2, "no/such"),
         (format!("--show {there}"), 2, "there"),
-        (format!("--out {} -- {orphan}", place.scratch.path("o")), 126, "'/no/such/interpreter'"),
+        (
+            format!("--output {} -- {orphan}", place.scratch.path("o")),
+            126,
+            "'/no/such/interpreter'",
+        ),
     ] {
         let output = place.command("record", &args).output().unwrap();
         let message = stderr(&output);
@@ -380,7 +384,7 @@ fn an_older_recording_is_kept() {
     let output = command.current_dir(place.scratch.path("")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
-    assert!(message.contains("true.recording") && message.contains("--out"), "{message}");
+    assert!(message.contains("true.recording") && message.contains("--output"), "{message}");
     assert_eq!(fs::read_to_string(older).unwrap(), "older");
 }
 
@@ -390,7 +394,7 @@ fn a_full_disk_leaves_the_program_alone() {
     let place = Place::new("record_full");
     let [program, data] = place.lookups();
     let alone = Command::new(&program).args([&data, "500"]).output().unwrap();
-    let mut command = place.command("record", "--out /dev/full --");
+    let mut command = place.command("record", "--output /dev/full --");
     let output = command.args([&program, &data, "500"]).output().unwrap();
     if !is_recorded(&output) {
         return;
@@ -408,7 +412,7 @@ fn signals_are_handed_on_and_the_recording_is_kept() {
     let [program, data] = place.lookups();
     let path = place.scratch.path("r");
     for _ in 0..MOST_RECORDINGS {
-        let mut command = place.command("record", &format!("--out {path} --"));
+        let mut command = place.command("record", &format!("--output {path} --"));
         command.args([&program, &data, "200", "wait"]);
         let mut running = Running::start(&mut command);
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
@@ -450,7 +454,7 @@ const MOST_KILLED: usize = 5;
 /// The touches of a file in what is left of a recorder that was killed while its program went on.
 fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64>> {
     let path = place.scratch.path("r");
-    let mut command = place.command("record", &format!("--out {path} --"));
+    let mut command = place.command("record", &format!("--output {path} --"));
     command.args([program, data, "200", "wait"]);
     let mut running = Running::start(&mut command);
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
@@ -474,7 +478,7 @@ fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64
     assert!(shown.status.success(), "{}", stderr(&shown));
     assert!(String::from_utf8_lossy(&shown.stdout).contains("cut off"), "{shown:?}");
     // It is not overwritten by the next one.
-    let again = place.command("record", &format!("--out {path} -- true")).output().unwrap();
+    let again = place.command("record", &format!("--output {path} -- true")).output().unwrap();
     assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
     assert!(stderr(&again).contains(".part"), "{}", stderr(&again));
     Some(touches(&left, data))
@@ -491,7 +495,7 @@ fn a_process_that_runs_is_recorded() {
     let running = Running::start(&mut command);
     std::thread::sleep(std::time::Duration::from_millis(300));
     let (pid, path) = (running.id(), place.scratch.path("r"));
-    let args = format!("--pid {pid} --cold --duration 1s --out {path}");
+    let args = format!("--pid {pid} --cold --duration 1s --output {path}");
     let output = place.command("record", &args).output().expect("the command starts");
     if is_recorded(&output) {
         assert!(output.status.success(), "{}", stderr(&output));
@@ -534,7 +538,7 @@ fn the_start_of_a_program_is_recorded_where_it_is_asked_for() {
     let place = Place::new("record_start");
     let [program, data] = place.lookups();
     let path = place.scratch.path("r");
-    let args = format!("--out {path} --files */lookups --files */data -- sh -c");
+    let args = format!("--output {path} --include */lookups --include */data -- sh -c");
     let script = format!("exec {program} {data} 10");
     let output = place.command("record", &args).arg(script).output().expect("it starts");
     if !is_recorded(&output) {

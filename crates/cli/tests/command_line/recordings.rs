@@ -152,12 +152,12 @@ fn a_trace_becomes_a_recording_that_says_what_it_lacks() {
     let record = json(&format!("compare {taken} --variants baseline,p1 --json -"));
     assert!(record.to_string().contains("shows faults only"));
     for (args, words) in [
-        (format!("record --import perf-script {trace}"), "is there already; give --out"),
+        (format!("record --import perf-script {trace}"), "is there already; give --output"),
         (
-            format!("record --import perf-script {trace} --out {trace}"),
+            format!("record --import perf-script {trace} --output {trace}"),
             "is the same file as the trace",
         ),
-        (format!("record --import lines {trace} --out {taken}"), "none is a fault on a file"),
+        (format!("record --import lines {trace} --output {taken}"), "none is a fault on a file"),
         (format!("run {taken} --json {taken}"), "is the same file as the job file"),
     ] {
         let output = filemap(&args).output().unwrap();
@@ -168,7 +168,8 @@ fn a_trace_becomes_a_recording_that_says_what_it_lacks() {
     assert_eq!(fs::read(&trace).unwrap(), TRACE.as_bytes());
     assert_eq!(fs::read(&taken).unwrap(), before, "what fails changes nothing");
     // The same on stdout, where what is told goes to stderr.
-    let output = filemap(&format!("record --import perf-script {trace} --out -")).output().unwrap();
+    let output =
+        filemap(&format!("record --import perf-script {trace} --output -")).output().unwrap();
     assert!(output.status.success());
     assert_eq!(output.stdout, before);
     assert!(stderr(&output).contains("It shows faults only"));

@@ -174,7 +174,7 @@ fn reports_of_the_running_kernel() {
     check("compare", &json("compare --on model,kernel --workload first --file-size 1m --json -"));
     let scratch = Scratch::new("schema-calibrate");
     let profile = scratch.path("profile.toml");
-    let calibrate = format!("calibrate --file-size 64m --runs 1 --out {profile} --json -");
+    let calibrate = format!("calibrate --file-size 64m --runs 1 --output {profile} --json -");
     check("calibrate", &json(&calibrate));
     for command in ["conform", "explain --on kernel"] {
         let job = "--workload random --file-size 4m --json -";

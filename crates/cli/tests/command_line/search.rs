@@ -44,7 +44,7 @@ fn majors(command: &str) -> [u64; 2] {
 fn jobs_cost_what_is_told() {
     let scratch = Scratch::new("search_repeats");
     let directory = scratch.path("jobs");
-    let found = json(&format!("{SPLITS} --json - --out {directory}"));
+    let found = json(&format!("{SPLITS} --json - --output {directory}"));
     let groups = found["groups"].as_array().unwrap();
     assert!(groups.len() >= 3, "windows are clipped in faults, behind misses and at marks");
     let mut most = 0.0_f64;
@@ -62,7 +62,7 @@ fn jobs_cost_what_is_told() {
     }
     assert!(most >= 50.0, "a scan of a mapping in pieces: {most}");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 3 * groups.len());
-    let output = filemap(&format!("{SPLITS} --out {directory}")).output().unwrap();
+    let output = filemap(&format!("{SPLITS} --output {directory}")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("not empty"), "{}", stderr(&output));
 }
@@ -259,19 +259,23 @@ fn what_cannot_be_searched_is_refused_in_one_line() {
         ("--worse speed --variants baseline,p1", 2, &["'speed'", "bytes, majors, elapsed"]),
         ("--differ --worse bytes --variants baseline,p1", 2, &["cannot be used with"]),
         ("--differ --variants baseline,p1 --jobs 0", 2, &["out of range"]),
-        ("--differ --variants baseline,p1 --time 3", 2, &["unit"]),
-        ("--differ --variants baseline,p1 --time 0s", 2, &["'0s'", "--time", "such as 60s"]),
-        ("--differ --variants baseline,p1 --on kernel", 4, &["in the model"]),
+        ("--differ --variants baseline,p1 --duration 3", 2, &["unit"]),
+        (
+            "--differ --variants baseline,p1 --duration 0s",
+            2,
+            &["'0s'", "--duration", "such as 60s"],
+        ),
+        ("--differ --variants baseline,p1 --on kernel", 2, &["unexpected argument '--on'"]),
         ("--differ --variants baseline,p1 --workload folio-ops", 2, &["filemap folio-ops"]),
         ("--differ --variants baseline,p1 --workload thrash", 2, &["jobs of one file"]),
-        ("--differ --variants baseline,p1 --runs 3", 2, &["--runs"]),
+        ("--differ --variants baseline,p1 --runs 3", 2, &["unexpected argument '--runs'"]),
         ("--differ --variants baseline,p1 --file-size 1m --map-len 2m", 2, &["map"]),
         ("--differ --variants baseline,baseline", 2, &["the same in all jobs"]),
         ("--differ --variants p1,miss-fault-address", 2, &["the same in all jobs"]),
         ("--differ --variants fs=xfs,baseline --fs xfs", 2, &["the same in all jobs"]),
         ("--differ --variants baseline,p1 --state -", 2, &["give it a file"]),
-        ("--differ --variants baseline,p1 --out /nowhere/at/all", 2, &["/nowhere/at"]),
-        ("--differ --variants baseline,p1 --out /dev/null", 2, &["new directory"]),
+        ("--differ --variants baseline,p1 --output /nowhere/at/all", 2, &["/nowhere/at"]),
+        ("--differ --variants baseline,p1 --output /dev/null", 2, &["new directory"]),
         ("--differ --variants baseline,p1 --json x --state x", 2, &["--state"]),
     ] {
         let output = filemap(&format!("search {args}")).output().unwrap();

@@ -34,7 +34,7 @@ fn traced(place: &Place, file: &str, words: &[&str], name: &str) -> String {
     let printed = script.args(["-F", "comm,pid,tid,time,event,addr"]).output().unwrap();
     std::fs::write(&text, printed.stdout).unwrap();
     let out = place.scratch.path(name);
-    let import = place.command("record", &format!("--import perf-script {text} --out {out}"));
+    let import = place.command("record", &format!("--import perf-script {text} --output {out}"));
     let imported = { import }.output().unwrap();
     assert!(imported.status.success(), "{}", stderr(&imported));
     out
@@ -71,7 +71,7 @@ fn a_trace_of_perf_has_the_verdict_of_the_recording() {
     let programs = [("few", &[&lookups[..], &data, "60"][..]), ("all", &[&scan, &data])];
     for ((name, words), used) in programs.into_iter().zip(used) {
         let out = place.scratch.path(name);
-        let mut command = place.command("record", &format!("--out {out} --"));
+        let mut command = place.command("record", &format!("--output {out} --"));
         let output = command.args(words).output().expect("the command starts");
         if stderr(&output).contains("nothing is recorded") {
             skip(stderr(&output));

@@ -1,4 +1,4 @@
-//! `filemap record --apply` has each first touch by fault-around of one page, which is restored.
+//! `filemap record --change-settings` has each first touch by fault-around of one page, which is restored.
 
 use std::fs;
 use std::process::Output;
@@ -37,7 +37,7 @@ fn a_warm_recording_has_the_touches_of_a_cold_one() {
         let Some(cold) = recorded(&place, "cold", words) else { return };
         fs::read(&data).expect("it is there");
         let path = place.scratch.path("warm");
-        let mut command = place.command("record", &format!("--apply --out {path} --"));
+        let mut command = place.command("record", &format!("--change-settings --output {path} --"));
         let output = command.args(words).output().expect("the command starts");
         if !is_applied(&output) {
             return;
@@ -56,7 +56,7 @@ fn fault_around_is_restored_on_every_way_out() {
     let [lookups, data] = place.lookups();
     for signal in ["INT", "TERM", "KILL"] {
         let path = place.scratch.path(signal);
-        let mut command = place.command("record", &format!("--apply --out {path} --"));
+        let mut command = place.command("record", &format!("--change-settings --output {path} --"));
         command.args([&lookups, &data, "200", "wait"]);
         let mut running = Running::start(&mut command);
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));

@@ -69,7 +69,7 @@ pub fn kill(follows: Follows, count: u64, seed: u64, command: &Path, program: &P
             Follows::Recorded => {
                 let out = place.join(format!("{number}.recording"));
                 let mut record = of_command("record");
-                record.args(["--cold", "--out"]).arg(out).arg("--").args(words);
+                record.args(["--cold", "--output"]).arg(out).arg("--").args(words);
                 (record.spawn(), None)
             }
         };

@@ -101,7 +101,8 @@ impl RecordOptions {
     /// The message for a recording without a single touch.
     pub fn no_touch_message(&self) -> String {
         let min_size = format_size(self.files.min_bytes);
-        let files = if self.files.patterns.is_empty() { "" } else { " whose path matches --files" };
+        let files =
+            if self.files.patterns.is_empty() { "" } else { " whose path matches --include" };
         format!(
             "no touch of a mapped page was recorded; files of {min_size} (--min-size) or \
              more{files} are, on a disk, and pages that nobody else has in use"

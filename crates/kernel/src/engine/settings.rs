@@ -97,8 +97,8 @@ pub(super) fn check(machine: &Machine) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::unavailable(
-        format!("a fault-around of {wanted} bytes without --apply"),
-        "give --apply to set it for the runs, leave out --fault-around, or use --image",
+        format!("a fault-around of {wanted} bytes without --change-settings"),
+        "give --change-settings to set it for the runs, leave out --fault-around, or use --image",
     ))
 }
 

@@ -57,7 +57,7 @@ pub fn measure(
     needs::check(job)?;
     let sizes = Sizes::here();
     if apply {
-        require_root("changing the sizes of folios (--apply)")?;
+        require_root("changing the sizes of folios (--change-settings)")?;
     }
     let is_large = job.folio_bytes.iter().any(|&bytes| bytes > PAGE_BYTES);
     let _lock = is_large.then(|| sizes.lock(apply)).transpose()?;
@@ -100,7 +100,7 @@ impl<'a> Measuring<'a> {
             let why = match (refusal.can_be_set, apply) {
                 (true, true) => continue,
                 (true, false) => {
-                    format!("{}; give --apply to change that for the run", refusal.why)
+                    format!("{}; give --change-settings to change that for the run", refusal.why)
                 }
                 (false, _) => refusal.why,
             };
@@ -302,7 +302,10 @@ mod tests {
         let [no_setting, not_allowed, short] = missing(false).try_into().unwrap();
         assert!(no_setting.starts_with("folios of 8k are not measured: this kernel has no"));
         assert!(not_allowed.starts_with("folios of 16k, 64k are not measured: the settings in"));
-        assert!(not_allowed.ends_with("give --apply to change that for the run"), "{not_allowed}");
+        assert!(
+            not_allowed.ends_with("give --change-settings to change that for the run"),
+            "{not_allowed}"
+        );
         assert!(short.starts_with("folios of 2m were short in 2 of 3 repeats: the kernel gave 1"));
         assert_eq!(missing(true).len(), 2, "the others can be set");
         let none = vec![FolioOpsRun::default()];

@@ -95,7 +95,7 @@ pub(crate) fn refuses_what_this_kernel_lacks(bench: &Bench) {
         ("with = 'p1'", "a patched kernel to --image"),
         ("ram = '1g'", "--memory-max"),
         ("cache_limit = '512k'", "--memory-max instead of --cache-limit"),
-        ("fault_around = '32k'", "give --apply"),
+        ("fault_around = '32k'", "give --change-settings"),
         ("arch = 'arm64'\npage_size = '16k'", "leave out --arch and --page-size"),
     ] {
         let error = kernel(bench).prepare(&job(bench, &format!("{base}{keys}"))).unwrap_err();

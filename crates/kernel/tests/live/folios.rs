@@ -141,9 +141,12 @@ pub(crate) fn names_sizes_that_are_not_allowed(bench: &Bench) {
     assert!(cells.len() == Operation::ALL.len(), "{cells:?}");
     assert!(cells.iter().all(|cell| cell.folio_bytes == 4 << 10));
     let why = &some.missing[0];
-    assert!(why.starts_with("folios of 16k are not measured") && why.contains("--apply"), "{why}");
+    assert!(
+        why.starts_with("folios of 16k are not measured") && why.contains("--change-settings"),
+        "{why}"
+    );
     let error = measured(&job(4 << 20, &[16 << 10]), &bench.journal, false).unwrap_err();
-    assert!(error.cannot_run_here() && error.to_string().contains("--apply"), "{error}");
+    assert!(error.cannot_run_here() && error.to_string().contains("--change-settings"), "{error}");
     let error = measured(&job(1 << 40, &[4 << 10]), &bench.journal, false).unwrap_err();
     assert!(error.cannot_run_here() && error.to_string().contains("--size"), "{error}");
 }

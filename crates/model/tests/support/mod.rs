@@ -57,7 +57,7 @@ fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobSpec {
         arch: Some(arch.to_string()),
         page_size: size(1),
         seed: Some(1 + rng.below(1 << 40)),
-        file_size: Some(SizeText(bytes.to_string())),
+        file_size: Some(SizeText::of(bytes)),
         map_offset: size(offset),
         map_len: size(length),
         map_shift: rng.chance(30).then(|| rng.below(512)),
@@ -117,7 +117,7 @@ fn random_phase(rng: &mut Rng, pages: u64, accesses: Accesses) -> PhaseSpec {
         accesses: Some(1 + rng.below(if accesses == Accesses::Any { 1500 } else { 300 })),
         bs: workload
             .is_read()
-            .then(|| SizeText(rng.pick(&["512", "4k", "5000", "16k", "64k", "300k"]).into())),
+            .then(|| SizeText(rng.pick(&["512b", "4k", "5000", "16k", "64k", "300k"]).into())),
         ..PhaseSpec::default()
     }
 }

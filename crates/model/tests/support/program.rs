@@ -218,7 +218,7 @@ fn advice(rng: &mut Rng, of: &MappingSpec, files: &[u64], opens: &[usize]) -> Th
             let offset = rng.below(bytes);
             (offset, 1 + rng.below(bytes - offset))
         });
-        let text = |bytes: u64| SizeText(bytes.to_string());
+        let text = |bytes: u64| SizeText::of(bytes);
         return ThreadPhaseSpec {
             open: Some(format!("o{open}")),
             fadvise: Some(advice.name().to_string()),
@@ -265,9 +265,9 @@ fn phases(
             let offset = rng.below(files[opens[open]]) * PAGE;
             ThreadPhaseSpec {
                 open: Some(format!("o{open}")),
-                offset: Some(SizeText(offset.to_string())),
+                offset: Some(SizeText::of(offset)),
                 workload: Some(rng.pick(&["read-random", "read-sequential"]).to_string()),
-                bs: Some(SizeText(rng.pick(&["512", "4k", "16k", "300k"]).to_string())),
+                bs: Some(SizeText(rng.pick(&["512b", "4k", "16k", "300k"]).to_string())),
                 ..with
             }
         } else if !there[number] {

@@ -24,14 +24,15 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What `spec` asks, of which `flags` said a part on the command line; takes it out of `spec`,
-    /// which the patterns are made of.
+    /// What `spec` asks; takes it out of `spec`, which the patterns are made of.
     ///
     /// # Errors
     /// What a comparison, once, leaves no choice of; a kernel that is none of the modelled ones,
     /// unless it is said by whose rules to go; an image that cannot be booted.
-    pub fn take(flags: &JobSpec, spec: &mut JobSpec) -> Result<Self, Error> {
-        check(flags, spec)?;
+    pub fn take(spec: &mut JobSpec) -> Result<Self, Error> {
+        check(spec)?;
+        // A job file says how often it runs otherwise.
+        spec.runs = None;
         let image = spec.image.take().map(|path| (path, spec.modules.take()));
         let release = match &image {
             Some((path, _)) => host::image_release(path)?,
@@ -57,7 +58,8 @@ impl Asked {
 
     /// A pattern with tables on this kernel.
     pub fn tables_on_kernel(&self, tables: &ProgramSpec) -> ProgramSpec {
-        tables.clone().overlay(&self.on_kernel(&tables.shared()))
+        let tables = tables.clone().overlay(&self.on_kernel(&tables.shared()));
+        ProgramSpec { runs: None, ..tables }
     }
 
     /// What runs jobs on it.
@@ -147,16 +149,7 @@ pub fn tables_file(spec: &ProgramSpec) -> String {
 }
 
 /// Refuses what leaves no choice.
-fn check(flags: &JobSpec, spec: &JobSpec) -> Result<(), Error> {
-    // A job file says which engine it was written for.
-    if flags.on.is_some() {
-        let message = "--on does not go with conform, which runs both engines; remove it";
-        return Err(Error::Usage(message.to_string()));
-    }
-    if spec.runs.is_some_and(|runs| runs != 1) {
-        let message = "--runs does not go with conform, which reads one log; remove it";
-        return Err(Error::Usage(message.to_string()));
-    }
+fn check(spec: &JobSpec) -> Result<(), Error> {
     seeds::check(spec)?;
     if spec.modules.is_some() && spec.image.is_none() {
         let message = "--modules is for a kernel to boot; give that with --image, or remove it";

@@ -60,7 +60,7 @@ fn about(rng: &mut Rng, accesses: u64) -> u64 {
 fn longer(rng: &mut Rng, size: &SizeText) -> SizeText {
     let pages = parse_size(&size.0).unwrap_or(PAGE).div_ceil(PAGE);
     let pages = pages + rng.below(pages / 8 + 1);
-    SizeText((pages * PAGE - rng.pick(&[0, 0, 1, 4095])).to_string())
+    SizeText::of(pages * PAGE - rng.pick(&[0, 0, 1, 4095]))
 }
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ fn run_turns(
     };
     let of_host = on(RunsOn::Host);
     if apply && of_host.is_empty() {
-        let message = "--apply is for the running kernel; give --on kernel, or remove it";
+        let message = "--change-settings is for the running kernel; give --on kernel, or remove it";
         return Err(Error::Usage(message.to_string()));
     }
     // Before the model runs: what cannot be done here is told at once.

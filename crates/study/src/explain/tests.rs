@@ -60,7 +60,7 @@ fn random_phase(rng: &mut Rng) -> PhaseSpec {
     PhaseSpec {
         workload: Some(workload.to_string()),
         accesses: Some(1 + rng.below(1500)),
-        bs: read.then(|| SizeText(rng.pick(&["512", "4k", "5000", "64k", "300k"]).to_string())),
+        bs: read.then(|| SizeText(rng.pick(&["512b", "4k", "5000", "64k", "300k"]).to_string())),
         ..PhaseSpec::default()
     }
 }

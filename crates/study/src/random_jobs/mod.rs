@@ -27,7 +27,7 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
     let phases = 1 + rng.below(6);
     let mut spec = JobSpec {
         seed: Some(1 + rng.below(1 << 40)),
-        file_size: Some(SizeText(bytes.to_string())),
+        file_size: Some(SizeText::of(bytes)),
         map_offset: size(offset),
         map_len: size(length),
         map_shift: rng.chance(30).then(|| rng.below(512)),
@@ -65,7 +65,7 @@ pub const READ_AHEAD_KB: [u64; 16] =
     [0, 4, 16, 60, 64, 128, 128, 128, 200, 256, 512, 1000, 1024, 2048, 8192, 8192];
 
 /// Sizes of reads.
-const READS: [&str; 9] = ["512", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
+const READS: [&str; 9] = ["512b", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
 
 /// A phase that is drawn, over a mapping of so many pages.
 pub fn phase(rng: &mut Rng, pages: u64) -> PhaseSpec {

@@ -217,7 +217,7 @@ fn counted(things: u64, one: &str, several: &str) -> String {
 
 /// What a reader may do next.
 const MORE: &str = "The largest difference of each mechanism, and mechanisms beyond the tenth, are \
-    in --json and --out. To repeat a case on two booted kernels as well, add to its command: --on \
+    in --json and --output. To repeat a case on two booted kernels as well, add to its command: --on \
     model,kernel --image FIRST --image SECOND. Give --kernel to the search where theirs is \
     another. No kernel limits the page cache alone, so a case with cache_limit is of the model \
     only.";

@@ -8,7 +8,6 @@ use crate::args::GovernArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::govern::{self, parent};
-use crate::output::check_only;
 use crate::{Outcome, interrupt};
 
 /// What the comparison says nothing of.
@@ -27,12 +26,8 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let (words, runs) = (&args.program, args.runs);
     let asked = Asked { program: &program, words, flags: &flags, runs };
     let footer = super::footer(SCOPE, super::command(args));
-    let compared = compare(&asked, &RealEngines, footer, |paths| match &args.json {
-        Some(path) => {
-            let paths = paths.iter().map(Path::new);
-            check_only("--json", path, &super::mapped_files(paths))
-        }
-        None => Ok(()),
+    let compared = compare(&asked, &RealEngines, footer, |paths| {
+        super::check_read(args, &super::mapped_files(paths.iter().map(Path::new)))
     })?;
     output.write(&compared.report())?;
     Ok(if compared.differences.is_empty() { Outcome::Done } else { Outcome::CheckFailed })

@@ -10,7 +10,7 @@ use filemap_study::govern::{self, Run};
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::parent::{STOPPING, Waited};
-use crate::output::{Inputs, check_only};
+use crate::output::Inputs;
 use crate::{Outcome, say};
 
 /// How often it is looked whether all is over.
@@ -51,9 +51,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     super::tell_left(&outcome.left);
     drop(waited);
     let processes = govern::processes(&outcome.statistics, way);
-    if let Some(path) = &args.json {
-        check_only("--json", path, &super::mapped(&processes))?;
-    }
+    super::check_read(args, &super::mapped(&processes))?;
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
     let ungoverned = has_none.then(|| super::why_nothing(args, &processes));
     let footer = super::footer(super::SCOPE, super::command(args));

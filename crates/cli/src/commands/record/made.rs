@@ -22,22 +22,28 @@ use crate::{Outcome, ended, say};
 pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
     let program = govern::find(&args.program)?;
     check_program(&program)?;
-    if args.out.as_deref() == Some("-") {
+    if args.output.as_deref() == Some("-") {
         return Err(Error::Usage(
-            "--out - would mix the recording with what the program prints; give a file".to_string(),
+            "-o - would mix the recording with what the program prints; give a file".to_string(),
         ));
     }
     let usual = program.path.file_name().unwrap_or_default().to_string_lossy();
-    let name = super::place(args.out.as_deref(), &usual)?;
+    let name = super::place(args.output.as_deref(), &usual)?;
     let mut inputs = Inputs::default();
     inputs.add_program(&program.path, &args.program[1..]);
-    let target = output::open_part("--out", &name, &inputs)?;
+    let target = output::open_part("--output", &name, &inputs)?;
     // From here on no signal ends this process and leaves what it has made.
     let waited = Waited::block();
     let options = options(args);
     let command = (&program, args.program.as_slice());
-    let (ended, outcome) =
-        record_program(command, &waited, (target, &name), &options, args.apply, |line| say(line))?;
+    let (ended, outcome) = record_program(
+        command,
+        &waited,
+        (target, &name),
+        &options,
+        args.change_settings,
+        |line| say(line),
+    )?;
     drop(waited);
     Ok(ended::outcome(ended, finish(outcome, &name, &options)))
 }
@@ -52,8 +58,8 @@ pub fn processes(args: &RecordArgs) -> Result<Outcome, Error> {
         let all: Vec<String> = pids.iter().map(u32::to_string).collect();
         all.join("-")
     });
-    let name = super::place(args.out.as_deref(), &shown.replace('/', "-"))?;
-    let target = output::open_part("--out", &name, &Inputs::default())?;
+    let name = super::place(args.output.as_deref(), &shown.replace('/', "-"))?;
+    let target = output::open_part("--output", &name, &Inputs::default())?;
     let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let registered = signal_hook::flag::register(signal, is_interrupted.clone());
@@ -71,7 +77,7 @@ pub fn processes(args: &RecordArgs) -> Result<Outcome, Error> {
 
 fn options(args: &RecordArgs) -> RecordOptions {
     let min_bytes = args.min_size.unwrap_or(DEFAULT_MIN_FILE_BYTES);
-    let files = FileFilter { min_bytes, patterns: args.files.clone() };
+    let files = FileFilter { min_bytes, patterns: args.include.clone() };
     RecordOptions { files, changes: args.changes, duration: args.duration }
 }
 
@@ -85,7 +91,7 @@ fn finish(
     let (target, totals) = outcome.take_output()?;
     let mut files = Inputs::default();
     outcome.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
-    output::check_only("--out", name, &files)?;
+    output::check_only("--output", name, &files)?;
     target.finish()?;
     if let Some(error) = outcome.failed.take() {
         return Err(error.into());

@@ -45,7 +45,7 @@ fn how(program: &Job, changes: &[Change], applies: bool) -> Result<How, String> 
                  root and check again, and what runs as it is has it"
             }
             Change::FaultAround(_) if !applies => {
-                "it is a setting of the whole machine, which is changed with --apply only"
+                "it is a setting of the whole machine, which is changed with --change-settings only"
             }
             Change::FaultAround(bytes) => {
                 size = Some(*bytes);
