@@ -1,10 +1,7 @@
 //! Measures what this machine's device and faults cost.
 
-mod calls;
 mod direct;
-mod reclaim;
-mod shuffle;
-mod wakes;
+mod jobs;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,16 +12,15 @@ use filemap_core::units::PageCount;
 use filemap_job::program::ProgramStep;
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-pub use self::calls::{CallBench, CallSample};
 use self::direct::DirectReads;
 pub use self::direct::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
-pub use self::reclaim::{HOLE_BYTES, LIMIT_BYTES, ReclaimBench, ReclaimSample};
-use self::shuffle::shuffled;
-pub use self::wakes::{WakeBench, WakeSample};
+pub use self::jobs::{CallBench, CallSample};
+pub use self::jobs::{HOLE_BYTES, LIMIT_BYTES, ReclaimBench, ReclaimSample};
+pub use self::jobs::{WakeBench, WakeSample};
 use crate::cold::drop_open_file;
-use crate::contents::FileContents;
 use crate::probe::{PhaseCost, Probe, ProbeProcess};
 use crate::storage::Storage;
+use crate::temporary::FileContents;
 use crate::{Error, page_size, temporary};
 
 /// Smallest file that is calibrated on, in bytes.
@@ -220,5 +216,34 @@ impl CalibrationFile {
         process.mappings[0].mapping.advice = advice;
         let thread = Probe::start(&process)?.run()?.threads.into_iter().next();
         Ok(thread.map_or(Vec::new(), |thread| thread.steps))
+    }
+}
+
+/// A permutation of `0..count` that leaves no neighbours together.
+fn shuffled(number: u64, count: u64) -> u64 {
+    let mut step = (count * 5 / 13).max(1);
+    while common_divisor(step, count) > 1 {
+        step += 1;
+    }
+    (u128::from(number) * u128::from(step) % u128::from(count)) as u64
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_has_every_number_once() {
+        for count in [1, 2, 3, 4, 5, 13, 32, 128, 1000, 1024] {
+            let mut numbers: Vec<u64> = (0..count).map(|n| shuffled(n, count)).collect();
+            let close = numbers.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
+            assert!(count < 6 || close == 0, "{count}: {numbers:?}");
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+        }
     }
 }

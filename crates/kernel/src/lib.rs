@@ -6,15 +6,11 @@
 pub mod calibrate;
 pub mod cgroup;
 pub mod child;
-mod chosen_word;
 pub mod clock;
 pub mod cold;
-mod contents;
-mod device_reads;
 pub mod doctor;
 pub mod engine;
 mod error;
-mod fnv;
 pub mod folio_ops;
 mod governor;
 pub mod holes;

@@ -86,6 +86,12 @@ impl VmStat {
     }
 }
 
+/// The word in brackets: the one that is set, of those that could be.
+pub(crate) fn selected_word(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,5 +118,11 @@ mod tests {
         // More than the allocator keeps of what other tests have touched and freed.
         let pages = std::hint::black_box(vec![1u8; 40 << 20]);
         assert!((Faults::current_thread() - before).minor > 0, "{}", pages.len());
+    }
+
+    #[test]
+    fn the_chosen_word_is_in_brackets() {
+        assert_eq!(selected_word("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(selected_word("nothing"), None);
     }
 }

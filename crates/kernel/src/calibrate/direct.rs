@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{major, minor};
 use rustix::mm::{Advice, madvise};
 
-use super::shuffle::shuffled;
+use super::shuffled;
 use crate::{Error, page_size};
 
 /// Sizes in which is read, in bytes.

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::limits;
 use super::needs::{JobNeeds, NeededFile};
+use super::settings;
 use super::stage::RunSetup;
-use super::switches;
 use crate::child;
-use crate::chosen_word::selected_word;
-use crate::contents::FileContents;
 use crate::interference::damon_pageout;
+use crate::procstat::selected_word;
+use crate::temporary::FileContents;
 
 /// Options of the kernel's configuration that the rules or their cost depend on.
 pub const CONFIG_OPTIONS: [&str; 10] = [
@@ -78,7 +78,7 @@ pub fn host_environment() -> Map<String, Value> {
         "damon": damon_pageout().map(|_| "evicts unmapped pages"),
         "command_line": command_line(),
     });
-    let switches = switches::state();
+    let switches = settings::switch_state();
     if !switches.is_empty() {
         environment["series_switches"] = switches.into();
     }

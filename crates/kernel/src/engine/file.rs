@@ -10,13 +10,13 @@ use filemap_job::{Filesystem, Machine};
 use super::needs::{JobNeeds, NeededFile};
 
 use crate::cold::require_cold;
-use crate::contents::{FileContents, check_calls};
 use crate::holes::Holes;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::raise_limit;
 use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::Storage;
 use crate::temporary::require_space;
+use crate::temporary::{FileContents, check_calls};
 use crate::{Error, page_size, temporary};
 
 /// Directories for temporary files, after the user's own.

@@ -11,9 +11,8 @@ use serde_json::{Map, Value};
 
 use super::guest_protocol::{Message, answer, answer_observed, received, refused};
 use super::observe::{self, ObserveOptions};
-use super::switches::{self, SwitchGuard};
+use super::settings::SwitchGuard;
 use super::{HostKernel, environment, settings};
-use crate::image::active_list;
 use crate::image::guest::{self, JobLog};
 use crate::journal::Journal;
 use crate::{Error, page_size};
@@ -38,7 +37,7 @@ pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
         None => None,
     };
     let named = if asked.is_some_and(|asked| asked.may_lack_switches) {
-        switches::supported(message.named)
+        settings::supported_switches(message.named)
     } else {
         message.named
     };
@@ -47,7 +46,7 @@ pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
         Err(error) => return refused(error),
     };
     let program = received(&message.job, &release).map_err(|error| wrong(&error))?;
-    active_list::lengthen(message.active_list_bytes)?;
+    guest::grow_active_list(message.active_list_bytes)?;
     match asked {
         Some(asked) => match observed(&program, asked, log) {
             Ok(environment) => Ok(answer_observed(environment)),

@@ -1,22 +1,18 @@
 //! The engine that runs jobs on the running kernel.
 
 mod boot;
+mod counts;
 mod environment;
 mod file;
-mod file_counts;
-mod flush;
+
 mod guest;
 mod guest_protocol;
 mod limits;
 mod needs;
 mod observe;
-mod phases;
 mod program;
-mod refusals;
 mod settings;
 mod stage;
-mod switches;
-mod tracer;
 
 use std::path::PathBuf;
 
@@ -36,8 +32,8 @@ pub use environment::{CONFIG_OPTIONS, host_environment};
 pub use file::temporary_directory;
 pub use guest::{in_guest, mount_memory_cgroups};
 pub use limits::available_bytes;
+pub use needs::MAX_RUN_ACCESSES;
 pub use observe::ObserveOptions;
-pub use refusals::MAX_RUN_ACCESSES;
 pub use settings::FaultAround;
 
 pub(crate) use file::{guard_page_cache, scratch_directory, storage_of};
@@ -116,7 +112,7 @@ impl Engine for HostKernel {
 
 /// Refuses what the running kernel is not, and what its settings are not.
 pub(crate) fn check(needs: &JobNeeds) -> Result<(), Error> {
-    refusals::check_machine(needs)?;
+    needs::check_machine(needs)?;
     settings::check(&needs.machine)
 }
 

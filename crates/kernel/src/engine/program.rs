@@ -10,8 +10,8 @@ use filemap_job::waits::Wait;
 use filemap_job::{Cached, Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 use rustix::fs::{Access as FileAccess, access};
 
-use super::file_counts::{DroppedPages, FileCounts};
-use super::phases;
+use super::counts::{DroppedPages, FileCounts};
+use super::counts::{direct_counters, phase_counters};
 use super::stage::{ProcessRun, RunAttempt, RunSetup};
 use crate::Error;
 use crate::probe::{CacheCounts, PhaseCost, ProbeProcess, kill_error};
@@ -197,9 +197,9 @@ impl<'a> RunCounts<'a> {
                 accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
                 ..if program.is_direct(step) {
-                    phases::direct_counters(cost)
+                    direct_counters(cost)
                 } else {
-                    phases::phase_counters(cost, before, is_whole, (paged_out, dropped))
+                    phase_counters(cost, before, is_whole, (paged_out, dropped))
                 }
             };
             before = cost.cache;

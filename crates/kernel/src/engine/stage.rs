@@ -1,17 +1,16 @@
-//! Where runs take place: files, limits and settings, as a job wants them.
+//! One run of a process: on cold files, within limits, with the settings that its job wants.
 
 use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use filemap_job::Run;
 
 use super::file::JobFiles;
-use super::flush::await_flush;
 use super::limits::MemoryLimits;
+use super::needs;
 use super::needs::JobNeeds;
-use super::refusals;
 use super::settings::MachineSettings;
-use super::tracer::WaitTracer;
 use crate::Error;
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
@@ -19,7 +18,7 @@ use crate::journal::Journal;
 use crate::probe::{Probe, ProbeProcess, ProbeResult};
 use crate::procstat::VmStat;
 use crate::residency::CacheStat;
-use crate::trace::TracedWaits;
+use crate::trace::{TraceFs, TracedWaits, WaitTrace};
 
 /// How often a run is repeated that somebody else disturbed.
 const MAX_REPEATS: u32 = 6;
@@ -76,7 +75,7 @@ impl RunSetup {
         directory: &Path,
         may_change_settings: bool,
     ) -> Result<Self, Error> {
-        refusals::check_machine(needs)?;
+        needs::check_machine(needs)?;
         let limits = MemoryLimits::from_machine(&needs.machine);
         limits.check(needs)?;
         let settings = MachineSettings::apply(&needs.machine, journal, may_change_settings)?;
@@ -187,4 +186,63 @@ impl RunSetup {
 /// evicted before it is mapped misses again.
 fn major_events(cgroup: &MemoryCgroup) -> Option<u64> {
     u64::try_from(cgroup.stat().ok()?.get("pgmajfault")?).ok()
+}
+
+/// The kernel does it every 2 s, a little later where it is busy. It is waited for no longer.
+pub(super) const MAX_FLUSH_WAIT: Duration = Duration::from_millis(3000);
+
+/// Between two looks.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Waits until the statistics of `cgroup` have just been summed up, in which `probe` waits: reclaim
+/// knows the sizes of its lists from then, and what it evicts would depend on when the run begins.
+///
+/// Reading the statistics sums them up only where much has changed. A single page of the child has
+/// not, so that it shows when the kernel did so by itself. A kernel that sums up whenever somebody
+/// reads shows it at once, and there the wait ends.
+///
+/// Returns whether that was seen. If not, nobody knows when the next time is.
+///
+/// # Errors
+/// When the statistics cannot be read.
+pub(super) fn await_flush(probe: &mut Probe, cgroup: &MemoryCgroup) -> Result<bool, Error> {
+    let before = cgroup.stat()?;
+    probe.hold_own_page();
+    let start = Instant::now();
+    while start.elapsed() < MAX_FLUSH_WAIT {
+        if cgroup.stat()? != before {
+            return Ok(true);
+        }
+        sleep(POLL_INTERVAL);
+    }
+    Ok(false)
+}
+
+/// What records the waits of threads.
+pub(super) struct WaitTracer {
+    // Undone from the first to the last: without a tracefs of its own there is no way to the trace.
+    trace: WaitTrace,
+    _tracefs: TraceFs,
+}
+
+impl WaitTracer {
+    /// For the threads that the processes `pids` have now, where this kernel and this user allow
+    /// it. What it changes is written down in `journal`.
+    pub(super) fn open(journal: &Journal, pids: &[u32]) -> Option<WaitTracer> {
+        let tracefs = TraceFs::open(journal).ok()?;
+        let trace = WaitTrace::create(&tracefs, journal, pids).ok()?;
+        Some(WaitTracer { trace, _tracefs: tracefs })
+    }
+
+    /// From now on.
+    pub(super) fn start(&self) -> Result<(), Error> {
+        self.trace.start()
+    }
+
+    /// What was recorded up to `ended_ns` by `CLOCK_MONOTONIC`, which is over: threads that end
+    /// wait for locks as well.
+    pub(super) fn finish(&self, ended_ns: u64) -> Result<TracedWaits, Error> {
+        self.trace.stop()?;
+        self.trace.read(ended_ns)
+    }
 }

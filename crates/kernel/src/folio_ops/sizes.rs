@@ -9,8 +9,8 @@ use filemap_job::format_size;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
-use crate::chosen_word::selected_word;
 use crate::journal::{Guard, Journal, Undo};
+use crate::procstat::selected_word;
 
 /// Where they are.
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::disk::DiskFilesystem;
+use super::disk::{DiskFilesystem, scratch_file};
+use super::initramfs::{GuestSettings, InitProgram};
 use super::modules::{self, Module};
-use super::program::InitProgram;
-use super::settings::GuestSettings;
-use super::{Error, built_in, bzimage, initramfs, unnamed};
+use super::{Error, initramfs, kernel_file};
 
 /// A kernel image and the virtual machine to run it in.
 #[derive(Clone, Debug)]
@@ -106,11 +105,11 @@ impl KernelImage {
 
     /// The release of the kernel, and the modules that it needs.
     pub(super) fn resolve_modules(&self) -> Result<(String, Vec<Module>), Error> {
-        let release = bzimage::release(&self.kernel)?;
+        let release = kernel_file::release(&self.kernel)?;
         let modules = match &self.modules {
             Some(dir) => modules::collect(dir, &release, self.filesystem)?,
             None => {
-                built_in::check(&self.kernel, &release, self.filesystem)?;
+                modules::check_built_in(&self.kernel, &release, self.filesystem)?;
                 Vec::new()
             }
         };
@@ -123,7 +122,7 @@ impl KernelImage {
         modules: &[Module],
     ) -> Result<File, Error> {
         let program = InitProgram::load(&self.init)?;
-        unnamed::in_dir(&self.scratch_dir).and_then(|file| {
+        scratch_file(&self.scratch_dir).and_then(|file| {
             initramfs::write(file, &program, modules, settings)
                 .map_err(|source| Error::scratch(&self.scratch_dir, source))
         })

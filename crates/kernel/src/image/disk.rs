@@ -1,11 +1,12 @@
-//! The scratch disk of a machine: a sparse, unlinked file with a fresh filesystem.
+//! The scratch disk of a guest: a sparse, unlinked file with a fresh filesystem.
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::Command;
 
-use super::{Error, unnamed};
+use super::Error;
 use crate::child;
 
 /// A filesystem for the scratch disk.
@@ -89,12 +90,12 @@ impl DiskFilesystem {
 
 /// Makes a disk of `bytes` bytes in `dir`.
 pub(super) fn create(dir: &Path, bytes: u64, filesystem: DiskFilesystem) -> Result<File, Error> {
-    let file = unnamed::in_dir(dir)?;
+    let file = scratch_file(dir)?;
     file.set_len(bytes).map_err(|source| Error::scratch(dir, source))?;
     let (program, package, arguments) = filesystem.maker();
     // Administrators' programs are often outside of the search path of other users.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let name = unnamed::name_for_child(&file);
+    let name = proc_path(&file);
     let mut command = Command::new(program);
     let output = child::output(command.env("PATH", path).args(arguments).arg(&name))
         .map_err(|source| Error::from_spawn(program, package, source))?;
@@ -104,4 +105,14 @@ pub(super) fn create(dir: &Path, bytes: u64, filesystem: DiskFilesystem) -> Resu
         return Err(Error::Tool { program, line: line.trim().replace(&name, "scratch disk") });
     }
     Ok(file)
+}
+
+/// An unlinked temporary file in `dir`.
+pub(super) fn scratch_file(dir: &Path) -> Result<File, Error> {
+    tempfile::tempfile_in(dir).map_err(|source| Error::scratch(dir, source))
+}
+
+/// A name by which a child process can open `file`, which has none of its own.
+pub(super) fn proc_path(file: impl AsFd) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd())
 }

@@ -4,7 +4,15 @@
 //! The checksum is that of the header's fields too. What is lost, added or changed on the way does
 //! not go unseen.
 
-use crate::fnv::{BASIS, fnv};
+/// The 64-bit FNV-1a hash of no bytes.
+pub(crate) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Continues the FNV-1a hash `hash` over `bytes`.
+pub(crate) fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
 
 /// What a header begins with.
 const MAGIC: &str = "filemap-frame 2 ";
@@ -142,7 +150,7 @@ impl FrameHeader {
     }
 
     fn checksum(&self, bytes: &[u8]) -> u64 {
-        fnv(fnv(BASIS, self.fields().as_bytes()), bytes)
+        fnv1a(fnv1a(FNV_BASIS, self.fields().as_bytes()), bytes)
     }
 }
 
@@ -163,6 +171,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Option<ChannelFrame>, &'static str>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fnv1a_of_a_known_text() {
+        assert_eq!(fnv1a(FNV_BASIS, b"a"), 0xaf63_dc4c_8601_ec8c);
+    }
 
     #[test]
     fn there_and_back() {

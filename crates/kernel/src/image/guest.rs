@@ -4,22 +4,23 @@ use std::any::Any;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, init_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use super::channel::GuestChannel;
 use super::frame::{self, FrameKind};
-use super::heartbeat;
+use super::initramfs::{GuestSettings, SETTINGS_PATH};
 use super::qemu::{EXCHANGE_SERIAL, SCRATCH_SERIAL};
-use super::settings::{self, GuestSettings};
-use super::{DiskFilesystem, IO_BYTES};
+use super::{DiskFilesystem, IO_BYTES, heartbeat};
 
 pub use super::channel::JobLog;
 
@@ -52,7 +53,7 @@ const FITRIM: libc::Ioctl = 0xc018_5879_u32 as libc::Ioctl;
 
 /// Whether this process is the init of a guest, and should call [`main`] and nothing else.
 pub fn is_guest() -> bool {
-    std::process::id() == 1 && Path::new(settings::SETTINGS_PATH).exists()
+    std::process::id() == 1 && Path::new(SETTINGS_PATH).exists()
 }
 
 /// Prepares the guest, gives the host's jobs to `run`, one after the other, and sends each answer.
@@ -116,7 +117,7 @@ fn run_all(
 /// Makes the machine ready; `None` where the host only wants to know that it runs.
 fn prepare() -> Result<Option<GuestChannel>, (FrameKind, String)> {
     let fail = |error| (FrameKind::Error, error);
-    let text = read(settings::SETTINGS_PATH).map_err(fail)?;
+    let text = read(SETTINGS_PATH).map_err(fail)?;
     let settings = GuestSettings::from_json(&text);
     let settings = settings.ok_or_else(|| fail("the host's settings make no sense".to_owned()))?;
     let Some(answers_at) = settings.answers_at else { return Ok(None) };
@@ -284,4 +285,42 @@ fn read(path: &str) -> Result<String, String> {
 
 fn write(path: &str, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("write {path}: {error}"))
+}
+
+/// The kernel brings its statistics of lists up to date every two seconds.
+const STATISTICS: Duration = Duration::from_millis(2500);
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+
+/// How long the list was made, in bytes.
+static LENGTH: Mutex<u64> = Mutex::new(0);
+
+/// Makes the list at least `bytes` long, as long as the guest runs.
+///
+/// # Errors
+/// In one line: when the disk cannot be read.
+pub fn grow_active_list(bytes: u64) -> Result<(), String> {
+    let mut length = LENGTH.lock().unwrap_or_else(PoisonError::into_inner);
+    let bytes = bytes.next_multiple_of(PIECE as u64);
+    if *length >= bytes {
+        return Ok(());
+    }
+    let path = scratch_disk()?;
+    let failed = |error: std::io::Error| format!("read {path}: {error}");
+    let disk = File::open(&path).map_err(failed)?;
+    // The second read makes a page active. Those that are mapped stay where caches are dropped.
+    let mut piece = vec![0; PIECE];
+    for _ in 0..2 {
+        for offset in (*length..bytes).step_by(PIECE) {
+            disk.read_exact_at(&mut piece, offset).map_err(failed)?;
+        }
+    }
+    let flags = MapFlags::SHARED | MapFlags::POPULATE;
+    // SAFETY: it is mapped where nothing is, and nothing refers to it.
+    unsafe { mmap(null_mut(), (bytes - *length) as usize, ProtFlags::READ, flags, &disk, *length) }
+        .map_err(|errno| failed(errno.into()))?;
+    *length = bytes;
+    std::thread::sleep(STATISTICS);
+    Ok(())
 }

@@ -1,13 +1,17 @@
-//! Writes the initramfs: a cpio archive in the `newc` format, which the kernel unpacks as root.
+//! The initramfs of a guest: a cpio archive in the `newc` format that holds this program as init,
+//! its libraries, the modules, and a JSON file with settings.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
 
 use super::modules::Module;
-use super::program::InitProgram;
-use super::settings::{self, GuestSettings};
+use super::{DiskFilesystem, Error, elf};
+use crate::child;
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
@@ -42,11 +46,7 @@ pub(super) fn write(
     for module in modules {
         archive.file(&format!("modules/{}.ko", module.name), DATA, &module.bytes)?;
     }
-    archive.file(
-        settings::SETTINGS_PATH.trim_start_matches('/'),
-        DATA,
-        settings.to_json().as_bytes(),
-    )?;
+    archive.file(SETTINGS_PATH.trim_start_matches('/'), DATA, settings.to_json().as_bytes())?;
     archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
@@ -121,6 +121,92 @@ impl<W: Write> Archive<W> {
     }
 }
 
+/// An executable and the files that it needs to start.
+pub(super) struct InitProgram {
+    /// The executable itself.
+    pub(super) bytes: Vec<u8>,
+    /// Loader and libraries with their absolute paths; none for a statically linked program.
+    pub(super) libraries: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl InitProgram {
+    /// Reads the program at `path`.
+    pub(super) fn load(path: &Path) -> Result<Self, Error> {
+        let bytes = read(path)?;
+        let libraries = match elf::interpreter(&bytes) {
+            None => Vec::new(),
+            Some(loader) => needed(loader, path)?
+                .into_iter()
+                .map(|library| read(&library).map(|bytes| (library, bytes)))
+                .collect::<Result<_, _>>()?,
+        };
+        Ok(Self { bytes, libraries })
+    }
+}
+
+/// The loader and every library that it would load for `program`.
+fn needed(loader: &str, program: &Path) -> Result<Vec<PathBuf>, Error> {
+    let output = child::output(Command::new(loader).arg("--list").arg(program))
+        .map_err(|source| Error::io(format!("start {loader}"), source))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut paths: Vec<_> = text.lines().filter_map(listed_path).map(PathBuf::from).collect();
+    if !paths.iter().any(|path| path == Path::new(loader)) {
+        paths.push(loader.into());
+    }
+    Ok(paths)
+}
+
+/// The path in a line such as `libc.so.6 => /lib/libc.so.6 (0x00007f)`; the vDSO has none.
+fn listed_path(line: &str) -> Option<&str> {
+    let (before, _address) = line.trim().rsplit_once(" (")?;
+    let path = before.split_once(" => ").map_or(before, |(_name, path)| path);
+    path.starts_with('/').then_some(path)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::io(format!("read {}", path.display()), source))
+}
+
+/// Path of the file. Its presence tells init that it is a guest of this program.
+pub(super) const SETTINGS_PATH: &str = "/filemap-guest.json";
+
+/// Orders for the guest.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct GuestSettings {
+    /// Where on the disk between host and guest answers begin. `None`: there is no disk; only show
+    /// that the machine runs.
+    pub(super) answers_at: Option<u64>,
+    /// Names of the modules to load, in this order.
+    pub(super) modules: Vec<String>,
+    /// Readahead of the scratch disk.
+    pub(super) read_ahead_kb: Option<u64>,
+    /// What is on the scratch disk.
+    pub(super) filesystem: DiskFilesystem,
+}
+
+impl GuestSettings {
+    pub(super) fn to_json(&self) -> String {
+        json!({
+            "answers_at": self.answers_at,
+            "modules": self.modules,
+            "read_ahead_kb": self.read_ahead_kb,
+            "filesystem": self.filesystem.name(),
+        })
+        .to_string()
+    }
+
+    pub(super) fn from_json(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let modules = value["modules"].as_array()?.iter();
+        Some(Self {
+            answers_at: value["answers_at"].as_u64(),
+            modules: modules.map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+            read_ahead_kb: value["read_ahead_kb"].as_u64(),
+            filesystem: DiskFilesystem::from_name(value["filesystem"].as_str()?)?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,5 +236,39 @@ mod tests {
         let text = String::from_utf8(archive.out).unwrap();
         assert_eq!(&text[14..22], "00002180");
         assert_eq!(&text[78..102], "00000004000000410000000a");
+    }
+
+    #[test]
+    fn loader_lines() {
+        let listed = [
+            ("\tlinux-vdso.so.1 (0x00007ffc)", None),
+            ("\tlibc.so.6 => /lib/x/libc.so.6 (0x00007f0)", Some("/lib/x/libc.so.6")),
+            ("\t/lib64/ld-linux-x86-64.so.2 (0x00007f)", Some("/lib64/ld-linux-x86-64.so.2")),
+            ("\tstatically linked", None),
+        ];
+        for (line, path) in listed {
+            assert_eq!(listed_path(line), path, "{line}");
+        }
+    }
+
+    #[test]
+    fn this_program_with_its_libraries() {
+        let program = InitProgram::load(Path::new("/proc/self/exe")).unwrap();
+        let is_static = elf::interpreter(&program.bytes).is_none();
+        assert_eq!(program.libraries.is_empty(), is_static);
+    }
+
+    #[test]
+    fn there_and_back() {
+        let settings = GuestSettings {
+            answers_at: Some(8192),
+            modules: vec!["virtio_blk".into()],
+            read_ahead_kb: Some(8192),
+            filesystem: DiskFilesystem::Xfs { block_bytes: 4096 },
+        };
+        assert_eq!(GuestSettings::from_json(&settings.to_json()), Some(settings.clone()));
+        let probe = GuestSettings { answers_at: None, read_ahead_kb: None, ..settings };
+        assert_eq!(GuestSettings::from_json(&probe.to_json()), Some(probe));
+        assert_eq!(GuestSettings::from_json("{}"), None);
     }
 }

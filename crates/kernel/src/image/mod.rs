@@ -9,40 +9,31 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-mod accelerator;
-pub mod active_list;
 mod boot_image;
-mod built_in;
-mod bzimage;
 mod channel;
 mod console;
 mod disk;
 mod elf;
 mod error;
-mod exchange;
 mod frame;
 pub mod guest;
 mod heartbeat;
-mod identity;
 mod initramfs;
-mod list;
+mod kernel_file;
+mod machine;
 mod modules;
-mod program;
 mod qemu;
-mod release_dir;
-mod settings;
-mod unnamed;
 mod watch;
 
-pub use accelerator::kvm_works;
 pub use boot_image::KernelImage;
 pub(crate) use boot_image::QUIET_TIMEOUT;
 pub use console::{Incident, IncidentKind};
 pub use disk::DiskFilesystem;
 pub use error::Error;
-pub use identity::{configuration, sha256};
-pub use list::{GuestJob, GuestMachine, JobAnswer};
-pub use qemu::{Accelerator, version};
+pub(crate) use frame::{FNV_BASIS, fnv1a};
+pub use kernel_file::{configuration, sha256};
+pub use machine::{GuestJob, GuestMachine, JobAnswer};
+pub use qemu::{Accelerator, kvm_works, version};
 
 /// The most that a guest's disk takes in one request, in bytes: what Linux 6.12 gives a disk that
 /// says nothing of its own. It bounds a `read(2)` that is longer than the readahead.
@@ -53,7 +44,7 @@ pub const IO_BYTES: u64 = 1280 << 10;
 /// # Errors
 /// [`Error::Kernel`] for what is no bzImage.
 pub fn release(path: &Path) -> Result<String, Error> {
-    bzimage::release(path)
+    kernel_file::release(path)
 }
 
 /// What came back from a machine.

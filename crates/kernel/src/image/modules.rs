@@ -1,14 +1,14 @@
-//! Finds the kernel modules that a guest needs, and the modules that those depend on.
+//! The kernel modules that a guest needs, and what a kernel has built in.
 //!
 //! Dependencies are read from the modules themselves (`depends=` and `softdep=pre:` in their
-//! `.modinfo`), because a package that is only unpacked has no `modules.dep` yet. Compressed
-//! modules are unpacked here, so that the guest's kernel need not know the compression.
+//! `.modinfo`): a package that was only unpacked has no `modules.dep` yet. Compressed modules are
+//! unpacked on the host, so that the guest's kernel need not know the compression.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{DiskFilesystem, Error, elf, release_dir};
+use super::{DiskFilesystem, Error, elf};
 use crate::child;
 
 /// A module, ready to be given to init_module(2).
@@ -31,11 +31,11 @@ pub(super) fn collect(
     filesystem: DiskFilesystem,
 ) -> Result<Vec<Module>, Error> {
     let fail = |reason: String| Error::Modules { dir: dir.to_owned(), reason };
-    let root = release_dir::find(dir, release)
+    let root = find_release_dir(dir, release)
         .ok_or_else(|| fail(format!("it has nothing for release {release}")))?;
     let mut files = BTreeMap::new();
     index(&root, &mut files).map_err(|source| fail(source.to_string()))?;
-    let built_in = release_dir::built_in(&root);
+    let built_in = read_builtin(&root);
     let required = built_in.as_ref().map(|names| filesystem.required_modules(names));
     let required = required.unwrap_or_default();
     let mut search = ModuleSearch {
@@ -176,8 +176,74 @@ fn unpack(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(output.stdout)
 }
 
+/// Options of a kernel's configuration, and the modules that they become where they are `m`.
+const OPTIONS: [(&str, &str); 5] = [
+    ("CONFIG_VIRTIO_PCI", "virtio_pci"),
+    ("CONFIG_VIRTIO_BLK", "virtio_blk"),
+    ("CONFIG_BLK_DEV_NVME", "nvme"),
+    ("CONFIG_EXT4_FS", "ext4"),
+    ("CONFIG_XFS_FS", "xfs"),
+];
+
+/// Refuses the kernel at `path`, which is to boot without modules, where it has not built in all
+/// that it needs for a disk with `filesystem`. Where no file beside it, or of this machine's for
+/// the same release, says what it has, it is given a try.
+///
+/// # Errors
+/// Names what is missing, and where it is if that was found.
+pub(super) fn check_built_in(
+    path: &Path,
+    release: &str,
+    filesystem: DiskFilesystem,
+) -> Result<(), Error> {
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let roots = [beside.join(".."), PathBuf::from("/")];
+    let with_list = roots
+        .iter()
+        .find_map(|root| Some((Some(root), read_builtin(&find_release_dir(root, release)?)?)));
+    let known = with_list.or_else(|| Some((None, configured(beside, release)?)));
+    let Some((root, built_in)) = known else { return Ok(()) };
+    let mut missing = filesystem.required_modules(&built_in);
+    missing.retain(|&name| !built_in.contains(name));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let dir = root.map(|root| root.canonicalize().unwrap_or_else(|_| root.clone()));
+    Err(Error::NeedsModules {
+        path: path.to_owned(),
+        names: missing.join(", "),
+        dir: dir.map_or("DIR".to_owned(), |dir| dir.display().to_string()),
+        release: release.to_owned(),
+    })
+}
+
+/// What the configuration in the directory of the kernel says.
+fn configured(beside: &Path, release: &str) -> Option<BTreeSet<String>> {
+    let text = std::fs::read_to_string(beside.join(format!("config-{release}"))).ok()?;
+    let is_set = |option: &str| text.lines().any(|line| line == format!("{option}=y"));
+    let set = OPTIONS.iter().filter(|(option, _)| is_set(option));
+    Some(set.map(|(_, name)| (*name).to_owned()).collect())
+}
+
+/// Where below `dir` the modules of `release` are.
+pub(super) fn find_release_dir(dir: &Path, release: &str) -> Option<PathBuf> {
+    let below = ["lib/modules", "usr/lib/modules", ""].map(|part| dir.join(part).join(release));
+    let itself = [dir.to_owned()].into_iter().filter(|dir| dir.join("kernel").is_dir());
+    below.into_iter().filter(|path| path.is_dir()).chain(itself).next()
+}
+
+/// The modules that the list in `root`, a `lib/modules/RELEASE`, calls built in; `None` where it
+/// has no list.
+pub(super) fn read_builtin(root: &Path) -> Option<BTreeSet<String>> {
+    let text = std::fs::read_to_string(root.join("modules.builtin")).ok()?;
+    let names = text.lines().filter_map(|line| line.rsplit('/').next()?.strip_suffix(".ko"));
+    Some(names.map(|name| name.replace('-', "_")).collect())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -190,16 +256,16 @@ mod tests {
     fn names_are_folded_and_compressions_known() {
         let dir = tempfile::tempdir().unwrap();
         let kernel = dir.path().join("lib/modules/6.1/kernel");
-        std::fs::create_dir_all(&kernel).unwrap();
+        fs::create_dir_all(&kernel).unwrap();
         for name in ["a-b.ko.xz", "c.ko", "d.ko.txt", "modules.order"] {
-            std::fs::write(kernel.join(name), "").unwrap();
+            fs::write(kernel.join(name), "").unwrap();
         }
-        let root = release_dir::find(dir.path(), "6.1").unwrap();
+        let root = find_release_dir(dir.path(), "6.1").unwrap();
         let mut files = BTreeMap::new();
         index(&root, &mut files).unwrap();
         assert_eq!(files.keys().collect::<Vec<_>>(), ["a_b", "c"]);
-        assert_eq!(release_dir::find(&root, "6.1").unwrap(), root);
-        assert_eq!(release_dir::find(dir.path(), "6.2"), None);
+        assert_eq!(find_release_dir(&root, "6.1").unwrap(), root);
+        assert_eq!(find_release_dir(dir.path(), "6.2"), None);
     }
 
     #[test]
@@ -207,8 +273,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let missing = collect(dir.path(), "6.2", DiskFilesystem::Ext4).err().unwrap().to_string();
         assert!(missing.contains("6.2") && !missing.contains('\n'), "{missing}");
-        std::fs::create_dir_all(dir.path().join("6.2")).unwrap();
-        std::fs::write(dir.path().join("6.2/ext4.ko"), "junk").unwrap();
+        fs::create_dir_all(dir.path().join("6.2")).unwrap();
+        fs::write(dir.path().join("6.2/ext4.ko"), "junk").unwrap();
         let junk = collect(dir.path(), "6.2", DiskFilesystem::Ext4).err().unwrap().to_string();
         assert!(junk.contains("ext4.ko") && !junk.contains('\n'), "{junk}");
     }
@@ -217,7 +283,7 @@ mod tests {
     fn what_is_neither_there_nor_built_in_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("lib/modules/6.2");
-        std::fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&root).unwrap();
         let collect = || collect(dir.path(), "6.2", DiskFilesystem::Ext4);
         assert!(collect().is_ok(), "nobody says what is built in");
         let lists = [
@@ -226,10 +292,55 @@ mod tests {
             ("", "virtio_pci, virtio_blk, ext4"),
         ];
         for (list, names) in lists {
-            std::fs::write(root.join("modules.builtin"), list).unwrap();
+            fs::write(root.join("modules.builtin"), list).unwrap();
             let missing = collect().err().unwrap();
             assert!(missing.to_string().contains(&format!("built in: {names};")), "{missing}");
             assert!(missing.cannot_run_here());
         }
+    }
+
+    #[test]
+    fn a_kernel_that_nothing_is_known_of_is_tried() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [&dir.path().join("boot/vmlinuz"), Path::new("vmlinuz")] {
+            assert!(check_built_in(path, "0.0.1-none", DiskFilesystem::Ext4).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_is_not_built_in_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let boot = dir.path().join("boot");
+        fs::create_dir_all(&boot).unwrap();
+        let config = boot.join("config-0.0.1-none");
+        let refused = || {
+            let refused = check_built_in(&boot.join("vmlinuz"), "0.0.1-none", DiskFilesystem::Ext4);
+            refused.err().map_or(String::new(), |error| {
+                assert!(error.cannot_run_here());
+                error.to_string()
+            })
+        };
+        fs::write(&config, "CONFIG_VIRTIO_PCI=y\nCONFIG_VIRTIO_BLK=m\nCONFIG_EXT4_FS=m\n").unwrap();
+        let message = refused();
+        assert!(message.contains("virtio_blk, ext4") && message.contains("--modules DIR"));
+        fs::write(&config, "CONFIG_BLK_DEV_NVME=y\nCONFIG_EXT4_FS=m\n").unwrap();
+        let message = refused();
+        assert!(message.contains(", ext4;") && !message.contains("virtio"), "{message}");
+        fs::write(&config, "CONFIG_BLK_DEV_NVME=y\nCONFIG_EXT4_FS=y\n").unwrap();
+        assert_eq!(refused(), "");
+        // A list of the release says more than a configuration, and where its modules are.
+        let modules = dir.path().join("lib/modules/0.0.1-none");
+        fs::create_dir_all(&modules).unwrap();
+        let listed = "kernel/drivers/virtio/virtio_pci.ko\nkernel/drivers/block/virtio-blk.ko\n";
+        fs::write(modules.join("modules.builtin"), listed).unwrap();
+        let message = refused();
+        let root = dir.path().canonicalize().unwrap();
+        assert!(
+            message.contains(", ext4;") && message.contains(root.to_str().unwrap()),
+            "{message}"
+        );
+        fs::write(modules.join("modules.builtin"), format!("{listed}kernel/fs/ext4/ext4.ko"))
+            .unwrap();
+        assert_eq!(refused(), "");
     }
 }

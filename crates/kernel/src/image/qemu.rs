@@ -1,4 +1,4 @@
-//! Runs one virtual machine: QEMU as a child process that cannot outlive its parent.
+//! Runs a guest under QEMU, a child process that cannot outlive its parent.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
-use crate::child::{self, ChildProcess, WaitResult, die_with_parent};
-
+use super::Error;
 use super::boot_image::KernelImage;
 use super::console::{Incident, JOB_MARK};
+use super::disk::proc_path;
 use super::frame::{self, ChannelFrame, FrameKind};
+use super::initramfs::GuestSettings;
 use super::watch::{BEAT, Watch};
-use super::{Error, unnamed};
+use crate::child::{self, ChildProcess, WaitResult, die_with_parent};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
@@ -154,18 +155,18 @@ impl Vm<'_> {
             .arg("-kernel")
             .arg(&self.image.kernel)
             .arg("-initrd")
-            .arg(unnamed::name_for_child(self.initramfs))
+            .arg(proc_path(self.initramfs))
             .args(["-append", &self.kernel_arguments()])
             .arg("-serial")
-            .arg(format!("file:{}", unnamed::name_for_child(&output.console)))
+            .arg(format!("file:{}", proc_path(&output.console)))
             .arg("-serial")
-            .arg(format!("file:{}", unnamed::name_for_child(&output.result)));
+            .arg(format!("file:{}", proc_path(&output.result)));
         if self.uses_icount() {
             command.args(["-icount", ICOUNT_OPTIONS]);
         }
         if let Some(VmDisks { scratch, exchange }) = self.disks {
             for (disk, serial) in [(scratch, SCRATCH_SERIAL), (exchange, EXCHANGE_SERIAL)] {
-                let name = unnamed::name_for_child(disk);
+                let name = proc_path(disk);
                 command.arg("-blockdev").arg(format!(
                     "raw,node-name={serial},{DISK_NODE_OPTIONS},file.driver=file,file.filename={name}"
                 ));
@@ -331,6 +332,42 @@ fn tail(file: &File, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(wanted).map_err(std::io::Error::other)?];
     file.read_exact_at(&mut bytes, len - wanted)?;
     Ok(bytes)
+}
+
+/// A guest under a KVM that works is done in about a second.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whether KVM runs a guest here: boots `image`, which does nothing and reports back.
+///
+/// # Errors
+/// The inner one says why not, in one line; the outer one that no guest could be tried at all.
+pub fn kvm_works(image: &KernelImage) -> Result<Result<(), String>, Error> {
+    if let Err(error) = File::options().read(true).write(true).open("/dev/kvm") {
+        return Ok(Err(format!("/dev/kvm: {error}")));
+    }
+    let settings = GuestSettings {
+        answers_at: None,
+        modules: Vec::new(),
+        read_ahead_kb: None,
+        filesystem: image.filesystem,
+    };
+    let initramfs = image.initramfs(&settings, &[])?;
+    let machine = Vm { image, accelerator: Accelerator::Kvm, initramfs: &initramfs, disks: None };
+    match machine.start().and_then(|started| started.wait_until_end(PROBE_TIMEOUT)) {
+        Ok(()) => Ok(Ok(())),
+        Err(error @ Error::Missing { .. }) => Err(error),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+/// The accelerator for `image`; the probe is run once in a process.
+pub(super) fn choose_accelerator(image: &KernelImage) -> Result<Accelerator, Error> {
+    static CHOICE: OnceLock<Accelerator> = OnceLock::new();
+    if let Some(&choice) = CHOICE.get() {
+        return Ok(choice);
+    }
+    let choice = if kvm_works(image)?.is_ok() { Accelerator::Kvm } else { Accelerator::Tcg };
+    Ok(*CHOICE.get_or_init(|| choice))
 }
 
 #[cfg(test)]

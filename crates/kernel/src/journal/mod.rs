@@ -14,9 +14,7 @@
 mod directory;
 mod line;
 mod recovery;
-mod setting;
 mod undo;
-mod undone;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -31,8 +29,7 @@ use crate::Error;
 
 pub use directory::{STATE_VARIABLE, state_directory};
 pub use recovery::{Recovery, recover};
-pub use undo::Undo;
-pub use undone::UndoResult;
+pub use undo::{Undo, UndoResult};
 
 use directory::{SUFFIX, secure, unusable};
 use undo::retry_while_busy;

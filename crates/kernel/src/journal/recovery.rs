@@ -7,9 +7,9 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::directory::{SUFFIX, secure};
-use super::setting::setting_value;
 use super::undo::Undo;
-use super::undone::UndoResult;
+use super::undo::UndoResult;
+use super::undo::setting_value;
 use crate::Error;
 
 /// What [`recover`] found.

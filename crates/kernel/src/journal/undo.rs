@@ -8,8 +8,7 @@ use std::{fs, io};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::setting::{self, setting_value};
-use super::undone::{UndoResult, is_missing};
+use crate::procstat::selected_word;
 use crate::{Error, cold, loop_control};
 
 /// How often, and with which pauses, a step is tried that others are in the way of.
@@ -74,7 +73,7 @@ impl Undo {
     pub(crate) fn attempt(&self, attempt: u32) -> Result<Option<UndoResult>, Error> {
         let is_gone = match self {
             Undo::Restore { path, value, set } => {
-                return setting::restore(path, value, set.as_deref()).map(Some);
+                return restore_setting(path, value, set.as_deref()).map(Some);
             }
             Undo::Unmount(path) => try_unmount(path, attempt)?,
             Undo::RemoveFile(path) => ok_if_missing("remove", path, fs::remove_file(path))?,
@@ -216,8 +215,59 @@ fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     }
 }
 
+/// Has the setting at `path` hold `value` again, as before the run that `set` another. What is
+/// neither of the two somebody else has set since, so it stays.
+///
+/// # Errors
+/// When the setting cannot be read or written.
+pub(super) fn restore_setting(
+    path: &Path,
+    value: &str,
+    set: Option<&str>,
+) -> Result<UndoResult, Error> {
+    let found = match fs::read_to_string(path) {
+        Ok(text) => setting_value(&text),
+        Err(_) if is_missing(path) => return Ok(UndoResult::Gone),
+        Err(source) => return Err(Error::os("read", path, source)),
+    };
+    if found == setting_value(value) {
+        return Ok(UndoResult::Gone);
+    }
+    if set.is_some_and(|set| found != setting_value(set)) {
+        return Ok(UndoResult::Kept { found });
+    }
+    fs::write(path, value).map_err(|source| Error::os("restore", path, source))?;
+    Ok(UndoResult::Restored)
+}
+
+/// What a setting holds, by its text: of several words the one in brackets.
+pub(super) fn setting_value(text: &str) -> String {
+    selected_word(text).unwrap_or_else(|| text.trim().to_owned())
+}
+
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UndoResult {
+    /// Nothing of the change is left, or there never was anything.
+    Gone,
+    /// A setting of the machine was written back.
+    Restored,
+    /// Somebody else has changed a setting since, and it stays so.
+    Kept {
+        /// What it holds.
+        found: String,
+    },
+}
+
+/// Whether there is nothing by that name. What could not be made is refused for the same reason
+/// when it is to be removed, such as a read-only filesystem, so that the error does not tell.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    matches!(fs::symlink_metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::tests::directory;
     use super::*;
 
     #[test]
@@ -242,5 +292,28 @@ mod tests {
         ] {
             undo.run().unwrap();
         }
+    }
+
+    #[test]
+    fn what_others_have_set_since_stays() {
+        let directory = directory("setting");
+        let path = directory.join("enabled");
+        let back = |held: &str, set| {
+            fs::write(&path, held).unwrap();
+            let undone = restore_setting(&path, "never\n", set).unwrap();
+            (undone, fs::read_to_string(&path).unwrap())
+        };
+        let restored = (UndoResult::Restored, "never\n".to_owned());
+        assert_eq!(back("always [madvise] never\n", Some("madvise")), restored);
+        assert_eq!(back("madvise\n", Some("madvise")), restored);
+        let held = "always madvise [never]";
+        assert_eq!(back(held, Some("madvise")), (UndoResult::Gone, held.to_owned()));
+        let others = "[always] madvise never\n";
+        let left = UndoResult::Kept { found: "always".to_owned() };
+        assert_eq!(back(others, Some("madvise")), (left, others.to_owned()));
+        assert_eq!(back(others, None), restored, "an older version did not tell what it set");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(restore_setting(&path, "never", None).unwrap(), UndoResult::Gone);
+        fs::remove_dir(&directory).unwrap();
     }
 }

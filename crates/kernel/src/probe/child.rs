@@ -9,17 +9,17 @@ use filemap_job::program::{NamedMapping, ProgramStep};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::files::OpenFiles;
 use super::flushes::FlushWatch;
-use super::forked::{fork_processes, wait_processes};
+use super::fork::{fork_processes, wait_processes};
 use super::mapping::{self, ProbeMapping};
-use super::meeting::ProbeSync;
-use super::own_memory::ProcessMemory;
-use super::own_page::ChargedPage;
+use super::memory::ChargedPage;
+use super::memory::ProcessMemory;
+use super::process::OpenFiles;
 use super::process::ProbeProcess;
+use super::sync::ProbeSync;
 use super::thread::{ChildContext, ProbeThread};
-use super::wire::{Reply, read, write_reply};
-use super::{HOLD_OWN_PAGE, ProbeResult, bus, cpus};
+use super::wire::{Reply, install_sigbus_handler, read, write_reply};
+use super::{HOLD_OWN_PAGE, ProbeResult, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
@@ -68,7 +68,7 @@ fn run(
         cpus::bind_to_first_cpus(cpus)?;
     }
     let shared = share(process, OpenFiles::open(process)?)?;
-    bus::install_handler()?;
+    install_sigbus_handler()?;
     let (number, forked) = fork_processes(process.processes() - 1)?;
     let run = ChildRun { shared: &shared, number, forked: &forked };
     if number > 0 {

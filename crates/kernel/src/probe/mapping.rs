@@ -17,7 +17,7 @@ use rustix::mm::{
     mprotect, munmap,
 };
 
-use super::access::RETURN_OPCODE;
+use super::thread::RETURN_OPCODE;
 use crate::{Error, page_size};
 
 /// Whether [`RETURN_OPCODE`] is code of this machine.

@@ -4,9 +4,15 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::Madvise;
+
 use super::PhaseCost;
+use super::mapping::ProbeMapping;
+use super::settle::{InFlightReads, ReadProgress};
 use crate::Error;
 use crate::procstat::{Faults, read_bytes};
+use crate::residency::CacheStat;
 
 /// Counts what a step of this thread costs.
 pub(super) struct StepMeter {
@@ -48,5 +54,84 @@ impl StepMeter {
     pub(super) fn read_bytes(&mut self) -> Option<u64> {
         let length = self.io.as_ref()?.read_at(&mut self.text, 0).ok()?;
         read_bytes(std::str::from_utf8(&self.text[..length]).ok()?)
+    }
+}
+
+/// Pages that are looked at together: none of them can be missed if all of them are cached.
+const CHUNK_PAGES: u64 = 512;
+
+/// A part of a mapping.
+pub(super) struct PopulateRange<'a> {
+    pub(super) mapped: &'a ProbeMapping<'a>,
+    pub(super) file: &'a File,
+    /// Its first page in the mapping.
+    pub(super) first: PageCount,
+    /// Its first page in the file.
+    pub(super) page: PageIndex,
+}
+
+/// Populates `pages` pages of `part`, and waits after each where that is wanted.
+///
+/// A thread's own count takes each of these faults for a major one that had to begin again, also
+/// where it only waited for a page, or only read ahead. So what is missed is told from what is not
+/// cached: page by page, as the kernel populates them too, where some of them are absent.
+pub(super) fn populate(
+    part: &PopulateRange,
+    pages: PageCount,
+    meter: &mut StepMeter,
+    mut settle: Option<(&mut InFlightReads, &mut ReadProgress)>,
+) -> Result<PhaseCost, Error> {
+    let mut own = StepMeter::open();
+    let mut missed = Some(0);
+    let waits = settle.is_some();
+    let mut cost = meter.measure(|| {
+        for start in (0..pages.0).step_by(CHUNK_PAGES as usize) {
+            let chunk = CHUNK_PAGES.min(pages.0 - start);
+            // A mark may have more pages read, which come next: they are waited for too.
+            let cached = if waits { None } else { part.cached(start, chunk) };
+            if waits || cached.is_some_and(|cached| cached < chunk) {
+                for number in start..start + chunk {
+                    let more = part.populate_one(number)?;
+                    missed = missed.zip(more).map(|(missed, more)| missed + more);
+                    if let Some((settle, asked)) = &mut settle
+                        && asked.has_advanced(&mut own)
+                    {
+                        settle.wait_near(part.page.0 + number)?;
+                    }
+                }
+            } else {
+                missed = missed.filter(|_| cached.is_some());
+                part.madvise(start, chunk)?;
+            }
+        }
+        Ok(())
+    })?;
+    if let Some(missed) = missed {
+        let all = cost.minor + cost.major;
+        (cost.minor, cost.major) = (all - missed, missed);
+    }
+    cost.counts_waits = missed.is_none();
+    Ok(cost)
+}
+
+impl PopulateRange<'_> {
+    /// How many pages are cached of those from page `start` of the part on, where the kernel tells.
+    fn cached(&self, start: u64, pages: u64) -> Option<u64> {
+        let start = self.page.0 + start;
+        CacheStat::query(self.file, start..start + pages).ok().map(|stat| stat.cached)
+    }
+
+    /// Populates a page. Whether it was missed, where the kernel tells.
+    fn populate_one(&self, number: u64) -> Result<Option<u64>, Error> {
+        let cached = self.cached(number, 1);
+        let before = Faults::current_thread();
+        self.madvise(number, 1)?;
+        let is_major = (Faults::current_thread() - before).major > 0;
+        Ok(cached.map(|cached| u64::from(is_major && cached == 0)))
+    }
+
+    fn madvise(&self, start: u64, pages: u64) -> Result<(), Error> {
+        let first = self.first + PageCount(start);
+        self.mapped.madvise(Madvise::PopulateRead, first, PageCount(pages))
     }
 }

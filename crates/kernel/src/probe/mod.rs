@@ -4,34 +4,20 @@
 //! parent and does nothing but the accesses between the two counts. A program that starts probes
 //! calls [`main_if_child`] first thing in its `main`.
 
-mod access;
-mod barriers;
-mod buffer;
-mod bus;
-mod busy;
 mod child;
 pub mod cpus;
-mod deadline;
-mod files;
 mod flushes;
 mod folio_ops;
 mod folio_sample;
-mod fork_step;
-mod forked;
+mod fork;
 mod mapping;
-mod meeting;
+mod memory;
 mod meter;
-mod order;
-mod outcome;
-mod own_memory;
-mod own_page;
-mod piped;
-mod populate;
+mod pacing;
 mod process;
 mod results;
 mod settle;
-mod shared;
-mod start;
+mod sync;
 mod thread;
 mod wire;
 
@@ -39,19 +25,19 @@ use std::time::Duration;
 
 use filemap_core::lru::statistics::FLUSH_NS;
 
-pub use access::RETURN_OPCODE;
 pub use folio_ops::FolioProbe;
 pub use folio_sample::{FolioSample, Timing};
-pub use outcome::{CacheCounts, PhaseCost, ProbeResult, ThreadResult};
-pub use piped::OOM_EXIT_CODE;
 pub use process::{MAX_READ_BYTES, ProbeProcess};
+pub use results::{CacheCounts, PhaseCost, ProbeResult, ThreadResult};
+pub use thread::RETURN_OPCODE;
+pub use wire::OOM_EXIT_CODE;
 
-pub(crate) use files::raise_limit;
-pub(crate) use piped::kill_error;
+pub(crate) use process::raise_limit;
+pub(crate) use wire::kill_error;
 
 use crate::governor::GovernorProcess;
 use crate::{Error, page_size};
-use piped::ChildPipe;
+use wire::ChildPipe;
 use wire::Reply;
 
 /// The hidden first argument.

@@ -1,15 +1,167 @@
-//! What the threads of all processes did, in memory that the first process reads in the end.
+//! What each step, thread and process of a probe cost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use filemap_job::waits::{Call, Histogram, Wait};
+use serde::{Deserialize, Serialize};
 
-use super::outcome::COST_WORDS;
 use super::process::ProbeProcess;
-use super::shared::{SharedCounter, SharedMemory};
+use super::sync::{SharedCounter, SharedMemory};
 use super::thread::ThreadCosts;
-use super::{PhaseCost, ThreadResult};
 use crate::clock::now_ns;
+use crate::governor::GovernorProcess;
+use crate::residency::PageSet;
+
+/// How many words a cost takes.
+pub(super) const COST_WORDS: usize = 9;
+
+/// What one phase cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseCost {
+    /// Accesses that it made.
+    pub accesses: u64,
+    /// Minor faults.
+    pub minor: u64,
+    /// Major faults.
+    pub major: u64,
+    /// Bytes fetched from storage on the child's behalf, where the kernel accounts that.
+    pub read_bytes: Option<u64>,
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// Pages of all files in the cache at its end, and evicted since the run began: of a process of
+    /// one thread that takes more than one step, each once, where the kernel tells.
+    pub cache: Option<CacheCounts>,
+    /// Pages of its file that it dropped from the cache, where it is that kind of step and the
+    /// kernel tells.
+    pub dropped: Option<u64>,
+    /// Its major faults also count pages that it only waited for.
+    pub counts_waits: bool,
+}
+
+impl PhaseCost {
+    /// As words, in which all ones are what is not known.
+    pub(super) fn to_words(self) -> [u64; COST_WORDS] {
+        let left = self.cache.unwrap_or(CacheCounts { cached: u64::MAX, evicted: 0 });
+        [
+            self.accesses,
+            self.minor,
+            self.major,
+            self.read_bytes.unwrap_or(u64::MAX),
+            self.elapsed_ns,
+            left.cached,
+            left.evicted,
+            self.dropped.unwrap_or(u64::MAX),
+            u64::from(self.counts_waits),
+        ]
+    }
+
+    pub(super) fn from_words(words: [u64; COST_WORDS]) -> PhaseCost {
+        let [
+            accesses,
+            minor,
+            major,
+            read_bytes,
+            elapsed_ns,
+            cached,
+            evicted,
+            dropped,
+            counts_waits,
+        ] = words;
+        let known = |word: u64| Some(word).filter(|&word| word != u64::MAX);
+        PhaseCost {
+            accesses,
+            minor,
+            major,
+            read_bytes: known(read_bytes),
+            elapsed_ns,
+            cache: known(cached).map(|cached| CacheCounts { cached, evicted }),
+            dropped: known(dropped),
+            counts_waits: counts_waits != 0,
+        }
+    }
+
+    /// What it cost together with what it cost `again`, which came later.
+    pub(super) fn plus(self, again: PhaseCost) -> PhaseCost {
+        let both =
+            |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
+        PhaseCost {
+            accesses: self.accesses + again.accesses,
+            minor: self.minor + again.minor,
+            major: self.major + again.major,
+            read_bytes: both(self.read_bytes, again.read_bytes),
+            elapsed_ns: self.elapsed_ns + again.elapsed_ns,
+            cache: again.cache,
+            dropped: both(self.dropped, again.dropped),
+            counts_waits: self.counts_waits || again.counts_waits,
+        }
+    }
+}
+
+/// What a phase left of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheCounts {
+    /// Pages in the cache.
+    pub cached: u64,
+    /// Pages that reclaim took and that did not come back.
+    pub evicted: u64,
+}
+
+/// What came out of a process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeResult {
+    /// Whether the child's own memory was locked, so that none of the faults are its own.
+    pub locked: bool,
+    /// Each thread.
+    pub threads: Vec<ThreadResult>,
+    /// How long their calls took that change what is mapped, by name.
+    pub calls: Vec<Wait>,
+    /// When the last of them ended, by `CLOCK_MONOTONIC`.
+    pub ended_ns: u64,
+    /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
+    pub mapped: PageSet,
+    /// Accesses that a process of one thread had begun 2, 4, 6 and so on seconds after it began:
+    /// where it begins with a flush of the statistics of memory cgroups, at each flush.
+    pub begun_at_flushes: Vec<u64>,
+    /// Bytes fetched from storage by all steps and by a governor, where the kernel accounts that.
+    pub read_bytes: Option<u64>,
+}
+
+impl ProbeResult {
+    /// A process that nobody governed.
+    pub(super) fn new(
+        locked: bool,
+        (threads, ended_ns): (Vec<ThreadResult>, u64),
+        calls: Vec<Wait>,
+        mapped: PageSet,
+        begun_at_flushes: Vec<u64>,
+    ) -> ProbeResult {
+        let steps = threads.iter().flat_map(|thread| &thread.steps);
+        let read_bytes = steps.map(|step| step.read_bytes).sum();
+        ProbeResult { locked, threads, calls, ended_ns, mapped, begun_at_flushes, read_bytes }
+    }
+
+    /// The same with what `governor` read, which it then ends. In which step it did so is not
+    /// known, so that none says what it read.
+    pub(super) fn with_governor(mut self, governor: GovernorProcess) -> ProbeResult {
+        let read_bytes = self.read_bytes.zip(governor.read_bytes());
+        self.read_bytes = read_bytes.map(|(own, governors)| own + governors);
+        governor.end();
+        let steps = self.threads.iter_mut().flat_map(|thread| &mut thread.steps);
+        steps.for_each(|step| step.read_bytes = None);
+        self
+    }
+}
+
+/// What came out of one thread of a process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadResult {
+    /// From where all threads began to its own end.
+    pub elapsed_ns: u64,
+    /// How often it has taken its steps.
+    pub rounds: u64,
+    /// What each of its steps cost, in all rounds together.
+    pub steps: Vec<PhaseCost>,
+}
 
 /// What each thread did.
 pub(super) struct SharedResults {

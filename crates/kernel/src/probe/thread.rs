@@ -1,4 +1,4 @@
-//! A thread of the child: its steps, one after the other.
+//! A thread of the child: its steps and their accesses, one after the other.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,26 +9,26 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use filemap_core::units::PageCount;
+use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{
-    Fadvise, Madvise, NamedMapping, ProgramStep, ProgramThread, Rounds, StepOf,
+    self, DIRECT_BLOCK_BYTES, Fadvise, Madvise, NamedMapping, ProgramStep, ProgramThread, Rounds,
+    StepOf,
 };
 use filemap_job::waits::{Call, Histogram};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-use super::access::{ProbeAccess, accesses};
-use super::buffer::ReadBuffer;
-use super::busy::ThinkTime;
-use super::deadline::Deadline;
-use super::files::OpenFiles;
 use super::flushes::note_access;
-use super::fork_step::ForkStack;
+use super::fork::ForkStack;
 use super::mapping::{self, ProbeMapping};
-use super::meeting::ProbeSync;
+use super::memory::ReadBuffer;
 use super::meter::StepMeter;
-use super::populate::{self, PopulateRange};
+use super::meter::{PopulateRange, populate};
+use super::pacing::Deadline;
+use super::pacing::ThinkTime;
+use super::process::OpenFiles;
 use super::process::{ProbeProcess, longest_read};
 use super::settle::{InFlightReads, ReadProgress};
+use super::sync::ProbeSync;
 use super::{CacheCounts, PhaseCost};
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
@@ -233,7 +233,7 @@ impl<'a> ProbeThread<'a> {
                     };
                     let ProbeThread { meter, new_reads: asked, in_flight: settles, .. } = self;
                     let settle = settles.get_mut(&file).map(|settle| (settle, asked));
-                    return populate::populate(&part, *pages, meter, settle);
+                    return populate(&part, *pages, meter, settle);
                 }
                 let (of, opened) = (&mapped[*mapping], files.get(of.open));
                 let before = cached_pages(opened, *advice == Madvise::PageOut);
@@ -413,3 +413,52 @@ fn warm_up(meter: &mut StepMeter, buffer: &mut [u8], process: &ProbeProcess) -> 
     }
     Ok(())
 }
+
+/// One access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProbeAccess {
+    /// Reads a byte of a page of the mapping, counted from its beginning.
+    Touch(PageIndex),
+    /// Writes a byte of a page of a private mapping.
+    Store(PageIndex),
+    /// Calls the code at the start of a page of an executable mapping: it has to be [`RETURN_OPCODE`].
+    Call(PageIndex),
+    /// `read(2)`s from the file, through the same open file as the mapping.
+    Read {
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// How much: up to [`super::MAX_READ_BYTES`].
+        bytes: u64,
+    },
+}
+
+/// The accesses of `step`, a step of `process`, in order.
+pub(super) fn accesses(process: &ProbeProcess, step: &ProgramStep) -> Vec<ProbeAccess> {
+    match step {
+        ProgramStep::Touch { mapping, accesses, access, .. } => {
+            let access = match access {
+                program::Access::Read => ProbeAccess::Touch,
+                program::Access::Write => ProbeAccess::Store,
+                program::Access::Call => ProbeAccess::Call,
+            };
+            let of = &process.mappings[*mapping];
+            let place = of.from_beginning();
+            of.touches(accesses).map(|page| access(place(page))).collect()
+        }
+        ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
+            let blocks = accesses.reads(*len_bytes, page_size());
+            // Past the page cache the last block of a file is asked for whole, and is short.
+            let unit = if process.is_direct(*open) { DIRECT_BLOCK_BYTES } else { 1 };
+            let read = blocks.map(|block| ProbeAccess::Read {
+                offset: offset_bytes + block.offset_bytes,
+                bytes: block.len_bytes.next_multiple_of(unit),
+            });
+            read.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The instruction that returns to the caller, one byte long, on x86-64: the only machine on which
+/// a probe calls what it maps.
+pub const RETURN_OPCODE: u8 = 0xc3;

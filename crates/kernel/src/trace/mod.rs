@@ -6,22 +6,18 @@
 
 mod decisions;
 mod event;
-mod lines;
-mod observed;
+mod files;
 mod observer;
 mod packed;
 mod probes;
 mod recording;
-mod runs;
-mod subject;
 mod tracefs;
 mod waits;
 
 pub use event::{Inode, TraceEvent, Tracepoint, parse};
-pub use observed::Observation;
-pub use observer::Observer;
+pub use files::TracedFiles;
+pub use observer::{Observation, Observer};
 pub use recording::Recording;
-pub use subject::TracedFiles;
 pub(crate) use tracefs::TRACEPOINT_PREFIX;
 pub use tracefs::{Trace, TraceFs};
 pub use waits::{TracedWaits, WaitTrace};

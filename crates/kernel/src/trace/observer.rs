@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Instant;
 
+use filemap_core::decision::Decision;
 use filemap_job::Seen;
 use filemap_job::program::Job;
 
 use super::event::Inode;
-use super::observed::Observation;
+use super::files::{FileStore, TracedFiles};
 use super::packed::PackedEvents;
 use super::probes;
 use super::recording::Recording;
-use super::subject::{FileStore, TracedFiles};
 use super::tracefs::{Trace, TraceFs};
 use crate::Error;
 use crate::clock::now_ns;
 use crate::cold::drop_file;
 use crate::engine::{self, JobNeeds};
+use crate::image::Incident;
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::Journal;
 use crate::probe::{PhaseCost, Probe, ProbeProcess};
@@ -229,4 +230,28 @@ impl Observer {
         }
         Ok(&self.trace.as_ref().expect("there is one now").0)
     }
+}
+
+/// What was observed of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// What this kernel shows.
+    pub shown: Seen,
+    /// The kernel's decisions about all files of the job, as far as tracepoints show them. They do
+    /// not name the cause of a window: what no mark and no stream asked for is that of a fault in
+    /// an executable or HUGEPAGE mapping where it is in one, else read-around. `mmap_miss` is that
+    /// of [`Decision::Entered`]; elsewhere it is not shown, and 0. A look-up missed where something
+    /// was read for it. On a kernel that shows no call of readahead a window is what was added at
+    /// once, one page after the other, and its mark is not shown.
+    pub decisions: Vec<Decision>,
+    /// Bytes fetched from storage on the child's behalf, where the kernel accounts that.
+    pub read_bytes: Option<u64>,
+    /// How long the accesses took, traced.
+    pub elapsed_ns: u64,
+    /// Pages of the files that others evicted meanwhile.
+    pub evicted_by_others: u64,
+    /// Runs that were thrown away for this one because others took or added pages.
+    pub repeated: u32,
+    /// What a kernel that was booted for it warned of meanwhile.
+    pub warnings: Vec<Incident>,
 }

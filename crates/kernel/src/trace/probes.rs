@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::event::Fields;
-use super::lines::each_line;
+use super::tracefs::each_line;
 use crate::Error;
 
 /// The fields of the state that readahead finds.

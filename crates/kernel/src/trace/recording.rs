@@ -7,12 +7,11 @@ use filemap_job::program::Job;
 
 use super::decisions::{TracedThread, decisions};
 use super::event::{TraceEvent, Tracepoint};
-use super::observed::Observation;
+use super::observer::Observation;
 use super::packed::{EventReader, PackedEvents, write_number, write_optional};
 use crate::Error;
 use crate::engine;
-use crate::fnv::{BASIS, fnv};
-use crate::image::Incident;
+use crate::image::{FNV_BASIS, Incident, fnv1a};
 use crate::probe::ProbeProcess;
 
 /// How the bytes of a recording begin; the digit is their version.
@@ -120,7 +119,7 @@ impl Recording {
         write_number(&mut bytes, u64::from(self.repeated));
         write_number(&mut bytes, self.events.len());
         bytes.extend_from_slice(self.events.bytes());
-        let check = fnv(BASIS, &bytes);
+        let check = fnv1a(FNV_BASIS, &bytes);
         bytes.extend_from_slice(&check.to_le_bytes());
         bytes
     }
@@ -133,7 +132,7 @@ impl Recording {
         let rest = bytes.strip_prefix(MAGIC).ok_or(damaged("it begins with no known header"))?;
         let (_, check) = rest.split_last_chunk().ok_or(damaged("it is cut short"))?;
         let checked = &bytes[..bytes.len() - check.len()];
-        if fnv(BASIS, checked) != u64::from_le_bytes(*check) {
+        if fnv1a(FNV_BASIS, checked) != u64::from_le_bytes(*check) {
             return Err(damaged("its checksum does not fit").into());
         }
         let read = Self::read(&checked[MAGIC.len()..]);
@@ -281,7 +280,7 @@ mod tests {
     fn bytes_that_no_version_writes_are_refused() {
         let checked = |body: &[u8]| {
             let bytes = [MAGIC, body].concat();
-            let check = fnv(BASIS, &bytes).to_le_bytes();
+            let check = fnv1a(FNV_BASIS, &bytes).to_le_bytes();
             Recording::decode(&[bytes.as_slice(), &check].concat())
         };
         // Seen, pid, no addresses, one file, no times, no bytes, 0 ns, not repeated.

@@ -1,16 +1,17 @@
-//! A trace instance of our own, that watches the page cache of some files.
+//! A trace instance of our own, which records the page-cache events of some files.
 
 use std::fs;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use filemap_job::{Seen, ShownKind};
 
 use super::event::{Inode, TraceEvent, parse};
-use super::lines::each_line;
-use crate::Error;
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::mounted::KernelMount;
+use crate::{Error, shutdown};
 
 /// Bytes that one event takes in the buffer, with room to spare.
 const EVENT_BYTES: u64 = 112;
@@ -198,6 +199,29 @@ pub(super) fn lost_events(stats: &str) -> u64 {
 fn inode_filter(files: &[Inode]) -> String {
     let terms: Vec<String> = files.iter().map(|file| format!("i_ino == {}", file.number)).collect();
     terms.join(" || ")
+}
+
+/// Gives `each` the lines of the trace at `path`, one after the other.
+///
+/// # Errors
+/// When a signal ends this process, when the trace cannot be read, and those of `each`.
+pub(super) fn each_line(
+    path: &Path,
+    mut each: impl FnMut(&str) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    let mut line = Vec::new();
+    loop {
+        // An instance that somebody reads cannot be removed.
+        shutdown::check()?;
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line);
+        if read.map_err(|error| Error::os("read", path, error))? == 0 {
+            return Ok(());
+        }
+        each(&String::from_utf8_lossy(&line))?;
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use filemap_job::waits::{Cause, Histogram};
 
 use super::event::{Fields, origin};
-use super::lines::each_line;
+use super::tracefs::each_line;
 use super::tracefs::{TraceFs, lost_events};
 use crate::Error;
 use crate::journal::{Guard, Journal, Undo};

@@ -1,6 +1,6 @@
 //! Jobs on a kernel that is booted for them: the same engine, inside the virtual machine.
 
-mod list;
+mod machines;
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -12,17 +12,17 @@ use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready,
 use serde_json::{Map, Value};
 
 use super::environment::{command_line, cpu_model};
-use super::flush::MAX_FLUSH_WAIT;
 use super::guest_protocol::{self, Message, Returned, opened};
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{JobNeeds, NeededFile};
-use super::{refusals, temporary_directory};
-use crate::contents::FileContents;
+use super::stage::MAX_FLUSH_WAIT;
+use super::{needs, temporary_directory};
 use crate::image::{self, Accelerator, GuestJob, Incident, KernelImage, QUIET_TIMEOUT};
+use crate::temporary::FileContents;
 use crate::temporary::require_space;
 use crate::{Error, page_size};
 
-use list::{BootResult, MachinePool, QueuePosition, QueuedJob};
+use machines::{BootResult, MachinePool, QueuePosition, QueuedJob};
 
 /// What the kernel warned of, in the environment of a run.
 pub const CONSOLE_KEY: &str = "console";
@@ -239,9 +239,9 @@ fn check(job: &Job, needs: &JobNeeds) -> Result<(), Error> {
             "leave governor out, or give --on model, or --on kernel without --image",
         ));
     }
-    refusals::check_architecture(&needs.machine)?;
-    refusals::check_accesses(needs)?;
-    refusals::check_cpus(needs, guest_protocol::most_cpus(job))?;
+    needs::check_architecture(&needs.machine)?;
+    needs::check_accesses(needs)?;
+    needs::check_cpus(needs, guest_protocol::most_cpus(job))?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));

@@ -9,8 +9,8 @@ use filemap_job::folio_ops::{Operation, PMD_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::folio_sample::FolioSample;
-use super::piped::ChildPipe;
-use super::wire::{Reply, frame};
+
+use super::wire::{ChildPipe, Reply, frame};
 use crate::{Error, page_size};
 
 /// The hidden first argument of such a child.

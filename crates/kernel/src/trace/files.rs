@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use filemap_job::Filesystem;
 
 use super::event::Inode;
-use crate::contents::check_calls;
 use crate::engine::{JobNeeds, NeededFile, check, guard_page_cache, scratch_directory, storage_of};
 use crate::journal::{Guard, Journal, Undo};
 use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::io_bytes;
+use crate::temporary::check_calls;
 use crate::temporary::{self, require_space};
 use crate::{Error, page_size};
 

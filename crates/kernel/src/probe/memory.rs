@@ -1,12 +1,15 @@
-//! The memory of a probe's process beside the mappings of its program.
+//! The memory of a probe's process other than the mappings of its program.
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
+use std::ptr::null_mut;
 
-use rustix::mm::{Advice, madvise, mlock};
+use filemap_job::program::DIRECT_BLOCK_BYTES;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
 
-use crate::Error;
+use crate::{Error, page_size};
 
 /// Room for the list of what is mapped: reading it must not map more.
 const LIST_BYTES: usize = 256 << 10;
@@ -67,6 +70,55 @@ fn parse_range(line: &str) -> Option<(Range<usize>, bool)> {
     is_own.then_some((address(start)?..address(end)?, is_private))
 }
 
+/// A page of anonymous memory that is charged to the child's memory cgroup until this drops.
+pub(super) struct ChargedPage(*mut c_void);
+
+impl ChargedPage {
+    /// A page of its own mapping: no page that the child had before.
+    pub(super) fn new() -> Result<ChargedPage, Error> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let bytes = page_size() as usize;
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) }
+            .map_err(|errno| Error::call("map a page of memory", errno))?;
+        // SAFETY: it was mapped writable above.
+        unsafe { base.cast::<u8>().write_volatile(1) };
+        Ok(ChargedPage(base))
+    }
+}
+
+impl Drop for ChargedPage {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped, to which nothing else refers.
+        let _ = unsafe { munmap(self.0, page_size() as usize) };
+    }
+}
+
+/// Memory that begins at a multiple of the blocks that reads past the page cache read.
+pub(super) struct ReadBuffer {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl ReadBuffer {
+    /// Room for `bytes` bytes, rounded up to whole blocks. Ones are written, so that the memory is
+    /// there.
+    pub(super) fn new(bytes: u64) -> ReadBuffer {
+        let block = DIRECT_BLOCK_BYTES as usize;
+        let bytes = match bytes {
+            0 => Vec::new(),
+            some => vec![1; (some.next_multiple_of(DIRECT_BLOCK_BYTES)) as usize + block],
+        };
+        let from = bytes.as_ptr().align_offset(block).min(bytes.len());
+        ReadBuffer { bytes, start: from }
+    }
+
+    /// The memory.
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +135,16 @@ mod tests {
         let own = ProcessMemory { list: list.to_string(), reserved: rooms };
         let parts: Vec<_> = own.ranges().collect();
         assert_eq!(parts, [(0x1000..0x2000, true), (0x6000..0x8000, false)]);
+    }
+
+    #[test]
+    fn it_begins_with_a_block_and_has_room_for_all_of_them() {
+        for bytes in [0, 1, 4095, 4096, 4097, 1 << 20] {
+            let mut buffer = ReadBuffer::new(bytes);
+            let memory = buffer.bytes();
+            assert!(memory.len() as u64 >= bytes.next_multiple_of(DIRECT_BLOCK_BYTES));
+            let first = memory.as_ptr() as u64;
+            assert!(bytes == 0 || first.is_multiple_of(DIRECT_BLOCK_BYTES));
+        }
     }
 }

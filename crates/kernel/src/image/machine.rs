@@ -6,12 +6,13 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::boot_image::KernelImage;
+use super::channel::HostChannel;
 use super::console::{Incident, IncidentKind};
-use super::exchange::HostChannel;
+use super::disk::{self, scratch_file};
 use super::frame::{ChannelFrame, FrameKind};
+use super::initramfs::GuestSettings;
 use super::qemu::{Accelerator, RunningVm, Vm, VmDisks};
-use super::settings::GuestSettings;
-use super::{Error, accelerator, disk, unnamed};
+use super::{Error, qemu};
 
 /// A frame that is being written may look wrong; one that does after this time is.
 const DAMAGED_TIMEOUT: Duration = Duration::from_secs(2);
@@ -104,7 +105,7 @@ impl KernelImage {
             filesystem: self.filesystem,
         };
         let initramfs = self.initramfs(&settings, &modules)?;
-        let accelerator = accelerator::choose(self)?;
+        let accelerator = qemu::choose_accelerator(self)?;
         let disks = Some(VmDisks { scratch: scratch.as_fd(), exchange: exchange.file.as_fd() });
         let machine = Vm { image: self, accelerator, initramfs: &initramfs, disks }.start()?;
         let mut guest = GuestMachine {
@@ -307,7 +308,7 @@ impl GuestMachine {
         let dir = &self.image.scratch_dir;
         let mut file = match self.log.take() {
             Some(file) => file,
-            None => unnamed::in_dir(dir)?,
+            None => scratch_file(dir)?,
         };
         file.write_all(bytes).map_err(|source| Error::scratch(dir, source))?;
         self.log = Some(file);

@@ -1,0 +1,334 @@
+//! How the threads of all processes of a probe synchronize: counters in memory that the processes
+//! share, on which threads wait by futex(2).
+
+use std::hint::spin_loop;
+use std::mem::{align_of, size_of};
+use std::ptr::null_mut;
+use std::slice::from_raw_parts;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use filemap_job::program::StepOf;
+use filemap_job::waits::{Call, Histogram};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::thread::futex::{Flags, wait, wake};
+
+use super::cpus;
+use super::cpus::BatchPolicy;
+use super::process::ProbeProcess;
+use super::results::COST_WORDS;
+use super::results::SharedResults;
+use crate::Error;
+use crate::clock::now_ns;
+
+/// What the threads of all processes share, wherever they run.
+pub(super) struct ProbeSync {
+    pub(super) start: StartGate,
+    pub(super) order: StepOrder,
+    pub(super) barriers: Barriers,
+    pub(super) results: SharedResults,
+    /// How many threads of each process are ready.
+    ready: &'static [SharedCounter],
+    /// How many processes have locked their memory, and how many could not.
+    locked: &'static [SharedCounter],
+}
+
+impl ProbeSync {
+    /// For `process`, before it forks the others.
+    pub(super) fn new(process: &ProbeProcess) -> Result<ProbeSync, Error> {
+        let (threads, processes) = (process.threads.len(), process.processes());
+        let costs = COST_WORDS * process.steps().count();
+        let words = 2 + 2 * threads + costs + Call::ALL.len() * Histogram::WORDS;
+        let counts = 2 * threads + processes + 3;
+        // Between two kinds a word may be left out.
+        let bytes = (words + 8) * size_of::<u64>()
+            + counts * size_of::<SharedCounter>()
+            + process.barriers.len() * size_of::<BarrierState>();
+        let mut memory = SharedMemory::map(bytes)?;
+        Ok(ProbeSync {
+            start: StartGate::new(process, cpus::allowed_cpus() as usize, &mut memory),
+            results: SharedResults::new(process, &mut memory),
+            order: StepOrder::new(process, &mut memory),
+            barriers: Barriers::new(process, &mut memory),
+            ready: memory.take(processes),
+            locked: memory.take(2),
+        })
+    }
+
+    /// Another thread of process `number` is ready.
+    pub(super) fn thread_ready(&self, number: usize) {
+        self.ready[number].increment();
+    }
+
+    /// Waits until so many threads of process `number` are ready.
+    pub(super) fn await_ready(&self, number: usize, threads: usize) {
+        self.ready[number].wait_for(threads);
+    }
+
+    /// All threads of a process are ready, with its memory locked or not.
+    pub(super) fn process_ready(&self, is_locked: bool) {
+        if !is_locked {
+            self.locked[1].increment();
+        }
+        self.locked[0].increment();
+    }
+
+    /// Waits until so many processes are ready. Returns whether the memory of all is locked.
+    pub(super) fn await_locked(&self, processes: usize) -> bool {
+        self.locked[0].wait_for(processes);
+        self.locked[1].value() == 0
+    }
+}
+
+/// The start of all threads. One barrier for all would not do: on a CPU that they share, a thread
+/// that is woken mostly runs before the one that woke it, so that the last begins first.
+pub(super) struct StartGate {
+    /// Which threads may begin.
+    may_begin: &'static [SharedCounter],
+    /// Threads that begin together: there is a CPU for each.
+    together: usize,
+    /// How many of those that begin together are on a CPU.
+    on_cpu: &'static AtomicU64,
+    /// When the last of them came: none has gone on before.
+    begins_ns: &'static AtomicU64,
+}
+
+impl StartGate {
+    /// For the threads of `process`, and of those that it forks, on so many CPUs.
+    pub(super) fn new(process: &ProbeProcess, cpus: usize, memory: &mut SharedMemory) -> StartGate {
+        let threads = process.threads.len();
+        let words = memory.take(2);
+        StartGate {
+            may_begin: memory.take(threads),
+            together: threads.min(cpus.max(1)),
+            on_cpu: &words[0],
+            begins_ns: &words[1],
+        }
+    }
+
+    /// Lets the threads begin, all of which are ready.
+    pub(super) fn begin(&self) {
+        self.may_begin[..self.together].iter().for_each(|thread| {
+            thread.increment();
+        });
+    }
+
+    /// A time before which no thread has begun, where all have.
+    pub(super) fn begins_ns(&self) -> u64 {
+        self.begins_ns.load(Ordering::Acquire)
+    }
+
+    /// Thread `number`, which calls this, waits until it may begin. Those for which there is a CPU
+    /// wait for each other on it. Each of the rest comes after the one before it, which wakes it
+    /// when it gets a CPU itself.
+    pub(super) fn wait(&self, number: usize) {
+        let may_begin = &self.may_begin[number];
+        if may_begin.value() == 0 {
+            let modest = BatchPolicy::begin();
+            may_begin.wait_for(1);
+            drop(modest);
+        }
+        if number < self.together {
+            self.begins_ns.fetch_max(now_ns(), Ordering::AcqRel);
+            self.on_cpu.fetch_add(1, Ordering::AcqRel);
+            while self.on_cpu.load(Ordering::Acquire) < self.together as u64 {
+                spin_loop();
+            }
+        }
+        if number + 1 >= self.together
+            && let Some(next) = self.may_begin.get(number + 1)
+        {
+            next.increment();
+        }
+    }
+}
+
+/// How many steps of each thread are done.
+pub(super) struct StepOrder {
+    done: &'static [SharedCounter],
+    /// Somebody waits for steps of these threads.
+    is_awaited: Vec<bool>,
+}
+
+impl StepOrder {
+    pub(super) fn new(process: &ProbeProcess, memory: &mut SharedMemory) -> StepOrder {
+        let mut is_awaited = vec![false; process.threads.len()];
+        let all = process.threads.iter().flat_map(|thread| &thread.after);
+        all.flat_map(|(_, after)| after).for_each(|of| is_awaited[of.thread] = true);
+        StepOrder { done: memory.take(process.threads.len()), is_awaited }
+    }
+
+    /// Waits until all of `steps` are done.
+    pub(super) fn wait(&self, steps: &[StepOf]) {
+        steps.iter().for_each(|of| self.done[of.thread].wait_for(of.step + 1));
+    }
+
+    /// A step of `thread` is done.
+    pub(super) fn finish_step(&self, thread: usize) {
+        if self.is_awaited[thread] {
+            self.done[thread].increment();
+        }
+    }
+}
+
+/// The barriers of a process and those that it forks.
+pub(super) struct Barriers {
+    gates: &'static [BarrierState],
+    /// How many threads each waits for.
+    threads: Vec<u32>,
+}
+
+/// A barrier.
+pub(super) struct BarrierState {
+    /// How many have come, in all turns.
+    arrivals: SharedCounter,
+    /// How often all have come.
+    turns: SharedCounter,
+}
+
+// SAFETY: numbers, which any bits are.
+unsafe impl Shareable for BarrierState {}
+
+impl Barriers {
+    pub(super) fn new(process: &ProbeProcess, memory: &mut SharedMemory) -> Barriers {
+        let threads = process.barriers.iter().map(|&threads| threads as u32);
+        Barriers { gates: memory.take(process.barriers.len()), threads: threads.collect() }
+    }
+
+    /// Waits until all threads of barrier `number` have come as often as this one.
+    pub(super) fn wait(&self, number: usize) {
+        let BarrierState { arrivals: come, turns } = &self.gates[number];
+        let turn = turns.value();
+        // The counts wrap around, at which a number of threads that divides no power of two would
+        // lose its place: what has come is counted from the turn.
+        let own = come.increment().wrapping_sub(turn.wrapping_mul(self.threads[number])) + 1;
+        if own == self.threads[number] {
+            turns.increment();
+        } else {
+            turns.wait_change(turn);
+        }
+    }
+}
+
+/// What may lie in memory that processes share.
+///
+/// # Safety
+/// All zeros is a value of it, it holds no address, and it does not drop.
+pub(super) unsafe trait Shareable: Sync {}
+
+// SAFETY: a number, which any bits are.
+unsafe impl Shareable for AtomicU64 {}
+// SAFETY: as above.
+unsafe impl Shareable for [AtomicU64; COST_WORDS] {}
+// SAFETY: as above.
+unsafe impl Shareable for [AtomicU64; Histogram::WORDS] {}
+// SAFETY: as above.
+unsafe impl Shareable for SharedCounter {}
+
+/// A mapping that is the same in every process forked from now on, until they end.
+pub(super) struct SharedMemory {
+    next: usize,
+    end: usize,
+}
+
+impl SharedMemory {
+    /// Room for so many bytes, all of them zeros.
+    pub(super) fn map(bytes: usize) -> Result<SharedMemory, Error> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe { mmap_anonymous(null_mut(), bytes.max(1), protection, flags) };
+        let base = base.map_err(|errno| Error::call("map memory that processes share", errno))?;
+        Ok(SharedMemory { next: base as usize, end: base as usize + bytes })
+    }
+
+    /// Takes `count` values of it.
+    pub(super) fn take<T: Shareable>(&mut self, count: usize) -> &'static [T] {
+        let start = self.next.next_multiple_of(align_of::<T>());
+        self.next = start + count * size_of::<T>();
+        assert!(self.next <= self.end, "it was mapped for all that is taken");
+        // SAFETY: this part of the mapping, which stays to the end, is taken once; it is zeros,
+        // which the type allows.
+        unsafe { from_raw_parts(start as *const T, count) }
+    }
+}
+
+/// A number that only grows, and that threads of any process wait for.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(super) struct SharedCounter(AtomicU32);
+
+impl SharedCounter {
+    pub(super) fn value(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Adds one and wakes who waits. Returns what it was.
+    pub(super) fn increment(&self) -> u32 {
+        let before = self.0.fetch_add(1, Ordering::AcqRel);
+        // Waking fails for no number that is in memory.
+        let _ = wake(&self.0, Flags::empty(), i32::MAX as u32);
+        before
+    }
+
+    /// Waits until it is `number` or more.
+    pub(super) fn wait_for(&self, number: usize) {
+        self.wait_until(|now| now as usize >= number);
+    }
+
+    /// Waits until it is something else than `number`.
+    pub(super) fn wait_change(&self, number: u32) {
+        self.wait_until(|now| now != number);
+    }
+
+    fn wait_until(&self, is_met: impl Fn(u32) -> bool) {
+        loop {
+            let now = self.value();
+            if is_met(now) {
+                return;
+            }
+            // It ends early for a signal, and where the number has changed: both are seen above.
+            let _ = wait(&self.0, Flags::empty(), now, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread::scope;
+
+    use super::*;
+
+    #[test]
+    fn nobody_goes_on_before_all_have_come() {
+        let process = ProbeProcess { barriers: vec![3], ..ProbeProcess::default() };
+        let mut memory = SharedMemory::map(64).unwrap();
+        let barriers = Barriers::new(&process, &mut memory);
+        let come = AtomicU32::new(0);
+        let often = || {
+            for round in 1..=1000 {
+                come.fetch_add(1, Ordering::SeqCst);
+                barriers.wait(0);
+                assert!(come.load(Ordering::SeqCst) >= 3 * round);
+                barriers.wait(0);
+                assert!(come.load(Ordering::SeqCst) >= 3 * round);
+            }
+        };
+        scope(|scope| (0..3).for_each(|_| drop(scope.spawn(often))));
+        assert_eq!(come.into_inner(), 3000);
+    }
+
+    #[test]
+    fn what_is_taken_lies_apart_and_threads_wait_for_it() {
+        let mut memory = SharedMemory::map(12 + 16).unwrap();
+        let counts: &[SharedCounter] = memory.take(3);
+        let words: &[AtomicU64] = memory.take(1);
+        assert_eq!(words[0].load(Ordering::Relaxed), 0);
+        scope(|scope| {
+            scope.spawn(|| counts[1].wait_for(2));
+            counts[1].increment();
+            assert_eq!(counts[1].increment(), 1);
+        });
+        counts[1].wait_change(0);
+        assert_eq!((counts[0].value(), counts[1].value()), (0, 2));
+    }
+}
