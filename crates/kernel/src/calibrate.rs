@@ -32,14 +32,13 @@ const SINGLES: u64 = 1024;
 /// Most windows that are read.
 const MAX_WINDOWS: u64 = 256;
 
-/// What the processor alone costs is the fastest of so many tries: in a slower one somebody else
-/// had the processor.
+/// CPU costs are the minimum of this many tries: in a slower one the processor was taken away.
 const MAX_TRIES: u32 = 5;
 
 /// Pages of a fault-around, by default.
 const AROUND_BYTES: u64 = 64 << 10;
 
-/// What is asked for at once to time how pages are added, and how often.
+/// Size of the readahead by which adding pages is timed, and how often it is repeated.
 const ADDED_BYTES: u64 = 2 << 20;
 const ADDED_TIMES: u64 = 8;
 
@@ -74,8 +73,8 @@ pub struct DeviceSample {
     /// A read that bypasses the page cache, one at a time, for each of [`DIRECT_BYTES`]: the
     /// median of some.
     pub direct_ns: [f64; DIRECT_BYTES.len()],
-    /// How far apart two such reads are complete of which the second is made when half of the
-    /// first is read, as a part of the time of one: 0 where both are complete together.
+    /// Time between the completions of two such reads, the second issued at half of the time of the
+    /// first, relative to the time of one read: 0 when both complete together.
     pub apart: f64,
 }
 
@@ -168,8 +167,8 @@ impl CalibrationFile {
         Ok(())
     }
 
-    /// Pages that are mapped, of the first `covered`, which are cached. They are so many that the
-    /// processor's caches do not hold what is touched of them.
+    /// Pages that are mapped, of the first `covered`, which are cached. They exceed the processor's
+    /// caches.
     fn touches(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
         let phases = [(0..covered).collect(), (0..covered).collect()];
         sample.touch_ns = self.fastest(Advice::RANDOM, &phases)?[1] / covered as f64;

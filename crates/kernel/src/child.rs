@@ -26,7 +26,7 @@ pub(crate) fn die_with_parent(command: &mut Command) {
 }
 
 /// The same for a child that has a session of its own, and so no terminal: reading from one would
-/// stop what is not in its foreground.
+/// stop a background process.
 pub(crate) fn die_with_parent_in_session(command: &mut Command) {
     let parent = getpid();
     let before_exec = move || {
@@ -54,7 +54,7 @@ pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = ChildProcess::spawn(command)?;
     let (stdout, stderr) = (running.0.stdout.take(), running.0.stderr.take());
-    // Two pipes, of which either could fill.
+    // Both pipes are read, as either could fill up.
     let stderr = std::thread::spawn(move || read_all(stderr));
     let stdout = read_all(stdout)?;
     let stderr = stderr.join().expect("reading does not panic")?;

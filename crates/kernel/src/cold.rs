@@ -13,8 +13,8 @@ use crate::{Error, page_size, shutdown};
 /// Pages may still be on their way to the lists from which they can be dropped.
 const ATTEMPTS: u32 = 10;
 
-/// A file may be dropped of which up to so many pages are cached, or one page in so many: as much
-/// as a look at its header leaves there.
+/// A file may be dropped without asking when at most this many pages are cached, or one page in
+/// `HOT_ONE_IN`: reading its header leaves as much.
 const HOT_PAGES: u64 = 64;
 const HOT_ONE_IN: u64 = 100;
 
@@ -65,8 +65,8 @@ pub(crate) fn try_to_drop(path: &Path) {
     }
 }
 
-/// Refuses a file of which more is cached than `HOT_ONE_IN` and `HOT_PAGES` allow: programs that
-/// run may need it there.
+/// Refuses a file with more cached pages than `HOT_ONE_IN` and `HOT_PAGES` allow: running programs
+/// may need them.
 ///
 /// # Errors
 /// [`Error::Hot`]; when nothing tells what is cached.

@@ -1,4 +1,4 @@
-//! What this machine allows, what is missing, and the remedy.
+//! Checks what commands need of this machine, with a remedy for what is missing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -53,11 +53,11 @@ pub const COMMANDS: [&str; 16] = [
     "--change-settings",
 ];
 
-/// Commands that count what is read on the running kernel.
+/// Commands that count reads on the running kernel.
 const MEASURED: &str = "run --on kernel, compare --on kernel, explain --on kernel, conform, \
                         advise --check";
 
-/// Commands that tell what is in the page cache.
+/// Commands that report cached pages.
 const CACHE_COUNTS: &str = "run --on kernel, compare --on kernel, conform, published --full";
 
 /// Commands that make files of their own.
@@ -151,13 +151,13 @@ fn temporary() -> MachineCheck {
 
 fn residency() -> MachineCheck {
     let found = std::env::current_exe().ok().and_then(|path| fs::File::open(path).ok());
-    let lacks = |what: &str| {
+    let unavailable = |what: &str| {
         let remedy =
             "use Linux 6.5 or newer, and files that you own: without it evictions are not seen";
         Error::unavailable(what, remedy)
     };
-    let found = found.ok_or_else(|| lacks("file to look at"));
-    let refused = |_| lacks("cachestat of this program's file");
+    let found = found.ok_or_else(|| unavailable("file to look at"));
+    let refused = |_| unavailable("cachestat of this program's file");
     let found = found.and_then(|file| CacheStat::query(&file, ..).map_err(refused));
     check("cachestat", CACHE_COUNTS, found.map(|_| "yes".to_owned()))
 }

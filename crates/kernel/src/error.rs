@@ -11,13 +11,13 @@ pub enum Error {
     /// Only root may do this.
     #[error("{what} needs root: run it as root, or leave out what needs root")]
     NeedsRoot {
-        /// What was tried.
+        /// The action.
         what: &'static str,
     },
     /// The kernel or the machine lacks something.
     #[error("{what} is not available here: {remedy}")]
     Unavailable {
-        /// What is missing.
+        /// The missing thing.
         what: String,
         /// What to install, enable or do instead.
         remedy: String,
@@ -28,7 +28,7 @@ pub enum Error {
     /// A system call on a path failed.
     #[error("cannot {action} '{}': {source}", path.display())]
     Os {
-        /// What was tried, as a verb phrase.
+        /// The action, as a verb phrase.
         action: &'static str,
         /// On what.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum Error {
     /// A system call that concerns no path failed.
     #[error("cannot {action}: {source}")]
     Call {
-        /// What was tried, as a verb phrase.
+        /// The action, as a verb phrase.
         action: &'static str,
         /// What the kernel answered.
         source: io::Error,
@@ -84,7 +84,7 @@ pub enum Error {
     JournalDirectory {
         /// Journal directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A journal or its directory belongs to somebody else.
@@ -124,7 +124,7 @@ pub enum Error {
     Program {
         /// Its name.
         program: &'static str,
-        /// How it ended, or what is wrong with what it printed.
+        /// How it ended, or why its output is invalid.
         message: String,
     },
     /// The disk has no room for what a run writes.
@@ -273,7 +273,7 @@ impl Error {
         }
     }
 
-    /// Why it failed, whichever of several jobs did, and on whichever kernel.
+    /// The innermost error, without the job and the image that it concerns.
     pub fn root_cause(&self) -> &Error {
         match self {
             Error::InBatch { source, .. } | Error::OnImage { source, .. } => source.root_cause(),
@@ -281,7 +281,7 @@ impl Error {
         }
     }
 
-    /// Whether it is of one of several jobs that a machine was booted for.
+    /// Whether it concerns one of several jobs of a boot.
     pub fn is_in_batch(&self) -> bool {
         match self {
             Error::InBatch { .. } => true,
@@ -290,7 +290,7 @@ impl Error {
         }
     }
 
-    /// This error without the kernel that it is of.
+    /// This error without the path of the image.
     pub fn without_image(self) -> Error {
         match self {
             Error::OnImage { source, .. } => *source,

@@ -1,4 +1,4 @@
-//! Holes of a file: what is read there comes from no device.
+//! Holes of a file, which are read without a device.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -121,7 +121,7 @@ mod tests {
             return;
         }
         assert_eq!(Holes::find(&file), Holes::All);
-        // What is cached makes no difference.
+        // Cached pages make no difference.
         file.read_to_end(&mut Vec::new()).unwrap();
         assert_eq!(Holes::find(&file), Holes::All);
         // More pieces than are asked for at once.

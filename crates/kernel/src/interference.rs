@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
-/// What is left between an eviction and the next run: an eviction takes a while itself.
+/// Time between an eviction and the next run, as an eviction takes a while.
 const MARGIN: Duration = Duration::from_millis(300);
 
 /// The DAMON thread that pages out memory which it finds cold, if one is on. It evicts clean pages

@@ -19,16 +19,16 @@ pub(crate) fn backing(device: &Path) -> Option<PathBuf> {
     Some(text.trim_end_matches('\n').into())
 }
 
-/// Detaches `device` if it is `of` that backs it, and says whether it is detached, or will be
+/// Detaches `device` if `backing_file` backs it. Returns whether it is detached, or will be
 /// when its last user goes.
-pub(crate) fn detach(device: &Path, of: &Path) -> Result<bool, Error> {
-    if backing(device).as_deref() != Some(of) {
+pub(crate) fn detach(device: &Path, backing_file: &Path) -> Result<bool, Error> {
+    if backing(device).as_deref() != Some(backing_file) {
         return Ok(true);
     }
     let file = match open(device) {
         Ok(file) => file,
         // It went meanwhile, by itself.
-        Err(_) if backing(device).as_deref() != Some(of) => return Ok(true),
+        Err(_) if backing(device).as_deref() != Some(backing_file) => return Ok(true),
         Err(error) => return Err(Error::os("open", device, error)),
     };
     match call(&file, CLEAR, 0) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::child::{ChildProcess, WaitResult, die_with_parent_in_session};
 use crate::shutdown::Subreaper;
 
-/// Bytes of a block in the kernel's count of what was read.
+/// Unit of `ru_inblock` in bytes.
 const BLOCK_BYTES: u64 = 512;
 
 /// What a program came to, and what it cost with all that it started and waited for.
@@ -27,7 +27,7 @@ pub struct MeteredRun {
     pub elapsed_ns: u64,
     /// User and system time.
     pub cpu_ns: u64,
-    /// Digests of what it wrote to stdout and to stderr, to be compared with those of another run.
+    /// Digests of stdout and stderr, for comparison with another run.
     pub outputs: [u64; 2],
 }
 
@@ -79,7 +79,7 @@ pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered
     })
 }
 
-/// A program that is stopped so long is taken for one that nobody lets go on.
+/// A program that is stopped for longer is ended, as nobody continues it.
 const STOPPED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits for the end of a program, which may stop for a while.

@@ -41,7 +41,7 @@ impl KernelMount {
         Ok(KernelMount { root, _mount: Some(mounted), _mount_point: Some(mount_point) })
     }
 
-    /// What is at `root`, mounted by somebody else.
+    /// A mount at `root` that is not ours.
     #[cfg(test)]
     pub(crate) fn at(root: &Path) -> Self {
         KernelMount { root: root.to_owned(), _mount: None, _mount_point: None }

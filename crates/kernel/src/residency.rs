@@ -98,7 +98,7 @@ impl PageSet {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

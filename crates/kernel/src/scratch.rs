@@ -24,21 +24,21 @@ pub enum ScratchFilesystem {
     },
 }
 
-/// What a scratch filesystem has to hold.
+/// What a scratch filesystem needs space for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScratchSize {
     /// How many files.
     pub files: u64,
-    /// What they are long together, in bytes.
+    /// Total length in bytes.
     pub bytes: u64,
-    /// What of it is written.
+    /// Bytes that are written to disk.
     pub disk_bytes: u64,
 }
 
 /// What an inode takes, at most.
 const INODE_BYTES: u64 = 512;
 
-/// Inodes beside those of the files.
+/// Inodes in addition to those of files.
 const OWN_INODES: u64 = 63;
 
 /// Smallest XFS filesystem that mkfs.xfs makes.
@@ -151,7 +151,7 @@ impl Scratch {
         })
     }
 
-    /// The directory whose filesystem holds what is written here.
+    /// The directory of the file that backs it.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }

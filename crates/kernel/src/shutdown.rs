@@ -31,7 +31,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// ended: `None` where they do not.
 static FOREIGN: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
-/// A program that is asked to end (SIGTERM) has so long to clean up before it is killed.
+/// Time between SIGTERM and SIGKILL.
 const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Between two looks at what still runs.
@@ -61,8 +61,8 @@ pub fn wait_if_begun() {
 /// this crate may start children.
 #[derive(Debug)]
 pub(crate) struct Subreaper {
-    /// Children that were there before: those of a shell that this process has taken the place of.
-    /// Nobody waits for them, so that their numbers stay theirs.
+    /// Children that existed before: of a shell that executed this program with `exec`. Nobody
+    /// waits for them, so that their numbers stay theirs.
     foreign: HashSet<Pid>,
 }
 
@@ -89,9 +89,9 @@ impl Drop for Subreaper {
 /// `foreign`.
 fn end_descendants(foreign: &HashSet<Pid>) {
     let start = Instant::now();
-    let mut asked = HashSet::new();
+    let mut terminated = HashSet::new();
     while start.elapsed() < TERM_TIMEOUT + KILL_TIMEOUT {
-        if !signal_living(start.elapsed() >= TERM_TIMEOUT, &mut asked, foreign) {
+        if !signal_living(start.elapsed() >= TERM_TIMEOUT, &mut terminated, foreign) {
             return;
         }
         sleep(POLL_INTERVAL);
@@ -100,7 +100,7 @@ fn end_descendants(foreign: &HashSet<Pid>) {
 
 /// Asks those children to end that were not `asked`, or kills all, and reaps the dead ones that
 /// nobody waits for. Whether any runs.
-fn signal_living(kills: bool, asked: &mut HashSet<Pid>, foreign: &HashSet<Pid>) -> bool {
+fn signal_living(kills: bool, terminated: &mut HashSet<Pid>, foreign: &HashSet<Pid>) -> bool {
     // Nobody else reaps while this is held, so that each number stays the child's own.
     let waited_for = children();
     let mut any = false;
@@ -126,7 +126,7 @@ fn signal_living(kills: bool, asked: &mut HashSet<Pid>, foreign: &HashSet<Pid>) 
         };
         if kills {
             send(Signal::KILL);
-        } else if asked.insert(child) {
+        } else if terminated.insert(child) {
             send(Signal::TERM);
             // One that is stopped cannot obey.
             send(Signal::CONT);
@@ -138,7 +138,8 @@ fn signal_living(kills: bool, asked: &mut HashSet<Pid>, foreign: &HashSet<Pid>) 
 /// The children of this process, those included that it has adopted.
 fn all_children() -> Vec<Pid> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = threads.filter_map(|of| fs::read_to_string(of.path().join("children")).ok());
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let pids = lists.flat_map(|list| {
         let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
         pids.collect::<Vec<i32>>()
@@ -165,7 +166,7 @@ pub(crate) fn check() -> Result<(), Error> {
 /// When it cannot be started, or the process is ending.
 pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut children = children();
-    // Looked at under the lock: who ends the process kills what is listed.
+    // Checked under the lock: the shutdown kills the children on the list.
     if has_begun() {
         return Err(io::ErrorKind::Interrupted.into());
     }

@@ -64,8 +64,7 @@ impl Storage {
         }
     }
 
-    /// The size of folios there: that of the filesystem, which ext4 gives up where it also keeps
-    /// the data in its journal.
+    /// The folio sizes of the filesystem: ext4 has no large folios with `data=journal`.
     pub fn folios(&self) -> Filesystem {
         let journals_data = self.mount_options.split(',').any(|option| option == "data=journal");
         match self.filesystem.as_str() {
@@ -128,7 +127,7 @@ impl Storage {
     }
 }
 
-/// The readahead size of a filesystem: that of its own bookkeeping, or of the device below it.
+/// The readahead size of a filesystem: of its BDI, or of the device below it.
 fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
     let of_source = fs::metadata(source).ok().map(|data| (major(data.rdev()), minor(data.rdev())));
     [Some(filesystem), of_source].into_iter().flatten().find_map(|(major, minor)| {
@@ -144,7 +143,7 @@ fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
     })
 }
 
-/// The options of a mount, and those of its filesystem that are not among them.
+/// The options of a mount, followed by other options of its filesystem.
 fn merge_options(of_mount: &str, of_filesystem: &str) -> String {
     let mut all: Vec<&str> = of_mount.split(',').collect();
     let others = of_filesystem.split(',').filter(|option| !option.is_empty());

@@ -14,7 +14,7 @@ use filemap_job::program::{Job, NamedMapping};
 use crate::probe::RETURN_OPCODE;
 use crate::{Error, page_size, shutdown};
 
-/// What stays free of a filesystem: one byte in so many, and not more than so many bytes.
+/// What stays free of a filesystem: 1/20 of it, at most 1 GiB.
 const RESERVE_ONE_IN: u64 = 20;
 const RESERVE_BYTES: u64 = 1 << 30;
 
@@ -66,7 +66,7 @@ pub(crate) fn name_for_children(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
-/// Checks that there is room for `bytes` in `directory`, and that enough stays free for others.
+/// Checks that `bytes` fit into `directory` without its reserve.
 ///
 /// # Errors
 /// [`Error::NoSpace`].
@@ -84,7 +84,7 @@ pub(crate) fn available_bytes(directory: &Path) -> Result<u64, Error> {
     Ok(free.saturating_sub(reserve))
 }
 
-/// What is free where `directory` lies, and what of it stays so.
+/// Free bytes of the filesystem of `directory`, and the reserve.
 fn free_bytes(directory: &Path) -> Result<(u64, u64), Error> {
     let stat = rustix::fs::statvfs(directory)
         .map_err(|errno| Error::os("find the free space of", directory, errno))?;
@@ -101,23 +101,23 @@ fn no_space(directory: &Path, bytes: u64) -> Error {
     Error::NoSpace { path: directory.to_owned(), bytes, available_bytes, remedy: SMALLER }
 }
 
-/// What is written at once.
+/// Bytes per write.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// What a file made for a job holds.
+/// Contents of a file that is made for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileContents {
-    /// Nothing: it has its size, and no blocks.
+    /// One hole: no blocks are allocated.
     Holes,
-    /// A byte over and over. Any would do; this one is code that returns, wherever it is called.
+    /// One byte repeated: the return instruction, so that any address can be called.
     Returns,
-    /// What the program has that the job maps. The pages of the program itself may be mapped by
-    /// whoever runs it: those of a copy are the job's alone.
+    /// A copy of the program that the job maps. Processes that run the program map its pages too;
+    /// nobody else maps those of a copy.
     CopyOf(PathBuf),
 }
 
 impl FileContents {
-    /// What file number `file` of `program` holds if it is made.
+    /// The contents of file number `file` of `program`, if it is made.
     pub(crate) fn for_job_file(program: &Job, file: usize) -> Self {
         let maps_segments =
             |of: &NamedMapping| program.opens[of.open].file == file && !of.segments.is_empty();
@@ -130,12 +130,12 @@ impl FileContents {
         }
     }
 
-    /// What `file` holds if it is made.
+    /// The contents of `file`, if it is made.
     pub(crate) fn from_spec(file: &filemap_job::File) -> Self {
         if file.sparse { FileContents::Holes } else { FileContents::Returns }
     }
 
-    /// What `bytes` bytes of it take on disk.
+    /// Disk space of `bytes` bytes of it.
     pub(crate) fn disk_bytes(&self, bytes: u64) -> u64 {
         if *self == FileContents::Holes { 0 } else { bytes }
     }
@@ -171,7 +171,7 @@ impl FileContents {
     }
 }
 
-/// Refuses to call what does not return at once: pages `called` of `file`.
+/// Refuses to call pages of `file` whose code does anything but return.
 ///
 /// # Errors
 /// [`Error::Unavailable`] names the first such page.

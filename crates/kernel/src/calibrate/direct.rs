@@ -27,7 +27,7 @@ const PAIRS: u64 = 16;
 /// few segments, as those for large folios do.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Segments of a request at most: so many base pages.
+/// Maximum number of segments of a request, each a base page.
 pub const REQUEST_SEGMENTS: u32 = 256;
 
 /// Entries of a virtio ring that such a request takes: two more.
@@ -72,10 +72,10 @@ impl<'a> DirectReads<'a> {
         Ok(median_ns)
     }
 
-    /// How far apart two reads are complete of which the second is made when half of the first is
-    /// read, as a part of the time of one: 1 where they are served one after the other, one half
-    /// where they share the device, and 0 where both are complete together. It is that of the
-    /// closest quarter of some pairs: in others somebody else had the processor.
+    /// Time between the completions of two overlapping reads, relative to the time of one read. The
+    /// second read is issued at half of the time of the first: 1 means that the device serves them
+    /// one after the other, 0.5 that they share it, and 0 that both complete together. The lower
+    /// quartile of some pairs: in others the processor was taken away.
     pub(super) fn completion_gap(&self) -> Result<f64, Error> {
         let mut memories =
             [AlignedBuffer::new(OVERLAPPING_BYTES), AlignedBuffer::new(OVERLAPPING_BYTES)];

@@ -29,7 +29,7 @@ pub struct CallSample {
 }
 
 impl CallBench {
-    /// Of `program`, whose thread does its phases so often.
+    /// Prepares `program`, whose thread repeats its phases `rounds` times.
     ///
     /// # Errors
     /// A program that cannot be run here.
@@ -52,7 +52,7 @@ impl CallBench {
     }
 }
 
-/// Bytes of the file that is read: all of it is a hole.
+/// Size of the file that is read, which is one hole.
 pub const HOLE_BYTES: u64 = 256 << 20;
 
 /// The memory limit that it is read under.
@@ -146,7 +146,7 @@ pub struct WakeSample {
 }
 
 impl WakeBench {
-    /// Of a program whose threads do their phases so often.
+    /// Prepares a program whose threads repeat their phases `rounds` times.
     ///
     /// # Errors
     /// A program that cannot be run here.

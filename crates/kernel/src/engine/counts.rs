@@ -6,7 +6,7 @@ use crate::page_size;
 use crate::probe::{CacheCounts, PhaseCost};
 use crate::residency::CacheStat;
 
-/// What is known of one file after a run.
+/// The pages of one file after a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileCounts {
     /// Fetched from storage.
@@ -19,18 +19,18 @@ pub(super) struct FileCounts {
     whole: bool,
     /// Pages of it that the run itself dropped.
     dropped: DroppedPages,
-    /// At most so many of them the kernel counts as evicted: MADV_PAGEOUT evicts as reclaim does,
-    /// while what POSIX_FADV_DONTNEED drops counts for nothing.
+    /// How many of the dropped pages the kernel may count as evicted: MADV_PAGEOUT evicts as
+    /// reclaim does, POSIX_FADV_DONTNEED is not counted.
     paged_out: u64,
 }
 
-/// What a run itself dropped of a file.
+/// Pages of a file that the run itself dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum DroppedPages {
-    /// It drops nothing.
+    /// The run drops no pages.
     #[default]
     Nothing,
-    /// So many pages; unknown where others came in meanwhile.
+    /// This many pages; unknown if others were read meanwhile.
     Pages(Option<u64>),
 }
 
@@ -81,7 +81,7 @@ impl FileCounts {
         added.map(|(added, cached)| added.saturating_sub(cached))
     }
 
-    /// Whether, of a file that fits into memory, pages left, or others came than were read.
+    /// Whether a file that fits into memory lost pages, or has pages that the run did not read.
     pub(super) fn is_disturbed(&self) -> bool {
         if self.dropped != DroppedPages::Nothing {
             return self.has_evictions();
@@ -96,7 +96,8 @@ impl FileCounts {
 
 /// What `cost` says of pages, where `before` was left by the phase before. Each page of the file
 /// that the phase is about takes one of storage where it is `whole`. At most `paged_out` of those
-/// that are evicted by its end were paged out by the run itself. The phase has `dropped` so many.
+/// that are evicted by its end were paged out by the run itself. The phase itself dropped `dropped`
+/// pages.
 pub(super) fn phase_counters(
     cost: &PhaseCost,
     before: Option<CacheCounts>,
@@ -109,7 +110,7 @@ pub(super) fn phase_counters(
         (now, cached.checked_sub(then.cached))
     });
     let added = match grown {
-        // Nothing else ever left: what is there came in.
+        // Nothing was evicted, so that growth is what was read.
         Some((CacheCounts { evicted, .. }, Some(more)))
             if evicted <= paged_out && storage.is_none_or(|read| read == more) =>
         {
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(pages(30, 40, 0, 10, true), [Some(30), Some(0)]);
         // Holes come from no storage.
         assert_eq!(pages(0, 40, 0, 10, false), [Some(30), Some(0)]);
-        // Under a limit storage says what came in, and what is there how much of it left.
+        // Under a limit, bytes read say what was added, and the cached pages what was evicted.
         assert_eq!(pages(30, 15, 25, 10, true), [Some(30), Some(25)]);
         assert_eq!(pages(0, 15, 25, 10, false), [None, None]);
     }

@@ -55,7 +55,7 @@ pub(super) fn run_environment(stage: &RunSetup, needs: &JobNeeds, seed: u64) -> 
 /// Files beyond this number are not named.
 const MAX_NAMES: usize = 20;
 
-/// What is so of the running kernel and its machine whatever runs there.
+/// The running kernel and its machine, which are the same for all jobs.
 pub fn host_environment() -> Map<String, Value> {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();
@@ -144,7 +144,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// The words that this process was started with, in one line; what is no text in them is replaced.
+/// The command line of this process; invalid UTF-8 is replaced.
 pub fn command_line() -> String {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();

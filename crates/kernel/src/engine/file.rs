@@ -27,17 +27,17 @@ const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
 /// # Errors
 /// When each of them is missing or unsuited, such as one in memory.
 pub fn temporary_directory() -> Result<PathBuf, Error> {
-    let own = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
-    if let Some(own) = own {
+    let tmpdir = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
+    if let Some(tmpdir) = tmpdir {
         // A name that the user gave is not passed over in silence.
         let unsuited = |reason: String| {
-            let what = format!("the directory '{}' of TMPDIR, {reason},", own.display());
-            Error::unavailable(what, "name one on a disk in TMPDIR, or unset it")
+            let directory = format!("the directory '{}' of TMPDIR, {reason},", tmpdir.display());
+            Error::unavailable(directory, "name one on a disk in TMPDIR, or unset it")
         };
-        let storage = Storage::find(&own).map_err(|error| unsuited(reason(&error)))?;
+        let storage = Storage::find(&tmpdir).map_err(|error| unsuited(reason(&error)))?;
         return match storage.unsuitable_reason() {
             Some(reason) => Err(unsuited(format!("which {reason}"))),
-            None => Ok(own),
+            None => Ok(tmpdir),
         };
     }
     let mut directories = DIRECTORIES.into_iter().map(PathBuf::from);
@@ -92,9 +92,9 @@ pub(super) struct JobFiles {
 const EXTRA_DESCRIPTORS: u64 = 256;
 
 impl JobFiles {
-    /// The files that `needs` names; each other one is new in `directory`, or on one scratch
-    /// filesystem for all where the readahead size or the filesystem that is wanted is not that of
-    /// the directory. A program whose segments are mapped is copied into a new file.
+    /// The files that `needs` names. Others are made in `directory`, or on one scratch filesystem
+    /// if `directory` has another readahead size or filesystem than the job wants. A program whose
+    /// segments are mapped is copied into a new file.
     pub(super) fn create(
         needs: &JobNeeds,
         journal: &Journal,
@@ -163,7 +163,7 @@ impl JobFile {
     }
 
     fn with_blocks(mut self, storage: &Storage) -> Self {
-        // Where blocks are compressed or packed, what is read says nothing of pages.
+        // Compressed or packed blocks do not correspond to pages.
         let plain = matches!(storage.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
         let has_all = blocks.saturating_mul(512) >= self.bytes;
@@ -171,7 +171,7 @@ impl JobFile {
         self
     }
 
-    /// Refuses a file whose size is not that of the job, or no longer.
+    /// Refuses a file whose size is not, or no longer, that of the job.
     pub(super) fn check_size(&self) -> Result<(), Error> {
         let metadata = self.file.metadata();
         let metadata =

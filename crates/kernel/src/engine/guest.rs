@@ -30,13 +30,13 @@ pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     guest::set_read_ahead(message.read_ahead_kb)?;
     // Other jobs may come that want them as they were.
-    let asked = match &message.observed {
+    let options = match &message.observed {
         Some(how) => {
             Some(ObserveOptions::from_json(how).ok_or_else(|| wrong("nobody observes so"))?)
         }
         None => None,
     };
-    let named = if asked.is_some_and(|asked| asked.may_lack_switches) {
+    let named = if options.is_some_and(|options| options.may_lack_switches) {
         settings::supported_switches(message.named)
     } else {
         message.named
@@ -47,8 +47,8 @@ pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     };
     let program = received(&message.job, &release).map_err(|error| wrong(&error))?;
     guest::grow_active_list(message.active_list_bytes)?;
-    match asked {
-        Some(asked) => match observed(&program, asked, log) {
+    match options {
+        Some(options) => match observed(&program, options, log) {
             Ok(environment) => Ok(answer_observed(environment)),
             Err(error) => refused(error),
         },
@@ -66,19 +66,19 @@ fn run(program: &Job) -> Result<Ran, Error> {
 /// where it ran.
 fn observed(
     program: &Job,
-    asked: ObserveOptions,
+    options: ObserveOptions,
     log: &mut JobLog,
 ) -> Result<Map<String, Value>, Error> {
     prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    let recording = observe::record(program, &journal, Path::new(guest::DATA_DIR), asked)?;
+    let recording = observe::record(program, &journal, Path::new(guest::DATA_DIR), options)?;
     let sent = log.write_all(&recording.encode());
     sent.map_err(|error| Error::call("send what was observed", error))?;
     Ok(environment::host_environment())
 }
 
-/// Sets the machine up as the job wants it. What is mounted stays for the jobs after it, each of
-/// which says how it wants the settings.
+/// Sets the machine up as the job wants it. Mounts stay for later jobs, each of which sets what it
+/// needs.
 fn prepare(machine: &Machine) -> Result<(), Error> {
     let cgroups = Path::new("/sys/fs/cgroup");
     let is_limited = machine.memory_max_bytes.or(machine.memory_high_bytes).is_some();

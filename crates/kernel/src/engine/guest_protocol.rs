@@ -178,7 +178,7 @@ impl Message {
     /// The message of this text.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason.
     pub(super) fn from_json(text: &str) -> Result<Self, String> {
         let job: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let none = (Series::BASELINE, Series::BASELINE);

@@ -1,4 +1,4 @@
-//! The memory that a job may use, and what of it the kernel under it can do.
+//! The memory limits of a job, and whether the kernel can enforce them.
 
 use std::fs;
 
@@ -72,7 +72,7 @@ impl MemoryLimits {
         held.saturating_add(held / KEEPING_PART) <= available
     }
 
-    /// What it means that the kernel killed somebody for exceeding the hard limit.
+    /// The error for a process that was killed at the hard limit.
     pub(super) fn oom_error(&self) -> Option<Error> {
         self.0?.max_bytes.map(|limit_bytes| Error::OutOfMemory { limit_bytes })
     }
@@ -83,7 +83,7 @@ impl MemoryLimits {
     }
 }
 
-/// Which of its two ways the kernel evicts by.
+/// Which LRU the kernel evicts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LruGen {
     /// By two lists.
@@ -101,7 +101,7 @@ impl LruGen {
     }
 }
 
-/// What the kernel does now. Without the switch it has the two lists only.
+/// The LRU in use. A kernel without the switch has only the two lists.
 pub(crate) fn lru_gen() -> LruGen {
     let value = fs::read_to_string(LRU_GEN.0).ok();
     let value =
@@ -109,8 +109,8 @@ pub(crate) fn lru_gen() -> LruGen {
     if value.unwrap_or(LRU_GEN.1) == LRU_GEN.1 { LruGen::Off } else { LruGen::On }
 }
 
-/// Memory that is free or can be made free, in bytes, within the limits of this process's memory
-/// cgroups; `None` where the system does not tell.
+/// Available memory in bytes, within the limits of this process's memory cgroups; `None` if
+/// unknown.
 pub fn available_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

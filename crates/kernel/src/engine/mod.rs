@@ -71,7 +71,7 @@ impl HostKernel {
         HostKernel { may_change_settings: may, ..self }
     }
 
-    /// Checks that there is room for the files of all of `jobs` at once, before any is written.
+    /// Checks that the files of all `jobs` together have room, before any is written.
     ///
     /// # Errors
     /// [`Error::NoSpace`].
@@ -84,11 +84,12 @@ impl HostKernel {
         })
     }
 
-    /// Makes ready for the runs of `job`: checks it, and makes its files and filesystem. All of it
-    /// goes when what is returned drops.
+    /// Makes ready for the runs of `job`: checks it, and makes its files and filesystem. The files
+    /// are removed when the result is dropped.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+    /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
+    /// run.
     pub fn prepare(&self, job: &Job) -> Result<PreparedJob, Error> {
         let HostKernel { journal, directory, may_change_settings } = self;
         let needs = JobNeeds::from(job);
@@ -150,7 +151,7 @@ impl PreparedJob {
         Ok(measured.run)
     }
 
-    /// Makes its next runs those of another seed.
+    /// Uses `seed` for the next runs.
     fn reseed(&mut self, seed: u64) -> Result<(), Error> {
         if seed != self.job.seed {
             self.job = self.job.with_seed(seed);
@@ -163,7 +164,7 @@ impl PreparedJob {
     pub fn environment(&self) -> Map<String, Value> {
         let mut environment =
             environment::run_environment(&self.stage, &JobNeeds::from(&self.job), self.seed);
-        // Of all runs or of none: they are told apart by their position only.
+        // For all runs or none, as they are identified by position.
         let known: Option<Vec<Vec<u64>>> = self.flushes.iter().cloned().collect();
         if let Some(runs) = known.filter(|runs| !runs.is_empty()) {
             flushes::note(&mut environment, &runs);

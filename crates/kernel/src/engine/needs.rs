@@ -16,7 +16,7 @@ use crate::{Error, page_size};
 /// What takes less room in a program.
 const SMALLER_PROGRAM: &str = "a smaller size or sparse = true in its [[file]] tables";
 
-/// What is asked of a machine.
+/// What a job needs of a machine.
 #[derive(Clone, Debug)]
 pub struct JobNeeds {
     pub(crate) rules: Rules,
@@ -29,7 +29,7 @@ pub struct JobNeeds {
     pub(crate) cpus: Option<u64>,
 }
 
-/// A file that is asked for.
+/// A file of a job.
 #[derive(Clone, Debug)]
 pub struct NeededFile {
     /// What the job calls it, if it calls it anything.
@@ -151,7 +151,7 @@ pub(super) fn check_accesses(needs: &JobNeeds) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses what is not this kernel's or this machine's, whatever its settings are.
+/// Refuses what this kernel or machine cannot do, whatever its settings.
 pub(super) fn check_machine(needs: &JobNeeds) -> Result<(), Error> {
     check_series(&needs.rules)?;
     check_architecture(&needs.machine)?;
@@ -226,18 +226,18 @@ mod tests {
 
     #[test]
     fn where_there_is_no_room_each_form_is_told_its_own_remedy() {
-        let told = |needs: JobNeeds| {
+        let message = |needs: JobNeeds| {
             let error = require_space(Path::new("/tmp"), u64::MAX).unwrap_err();
             needs.with_remedy(error).to_string()
         };
         let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
-        let of_job = told(JobNeeds::from(&job.validate(None).unwrap()));
+        let of_job = message(JobNeeds::from(&job.validate(None).unwrap()));
         assert!(of_job.contains("--file-size"), "{of_job}");
         let program = "file = [{ name = 'a', size = '1m' }]\nopen = [{ name = 'o', file = 'a' }]\n\
                        thread = [{ phase = [{ open = 'o', workload = 'read-sequential', bs = '4k', \
                        accesses = 1 }] }]";
         let program = ProgramSpec::from_toml(program).unwrap().validate(None).unwrap();
-        let of_program = told(JobNeeds::from(&program));
+        let of_program = message(JobNeeds::from(&program));
         assert!(of_program.contains("[[file]]"), "{of_program}");
         assert!(!of_program.contains("--file-size"), "{of_program}");
     }

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::journal::Journal;
 use crate::trace::{Observer, Recording};
 
-/// RAM for each event of a trace, in bytes: its room in the buffer, twice, and what is kept of it.
+/// RAM per trace event in bytes: twice its space in the buffer, and its packed form.
 const RAM_PER_EVENT: u64 = 320;
 
 /// RAM for tracing, whatever there is to trace.
@@ -35,7 +35,7 @@ pub struct ObserveOptions {
 }
 
 impl ObserveOptions {
-    /// As it is sent to the guest, with what it takes there.
+    /// The form sent to the guest, with the memory and time that tracing takes there.
     fn to_json(self) -> Value {
         let ObserveOptions { settled, expected_events: expected, may_lack_switches } = self;
         json!({
@@ -47,7 +47,7 @@ impl ObserveOptions {
         })
     }
 
-    /// What was sent.
+    /// Parses what [`Self::to_json`] wrote.
     pub(super) fn from_json(sent: &Value) -> Option<Self> {
         Some(ObserveOptions {
             settled: sent["settled"].as_bool()?,
@@ -62,16 +62,16 @@ pub(super) fn record(
     program: &Job,
     journal: &Journal,
     directory: &Path,
-    asked: ObserveOptions,
+    options: ObserveOptions,
 ) -> Result<Recording, Error> {
     let mut observer = Observer::in_directory(journal, directory)?;
     let subject = observer
         .create_files(program)
         .map_err(|error| JobNeeds::from(program).with_remedy(error))?;
-    if asked.settled {
-        observer.record_settled_run(program, &subject, asked.expected_events)
+    if options.settled {
+        observer.record_settled_run(program, &subject, options.expected_events)
     } else {
-        observer.record_run(program, &subject, asked.expected_events)
+        observer.record_run(program, &subject, options.expected_events)
     }
 }
 
@@ -81,20 +81,20 @@ impl Boot {
     /// false.
     ///
     /// # Errors
-    /// Those of `each`. That a program cannot be run is for that to say.
+    /// Errors of `each`, which also receives those of the programs.
     pub fn observe_each<E: From<Error>>(
         &self,
         programs: &[(&Job, ObserveOptions)],
         mut each: impl FnMut(usize, Result<Recording, Error>) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let ready = |(program, asked): &(&Job, ObserveOptions)| {
-            let ready = self.clone().with_observation(asked.to_json()).prepare_all(&[*program]);
+        let ready = |(program, options): &(&Job, ObserveOptions)| {
+            let ready = self.clone().with_observation(options.to_json()).prepare_all(&[*program]);
             ready.map(|mut ready| ready.pop().expect("one program is made ready"))
         };
-        // All of them first: those of one machine are sent there together.
+        // All are prepared first, so that the jobs of one machine share its boot.
         let ready: Vec<Result<BootedJob, Error>> = programs.iter().map(ready).collect();
         let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
-        // Those of one machine one after the other: no answer waits long to be taken.
+        // In order of machines, so that answers are fetched soon.
         ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
         for (number, booted) in ready {
             if !each(number, booted.and_then(take_recording))? {
@@ -105,7 +105,7 @@ impl Boot {
     }
 }
 
-/// What was recorded of a program that is ready.
+/// Runs a prepared program, and fetches its recording.
 fn take_recording(mut booted: BootedJob) -> Result<Recording, Error> {
     let seed = booted.seed();
     booted.take_turn(seed)?;

@@ -31,7 +31,7 @@ pub(super) fn check(program: &Job) -> Result<(), Error> {
     check_paged_out(program)
 }
 
-/// Runs `program` once, of which a child does `process`.
+/// Runs `program` once, as `process`.
 pub(super) fn measure(
     program: &Job,
     process: &ProbeProcess,
@@ -44,7 +44,7 @@ pub(super) fn measure(
         let cached = Cached::of(mapped, |pages: Range<PageIndex>| {
             CacheStat::query(&file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
         });
-        // There is none before Linux 6.5.
+        // Linux before 6.5 has no `cachestat`.
         cached.ok()
     });
     let parts: Vec<Option<Cached>> = parts.collect();
@@ -56,15 +56,15 @@ pub(super) fn measure(
         pages.zip(*stat).is_some_and(|(pages, stat)| pages != stat.cached)
     });
     let whole: Vec<bool> = files.iter().map(|file| file.has_all_blocks).collect();
-    let told = RunCounts::new(program, &ran, &whole);
-    let dropped = told.dropped();
+    let counts = RunCounts::new(program, &ran, &whole);
+    let dropped = counts.dropped();
     let seen = stats.iter().enumerate().map(|(file, stat)| {
-        let (dropped, paged_out) = (dropped[file], told.paged_out(file));
-        FileCounts::new(told.bytes_cached(file), *stat, whole[file], dropped, paged_out)
+        let (dropped, paged_out) = (dropped[file], counts.paged_out(file));
+        FileCounts::new(counts.bytes_cached(file), *stat, whole[file], dropped, paged_out)
     });
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
-    let run = told.run(&seen, &parts);
+    let run = counts.run(&seen, &parts);
     let run = Run { vmstat: ran.vmstat.map(VmStat::into_map), ..run };
     Ok(RunAttempt { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
 }
@@ -132,8 +132,8 @@ fn check_paged_out(program: &Job) -> Result<(), Error> {
     for step in program.steps().filter(|step| step.pages_out()) {
         let path = program.file_of(step).and_then(|file| program.files[file].file.path.as_ref());
         let Some(path) = path else { continue };
-        let is_own =
-            std::fs::metadata(path).is_ok_and(|of| of.uid() == rustix::process::geteuid().as_raw());
+        let is_own = std::fs::metadata(path)
+            .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw());
         if !is_own && access(path.as_str(), FileAccess::WRITE_OK).is_err() {
             return Err(Error::unavailable(
                 format!("MADV_PAGEOUT of '{path}', which is another user's"),
@@ -146,7 +146,7 @@ fn check_paged_out(program: &Job) -> Result<(), Error> {
 
 /// Which step of `program` touched a page beyond the end of a file, where one did.
 fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
-    let touches = |of: &ProgramStep| match of {
+    let touches = |accessed: &ProgramStep| match accessed {
         ProgramStep::Touch { mapping: touched, accesses, .. } => {
             *touched == mapping && program.touches(mapping, accesses).any(|at| at == page)
         }
@@ -158,15 +158,20 @@ fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
     });
     match found.next().filter(|_| is_beyond) {
         Some(step) => {
-            let of = &program.mappings[mapping];
-            let file = &program.files[program.opens[of.open].file];
-            Error::BeyondFile { step, page, mapping: of.name.clone(), file: file.name.clone() }
+            let accessed = &program.mappings[mapping];
+            let file = &program.files[program.opens[accessed.open].file];
+            Error::BeyondFile {
+                step,
+                page,
+                mapping: accessed.name.clone(),
+                file: file.name.clone(),
+            }
         }
         None => kill_error(libc::SIGBUS),
     }
 }
 
-/// What is known of the steps of a run.
+/// The counts of the steps of a run.
 struct RunCounts<'a> {
     program: &'a Job,
     ran: &'a ProcessRun,
@@ -191,7 +196,7 @@ impl<'a> RunCounts<'a> {
         let steps = program.steps().zip(costs()).map(|(step, cost)| {
             let dropped = cost.dropped.filter(|_| step.drops()).unwrap_or(0);
             paged_out += if tells && step.pages_out() { dropped } else { 0 };
-            // What is about no file reads nothing of one.
+            // A step without a file reads none.
             let is_whole = program.file_of(step).is_none_or(|file| whole[file]);
             let counters = Counters {
                 accesses: Some(cost.accesses),
@@ -310,7 +315,7 @@ impl<'a> RunCounts<'a> {
         let rounds = rounds.reduce(|one, other| one + other);
         let traced = ran.traced.as_ref();
         let causes = traced.into_iter().flat_map(TracedWaits::causes);
-        // What is known of a part of the run only is no count of it.
+        // Counts of a part of the run would be misleading.
         let whole = traced.filter(|traced| traced.until_full.is_none());
         let kernels = |name: &str| {
             let change = ran.vmstat.as_ref()?.get(name)?;

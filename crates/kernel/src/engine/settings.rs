@@ -109,8 +109,8 @@ pub(super) fn check(machine: &Machine) -> Result<(), Error> {
 
 /// Fault-around size of the running kernel in bytes: what it tells root, or its default.
 pub(super) fn fault_around_bytes() -> u64 {
-    let told = fs::read_to_string(FAULT_AROUND_FILE).ok();
-    told.and_then(|text| text.trim().parse().ok()).unwrap_or(FAULT_AROUND_BYTES.max(page_size()))
+    let text = fs::read_to_string(FAULT_AROUND_FILE).ok();
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or(FAULT_AROUND_BYTES.max(page_size()))
 }
 
 /// Where they are.
@@ -160,7 +160,7 @@ impl Drop for SwitchGuard {
     }
 }
 
-/// Those of `series` that this kernel has a switch for.
+/// The switches of `series` that this kernel has.
 pub(super) fn supported_switches(series: Series) -> Series {
     let here = |switch: &Switch| Path::new(DIRECTORY).join(switch_file(*switch)).exists();
     series.switches().filter(here).fold(Series::BASELINE, Series::with)

@@ -41,7 +41,7 @@ pub struct RunSetup {
     pub(super) kept_disturbed: u64,
 }
 
-/// One run, and what is known of how it went.
+/// One run, and whether it was disturbed.
 #[derive(Debug)]
 pub(super) struct RunAttempt {
     /// What it comes to.
@@ -158,13 +158,12 @@ impl RunSetup {
         Ok(cgroup)
     }
 
-    /// Where it is written down what is changed.
+    /// The journal of changes.
     pub(super) fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// What is cached of each file, where the kernel tells, after a look at whether it still has
-    /// its size.
+    /// `cachestat` of each file, if permitted; fails if a size changed.
     pub(super) fn stats(&self) -> Result<Vec<Option<CacheStat>>, Error> {
         let stats = self.files.files.iter().map(|file| CacheStat::query(&file.file, ..).ok());
         let stats = stats.collect();
@@ -226,8 +225,8 @@ pub(super) struct WaitTracer {
 }
 
 impl WaitTracer {
-    /// For the threads that the processes `pids` have now, where this kernel and this user allow
-    /// it. What it changes is written down in `journal`.
+    /// Traces the current threads of the processes `pids`; `None` without permission or
+    /// tracepoints.
     pub(super) fn open(journal: &Journal, pids: &[u32]) -> Option<WaitTracer> {
         let tracefs = TraceFs::open(journal).ok()?;
         let trace = WaitTrace::create(&tracefs, journal, pids).ok()?;
@@ -239,8 +238,8 @@ impl WaitTracer {
         self.trace.start()
     }
 
-    /// What was recorded up to `ended_ns` by `CLOCK_MONOTONIC`, which is over: threads that end
-    /// wait for locks as well.
+    /// Stops, and returns what was recorded until `ended_ns` of `CLOCK_MONOTONIC`: exiting threads
+    /// wait for locks too.
     pub(super) fn finish(&self, ended_ns: u64) -> Result<TracedWaits, Error> {
         self.trace.stop()?;
         self.trace.read(ended_ns)

@@ -34,20 +34,20 @@ pub struct KernelImage {
     pub filesystem: DiskFilesystem,
     /// Directory on the host for the (unlinked) scratch files; needs room for what a job writes.
     pub scratch_dir: PathBuf,
-    /// The machine is killed that has not begun its first job after this time.
+    /// A machine that has not begun its first job after this time is killed.
     pub boot_timeout: Duration,
     /// Of a machine that has not begun its first job after this time, [`tell`](Self::tell) tells.
     pub quiet_timeout: Duration,
-    /// The machine is killed that has not answered the job of [`KernelImage::run`] after this time.
+    /// A machine that has not answered the job of [`KernelImage::run`] after this time is killed.
     pub job_timeout: Duration,
-    /// Tells somebody in a line that a machine has said nothing for long; `None` for nobody.
+    /// Called with a line for the user: a warning of the kernel, or a machine that takes long.
     pub notify: Option<fn(&str)>,
 }
 
 /// A boot takes some 4 s on an emulated machine, and 20 s where others take its processors.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A machine that says nothing for so long is unusual.
+/// A boot that takes longer is unusual.
 pub(crate) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl KernelImage {
@@ -77,28 +77,28 @@ impl KernelImage {
         })
     }
 
-    /// Whether what `other` needs to boot is what this needs.
+    /// Whether `other` boots with the same kernel, modules and filesystem.
     pub(crate) fn boots_like(&self, other: &KernelImage) -> bool {
-        let of =
+        let identity =
             |image: &KernelImage| (image.kernel.clone(), image.modules.clone(), image.filesystem);
-        of(self) == of(other)
+        identity(self) == identity(other)
     }
 
-    /// Whether the machine is as large as `other`.
+    /// Whether RAM and disk are at least those of `other`.
     pub(crate) fn is_at_least(&self, other: &KernelImage) -> bool {
         self.ram_bytes >= other.ram_bytes && self.disk_bytes >= other.disk_bytes
     }
 
-    /// Makes the machine as large as `other`, which also has jobs for it.
+    /// Enlarges RAM and disk to those of `other`.
     pub(crate) fn grow_to(&mut self, other: &KernelImage) {
         self.ram_bytes = self.ram_bytes.max(other.ram_bytes);
         self.disk_bytes = self.disk_bytes.max(other.disk_bytes);
     }
 
-    /// Looks whether the kernel can boot with the modules that it is given, without booting it.
+    /// Checks, without booting, that the kernel can boot with its modules.
     ///
     /// # Errors
-    /// What is no kernel, and what is missing, all of it by name.
+    /// An invalid kernel; all missing modules by name.
     pub fn check(&self) -> Result<(), Error> {
         self.resolve_modules().map(|_| ())
     }

@@ -16,13 +16,13 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use super::frame::{self, ChannelFrame, FrameHeader, FrameKind, MAX_HEADER_BYTES};
 
-/// What is read and written directly is of this size, and lies at multiples of it.
+/// Unit and alignment of O_DIRECT.
 pub(super) const BLOCK_BYTES: usize = 4096;
 
-/// What is read or written at once.
+/// Bytes per read or write.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How often the guest looks for another job, and for how long it looks at one that is not whole.
+/// Time between two polls for a job, and the number of polls that may find an incomplete one.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_DAMAGED_READS: u32 = 100;
 
@@ -175,7 +175,7 @@ pub(super) struct HostChannel {
     tasks: usize,
 }
 
-/// Room for jobs, and for answers. Memory is taken only for what was written and not yet read.
+/// Space for jobs and for answers. Only unread frames take memory.
 const TASK_BYTES: u64 = 1 << 30;
 const ANSWER_BYTES: u64 = 1 << 40;
 
@@ -207,7 +207,7 @@ impl HostChannel {
     /// What the guest has sent next; `None` if nothing yet.
     ///
     /// # Errors
-    /// What is wrong with it. While the guest runs, the next look may find it right.
+    /// Why the frame is invalid. While the guest runs, it may be incomplete and become valid.
     pub(super) fn next_frame(&mut self) -> Result<Option<ChannelFrame>, &'static str> {
         let read = |bytes: &mut [u8], at| {
             self.file.read_exact_at(bytes, at).map_err(|_| "it does not fit on its disk")

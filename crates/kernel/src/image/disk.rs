@@ -68,7 +68,7 @@ impl DiskFilesystem {
         of_disk.iter().copied().chain([self.name()]).collect()
     }
 
-    /// Mount options: without them, ext4 goes on writing inode tables behind the job's back.
+    /// Mount options: without them, ext4 initializes inode tables in the background.
     pub(super) fn mount_options(self) -> &'static std::ffi::CStr {
         match self {
             Self::Ext4 => c"noinit_itable",

@@ -15,7 +15,7 @@ pub enum Error {
     Kernel {
         /// The kernel as it was given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The directory of modules does not serve this kernel.
@@ -26,7 +26,7 @@ pub enum Error {
     Modules {
         /// The directory as it was given.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A kernel without modules has not built in what a guest needs.
@@ -71,7 +71,7 @@ pub enum Error {
     /// Any other system error.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried.
+        /// The action.
         action: String,
         /// The system's error.
         source: io::Error,
@@ -205,7 +205,7 @@ impl Error {
         Self::Scratch { dir: dir.to_owned(), source }
     }
 
-    /// Tells a program that is not installed from one that could not be started.
+    /// Distinguishes a program that is not installed from one that could not be started.
     pub(super) fn from_spawn(
         program: &'static str,
         package: &'static str,

@@ -1,8 +1,7 @@
-//! Frames, in which the host and a guest tell each other something.
+//! Frames that host and guest exchange.
 //!
 //! A frame is a header line (`filemap-frame 2 KIND JOB LENGTH CHECKSUM`) and the bytes after it.
-//! The checksum is that of the header's fields too. What is lost, added or changed on the way does
-//! not go unseen.
+//! The checksum covers the fields of the header too, so that lost and changed bytes are detected.
 
 /// The 64-bit FNV-1a hash of no bytes.
 pub(crate) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -20,7 +19,7 @@ const MAGIC: &str = "filemap-frame 2 ";
 /// No header is longer.
 pub(super) const MAX_HEADER_BYTES: usize = 128;
 
-/// What a frame says.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameKind {
     /// To the guest: a job.
@@ -63,7 +62,7 @@ impl FrameKind {
     }
 }
 
-/// What a frame says, of which job.
+/// A frame: its kind, job and content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ChannelFrame {
     pub(super) kind: FrameKind,
@@ -76,7 +75,7 @@ impl ChannelFrame {
     /// Its bytes as text.
     ///
     /// # Errors
-    /// When they are none.
+    /// When they are not UTF-8.
     pub(super) fn text(self) -> Result<String, &'static str> {
         String::from_utf8(self.bytes).map_err(|_| "it is no text")
     }
@@ -108,7 +107,7 @@ impl FrameHeader {
     /// The header that `bytes` begin with, and its length; `None` where nothing was written yet.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, &'static str> {
         let bytes = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
         if bytes.iter().all(|&byte| byte == 0) {
@@ -159,10 +158,10 @@ pub(super) fn encode(kind: FrameKind, task: usize, bytes: &[u8]) -> Vec<u8> {
     [FrameHeader::new(kind, task, bytes).to_line().as_bytes(), bytes].concat()
 }
 
-/// The only frame in `bytes`; `None` where there is nothing.
+/// Parses the only frame in `bytes`; `None` if they are empty.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason.
 pub(super) fn decode(bytes: &[u8]) -> Result<Option<ChannelFrame>, &'static str> {
     let Some((header, length)) = FrameHeader::parse(bytes)? else { return Ok(None) };
     header.into_frame(bytes[length..].to_vec()).map(Some)

@@ -27,13 +27,13 @@ pub use super::channel::JobLog;
 /// Where the scratch disk is mounted in the guest.
 pub const DATA_DIR: &str = "/data";
 
-/// The second serial port: the host reads from it what the guest cannot say otherwise.
+/// The second serial port, for beats, and for errors before the disk is found.
 const PORT: &str = "/dev/ttyS1";
 
 /// The disks of the machine.
 const DISKS: &str = "/sys/block";
 
-/// Is there where the kernel has a driver for virtio's disks.
+/// Exists if the kernel has the driver of virtio disks.
 const VIRTIO_DRIVER: &str = "/sys/bus/virtio/drivers/virtio_blk";
 
 /// A disk is found while the kernel boots or its module loads; later means never.
@@ -59,19 +59,18 @@ pub fn is_guest() -> bool {
 /// Prepares the guest, gives the host's jobs to `run`, one after the other, and sends each answer.
 /// It is the host that ends the machine.
 ///
-/// `run` finds the scratch disk at [`DATA_DIR`], and what was cached of its files is dropped; its
-/// error, or its panic, reaches the host as [`Error::Guest`](super::Error::Guest). After a panic
-/// the machine does no other job.
+/// `run` finds the scratch disk at [`DATA_DIR`], with no file cached; its error or panic reaches
+/// the host as [`Error::Guest`](super::Error::Guest). After a panic the machine does no other job.
 pub fn main(mut run: impl FnMut(&str, &mut JobLog) -> Result<String, String>) -> ! {
-    let told = match catch_unwind(AssertUnwindSafe(prepare)) {
+    let report = match catch_unwind(AssertUnwindSafe(prepare)) {
         Ok(Ok(Some(mut channel))) => run_all(&mut channel, &mut run).map(|()| None),
         Ok(Ok(None)) => Ok(Some((FrameKind::Answer, String::new()))),
-        Ok(Err(told)) => Ok(Some(told)),
+        Ok(Err(report)) => Ok(Some(report)),
         Err(panic) => Ok(Some((FrameKind::Error, panic_message("the guest", panic.as_ref())))),
     };
     // The list is not answered to its end where the disk fails: only the port is left.
-    let told = told.unwrap_or_else(|error| Some((FrameKind::Error, error)));
-    if let Some((kind, text)) = told
+    let report = report.unwrap_or_else(|error| Some((FrameKind::Error, error)));
+    if let Some((kind, text)) = report
         && let Err(error) = send(&frame::encode(kind, 0, text.as_bytes()))
     {
         eprintln!("filemap: cannot send over {PORT} that {text:?}: {error}");
@@ -104,7 +103,7 @@ fn run_all(
             Ok(Err(text)) => (FrameKind::Error, text),
             Err(panic) => (FrameKind::Panic, panic_message("the job", panic.as_ref())),
         };
-        // Before the answer, so that what the kernel says of it is of this job.
+        // Before the answer, so that warnings of the kernel belong to this job.
         let forgotten = if kind == FrameKind::Panic { Ok(()) } else { drop_caches() };
         channel.send(kind, task, text.as_bytes()).map_err(lost)?;
         if kind == FrameKind::Panic {
@@ -145,8 +144,8 @@ fn prepare_kernel(settings: &GuestSettings) -> Result<(), String> {
     keep_khugepaged_asleep()
 }
 
-/// Leaves nothing in memory of files that were there, and gives the host back what they took: each
-/// job finds the machine as the first one does.
+/// Drops the page cache and trims the disk, so that each job finds the machine as the first one
+/// did.
 fn drop_caches() -> Result<(), String> {
     rustix::fs::sync();
     if let Ok(root) = File::open(DATA_DIR) {
@@ -175,7 +174,7 @@ fn load(module: &str) -> Result<(), String> {
     }
 }
 
-/// The rules are those of the classic LRU; without the file the kernel has no other.
+/// The model has the rules of the classic LRU. A kernel without the file has no other.
 fn use_classic_lru() -> Result<(), String> {
     let switch = "/sys/kernel/mm/lru_gen/enabled";
     if Path::new(switch).exists() { write(switch, "0") } else { Ok(()) }
@@ -251,7 +250,7 @@ pub fn set_read_ahead(size_kb: u64) -> Result<(), String> {
     set_queue("read_ahead_kb", size_kb)
 }
 
-/// Sets a size of the disk's queue and checks it: the kernel rounds what is no multiple of a page.
+/// Sets a size of the disk's queue, and checks that the kernel did not round it.
 fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
     let path = format!("{DISKS}/{}/queue/{name}", disk(SCRATCH_SERIAL)?);
     let wanted = size_kb.to_string();
@@ -263,8 +262,7 @@ fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
     Err(format!("{name} became {} instead of {wanted}; give a multiple of 4", got.trim()))
 }
 
-/// The port, which sends bytes as they are: a terminal would otherwise add a carriage return to
-/// each line.
+/// Opens the port in raw mode: a terminal adds a carriage return to each line.
 fn port() -> std::io::Result<File> {
     let port = File::options().read(true).write(true).open(PORT)?;
     let mut attributes = tcgetattr(&port)?;

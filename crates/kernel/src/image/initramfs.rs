@@ -180,7 +180,7 @@ pub(super) struct GuestSettings {
     pub(super) modules: Vec<String>,
     /// Readahead of the scratch disk.
     pub(super) read_ahead_kb: Option<u64>,
-    /// What is on the scratch disk.
+    /// Filesystem of the scratch disk.
     pub(super) filesystem: DiskFilesystem,
 }
 

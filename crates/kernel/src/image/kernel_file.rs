@@ -57,17 +57,16 @@ fn parse(setup: &[u8]) -> Option<String> {
     (!release.is_empty()).then(|| release.to_owned())
 }
 
-/// Where the setup header says how many sectors of 512 bytes come before what is loaded, after the
-/// boot sector, and where from there the packed kernel begins and how long it is
-/// (Documentation/arch/x86/boot.rst).
+/// Offsets in the setup header: the number of setup sectors of 512 bytes after the boot sector, and
+/// the offset and length of the compressed kernel after them (Documentation/arch/x86/boot.rst).
 const SETUP_SECTORS: usize = 0x1f1;
 const PAYLOAD: usize = 0x248;
 
-/// What the payload is packed with, told by its first bytes, and the program that unpacks it.
+/// Magic numbers of compression formats, and the programs that decompress them.
 const PACKED: [(&[u8], &str); 4] =
     [(b"\x1f\x8b", "gzip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2")];
 
-/// What stands before the configuration that a kernel carries, and behind it (kernel/configs.c).
+/// Markers around the configuration that is embedded in a kernel (kernel/configs.c).
 const CONFIG_BEGIN: &[u8] = b"IKCFG_ST\x1f\x8b";
 const CONFIG_END: &[u8] = b"IKCFG_ED";
 
@@ -109,13 +108,14 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 
 /// The packed configuration in a kernel.
 fn embedded_config(kernel: &[u8]) -> Option<&[u8]> {
-    let place = |of: &[u8], what: &[u8]| of.windows(what.len()).position(|own| own == what);
-    let from = &kernel[place(kernel, CONFIG_BEGIN)? + CONFIG_BEGIN.len() - 2..];
-    Some(&from[..place(from, CONFIG_END)?])
+    let position =
+        |bytes: &[u8], marker: &[u8]| bytes.windows(marker.len()).position(|own| own == marker);
+    let from = &kernel[position(kernel, CONFIG_BEGIN)? + CONFIG_BEGIN.len() - 2..];
+    Some(&from[..position(from, CONFIG_END)?])
 }
 
-/// `packed` as it was before. Of what comes behind it, such as the size of a kernel, programs
-/// complain.
+/// Decompresses `packed`. Trailing bytes, such as the size of a kernel, make programs fail, which
+/// is ignored.
 fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
     let (_, program) = PACKED.iter().find(|(magic, _)| packed.starts_with(magic))?;
     let mut file = File::from(memfd_create("filemap-packed", MemfdFlags::CLOEXEC).ok()?);

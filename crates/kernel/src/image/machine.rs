@@ -14,7 +14,7 @@ use super::initramfs::GuestSettings;
 use super::qemu::{Accelerator, RunningVm, Vm, VmDisks};
 use super::{Error, qemu};
 
-/// A frame that is being written may look wrong; one that does after this time is.
+/// A frame that is invalid for this long is damaged. A shorter time it may be incomplete.
 const DAMAGED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A job of a list.
@@ -22,20 +22,20 @@ const DAMAGED_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct GuestJob {
     /// What [`guest::main`](super::guest::main) is given.
     pub payload: String,
-    /// Of a machine that has not answered after this time, [`KernelImage::notify`] tells.
+    /// Time without an answer after which [`KernelImage::notify`] is called.
     pub quiet_timeout: Duration,
-    /// The machine is killed that has not answered after this time.
+    /// A machine that has not answered after this time is killed.
     pub timeout: Duration,
 }
 
-/// What came of a job.
+/// The answer to a job.
 #[derive(Debug)]
 pub struct JobAnswer {
     /// What it returned.
     pub text: String,
     /// What it wrote to its log, from the start: a file without a name. `None` for nothing.
     pub log: Option<File>,
-    /// What the kernel said of itself before and while it ran.
+    /// Warnings of the kernel before and during the job.
     pub warnings: Vec<Incident>,
 }
 
@@ -53,21 +53,21 @@ pub struct GuestMachine {
     wait: AnswerWait,
     /// Whether the guest has begun a job.
     has_begun: bool,
-    /// Whether it does nothing more.
+    /// Whether the machine has stopped.
     is_over: bool,
-    /// What the kernel warned of in the job, or before it.
+    /// Warnings that were not yet returned with an answer.
     warnings: Vec<Incident>,
-    /// How it broke down.
+    /// The crash, once there was one.
     crash: Option<Incident>,
     log: Option<File>,
     // QEMU opens them by names that go with this process's descriptors.
     _files: [File; 2],
 }
 
-/// For how long a machine may say nothing.
+/// How long a machine may take.
 #[derive(Clone, Copy, Debug)]
 struct WaitLimits {
-    /// Until somebody is told.
+    /// Until the user is notified.
     quiet: Duration,
     /// Until it is killed.
     end: Duration,
@@ -78,7 +78,7 @@ struct WaitLimits {
 struct AnswerWait {
     /// When it began: with the boot, with the job, or with the answer before it.
     since: Instant,
-    /// Whether somebody was told that it is long.
+    /// Whether the user was notified.
     is_notified: bool,
 }
 
@@ -92,7 +92,8 @@ impl KernelImage {
     /// Boots the image for `tasks`, and others that may [come](Guest::add). Returns while it boots.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::cannot_run_here`] tells a missing piece from a failed run.
+    /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
+    /// run.
     pub fn start(&self, tasks: &[GuestJob]) -> Result<GuestMachine, Error> {
         let (release, modules) = self.resolve_modules()?;
         let scratch = disk::create(&self.scratch_dir, self.disk_bytes, self.filesystem)?;
@@ -153,7 +154,7 @@ impl GuestMachine {
         added.map_err(|source| Error::io("give a guest another job", source))
     }
 
-    /// Waits for the answer of the next job: the first time for that of the first.
+    /// Waits for the answer of the next job, in the order in which they were added.
     ///
     /// # Errors
     /// Why the job gave none. Unless the machine [`is_over`](Self::is_over), the next call is about
@@ -174,12 +175,12 @@ impl GuestMachine {
         self.has_begun
     }
 
-    /// Whether it answers no other job, as it panicked, hung or died.
+    /// Whether it answers no more jobs, as it panicked, hung or exited.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The answer of the job, or why it gave none; the error is the end of the machine.
+    /// The answer of the job, or why it gave none. The outer error is that of the whole machine.
     fn await_answer(&mut self) -> Result<Result<JobAnswer, Error>, Error> {
         let mut damaged_since: Option<Instant> = None;
         loop {
@@ -193,7 +194,7 @@ impl GuestMachine {
                     }
                     continue;
                 }
-                // What it had answered before is not lost.
+                // Frames before the crash are still read.
                 Ok(None) | Err(_) if self.crash.is_some() => {
                     let line = self.crash.take().map(|crash| crash.summary());
                     return Err(Error::KernelCrash { line: line.unwrap_or_default() });
@@ -215,7 +216,7 @@ impl GuestMachine {
         }
     }
 
-    /// Takes what the kernel has said of itself. Warnings are told at once.
+    /// Collects new incidents. Warnings are notified immediately.
     fn collect_incidents(&mut self) {
         for incident in self.machine.incidents() {
             if incident.kind != IncidentKind::Warning {
@@ -233,16 +234,16 @@ impl GuestMachine {
         }
     }
 
-    /// What the kernel warned of in the job that was answered last, or before it.
+    /// Takes the warnings of the job that was answered last, or of earlier ones.
     fn take_warnings(&mut self) -> Vec<Incident> {
         self.collect_incidents();
-        let is_later = |own: &Incident| own.job.is_some_and(|task| task >= self.next);
-        let (later, own) = std::mem::take(&mut self.warnings).into_iter().partition(is_later);
+        let is_later = |due: &Incident| due.job.is_some_and(|task| task >= self.next);
+        let (later, due) = std::mem::take(&mut self.warnings).into_iter().partition(is_later);
         self.warnings = later;
-        own
+        due
     }
 
-    /// Those of what is waited for.
+    /// The limits of the current wait.
     fn limits(&self) -> WaitLimits {
         if self.has_begun {
             self.limits[self.next]
@@ -251,24 +252,24 @@ impl GuestMachine {
         }
     }
 
-    /// Tells what is waited for, and until when.
+    /// Notifies the user of a long wait.
     fn notify_slow(&self, WaitLimits { quiet, end }: WaitLimits) {
         let Some(notify) = self.image.notify else { return };
-        let what = if self.has_begun {
+        let awaited = if self.has_begun {
             format!("answered job {} of {}", self.next + 1, self.limits.len())
         } else {
             "booted".to_string()
         };
         let (quiet, end) = (quiet.as_secs_f64().ceil(), end.as_secs_f64().ceil());
         notify(&format!(
-            "{}: the guest has not {what} after {quiet} s; it is given up after {end} s; last of \
+            "{}: the guest has not {awaited} after {quiet} s; it is given up after {end} s; last of \
              its console: {}",
             self.image.kernel.display(),
             self.machine.last_lines()
         ));
     }
 
-    /// What `frame` says: an answer, or something on the way to it.
+    /// Handles `frame`. Returns the answer, if it is one.
     fn on_frame(&mut self, frame: ChannelFrame) -> Result<Option<Result<JobAnswer, Error>>, Error> {
         let damaged = |reason: &str| Error::Damaged { reason: reason.to_owned() };
         if frame.task != self.next {
@@ -323,7 +324,7 @@ impl GuestMachine {
     }
 }
 
-/// Whether `since`, which begins now if it has not, was long ago.
+/// Whether [`DAMAGED_TIMEOUT`] has passed since `since`, which is set to now if unset.
 fn was_long_ago(since: &mut Option<Instant>) -> bool {
     since.get_or_insert_with(Instant::now).elapsed() > DAMAGED_TIMEOUT
 }

@@ -42,12 +42,12 @@ pub const IO_BYTES: u64 = 1280 << 10;
 /// The release (`uname -r`) of the kernel at `path`, from its header.
 ///
 /// # Errors
-/// [`Error::Kernel`] for what is no bzImage.
+/// [`Error::Kernel`] if it is no bzImage.
 pub fn release(path: &Path) -> Result<String, Error> {
     kernel_file::release(path)
 }
 
-/// What came back from a machine.
+/// The result of a boot with one job.
 #[derive(Clone, Debug)]
 pub struct ImageRun {
     /// The text that the guest's job returned.
@@ -64,7 +64,8 @@ impl KernelImage {
     /// Boots the image, gives `payload` to its [`guest::main`] and returns what that answered.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::cannot_run_here`] tells a missing piece from a failed run.
+    /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
+    /// run.
     pub fn run(&self, payload: &str) -> Result<ImageRun, Error> {
         let started = Instant::now();
         let (payload, time_limit) = (payload.to_owned(), self.job_timeout);

@@ -79,7 +79,7 @@ struct ModuleSearch<'a> {
     /// What the kernel has built in, where the directory says so.
     built_in: Option<BTreeSet<String>>,
     seen: BTreeSet<String>,
-    /// What is needed and neither a file nor built in.
+    /// Required modules that are neither files nor built in.
     missing: Vec<String>,
     found: Vec<Module>,
     fail: &'a dyn Fn(String) -> Error,
@@ -190,7 +190,7 @@ const OPTIONS: [(&str, &str); 5] = [
 /// the same release, says what it has, it is given a try.
 ///
 /// # Errors
-/// Names what is missing, and where it is if that was found.
+/// The missing modules, and the directory that has them, if found.
 pub(super) fn check_built_in(
     path: &Path,
     release: &str,

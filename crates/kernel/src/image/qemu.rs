@@ -30,17 +30,17 @@ const PACKAGE: &str = "qemu-system-x86";
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 rdinit=/init \
     random.trust_cpu=on no_timer_check printk.devkmsg=on unknown_nmi_panic";
 
-/// How QEMU is told to interrupt a guest that may mask all other interrupts.
+/// The monitor command that sends an NMI.
 const INTERRUPT: &[u8] = b"nmi\n";
 
-/// Every instruction of any CPU takes 4 ns, and a machine that is idle goes on to its next timer.
+/// Each instruction takes 4 ns of virtual time, and an idle machine skips to its next timer.
 const ICOUNT_OPTIONS: &str = "shift=2,sleep=off";
 
-/// By what a guest tells its disks apart.
+/// Serial numbers by which the guest finds its disks.
 pub(super) const SCRATCH_SERIAL: &str = "filemap-scratch";
 pub(super) const EXCHANGE_SERIAL: &str = "filemap-jobs";
 
-/// What a removed file had goes back to the host. Nothing is kept for after a crash.
+/// Blocks of removed files are discarded on the host. Nothing needs to survive a crash.
 const DISK_NODE_OPTIONS: &str = "discard=unmap,cache.no-flush=on,file.cache.no-flush=on";
 
 /// Each disk is there twice, and the guest uses the one for which its kernel has a driver. A full
@@ -48,10 +48,10 @@ const DISK_NODE_OPTIONS: &str = "discard=unmap,cache.no-flush=on,file.cache.no-f
 /// are as large as those to virtio.
 const DISK_DEVICES: [&str; 2] = ["virtio-blk-pci,werror=report,rerror=report", "nvme,mdts=9"];
 
-/// So many lines of a console are told.
+/// Maximum number of console lines in an error.
 const MAX_LAST_LINES: usize = 3;
 
-/// What a kernel says of its own end.
+/// Parts of lines that say why a kernel died.
 const FATAL: [&str; 4] = ["Kernel panic", "BUG:", "Oops:", "watchdog:"];
 
 /// How much of a console is searched for its last lines.
@@ -60,13 +60,13 @@ const CONSOLE_TAIL_BYTES: u64 = 64 << 10;
 /// Which version of QEMU is installed.
 pub fn version() -> Option<&'static str> {
     static VERSION: OnceLock<Option<String>> = OnceLock::new();
-    let told = || {
+    let query_version = || {
         let output = child::output(Command::new(PROGRAM).arg("--version")).ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         let word = text.strip_prefix("QEMU emulator version ")?.split_whitespace().next()?;
         Some(word.to_owned())
     };
-    VERSION.get_or_init(told).as_deref()
+    VERSION.get_or_init(query_version).as_deref()
 }
 
 /// How a machine's instructions are run.
@@ -200,13 +200,13 @@ impl RunningVm {
         Ok(self.status.is_some())
     }
 
-    /// What its kernel has said of itself since the last look.
+    /// Incidents since the last call.
     pub(super) fn incidents(&mut self) -> Vec<Incident> {
         let is_last = self.status.is_some();
         let VmOutput { console, result, .. } = &self.output;
         let monitor = self.running.0.stdin.as_mut();
         self.watch.poll(console, result, is_last, || {
-            // Without it nobody knows where the guest is. That it is silent is told all the same.
+            // If it fails, the silence is reported without a call trace.
             let _ = monitor.map(|monitor| monitor.write_all(INTERRUPT));
         })
     }
@@ -245,7 +245,7 @@ impl RunningVm {
         }
     }
 
-    /// Why it is killed, which had `limit` to boot or for a job.
+    /// The error for a machine that did not boot, or answer, within `limit`.
     pub(super) fn timeout_error(&self, limit: Duration, has_begun: bool) -> Error {
         let line = self.last_lines();
         if has_begun {
@@ -255,12 +255,12 @@ impl RunningVm {
         }
     }
 
-    /// What its console says that explains most, in one line.
+    /// The most informative lines of the console, in one line.
     pub(super) fn last_lines(&self) -> String {
         self.output.last_lines()
     }
 
-    /// What the guest has said over its port, where it cannot say it otherwise.
+    /// The frame that the guest sent over its serial port, after its beats.
     fn read_port(&self) -> Result<Option<ChannelFrame>, Error> {
         let bytes = self.output.result_bytes()?;
         let beats = bytes.iter().take_while(|byte| **byte == BEAT).count();
@@ -295,8 +295,8 @@ impl VmOutput {
         Some(line.trim().to_owned())
     }
 
-    /// What explains most, in one line: QEMU's own error, else a panic with what led to it, else
-    /// the console's last lines.
+    /// The most informative lines: QEMU's own error, else a panic with what led to it, else the
+    /// last lines of the console.
     fn last_lines(&self) -> String {
         explain_console(&read_text(&self.errors), &read_text(&self.console))
     }

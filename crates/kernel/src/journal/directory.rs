@@ -26,7 +26,7 @@ pub fn state_directory() -> PathBuf {
 
 /// Creates the directory when it is missing, and refuses one in which others could write.
 pub(super) fn secure(directory: &Path) -> Result<(), Error> {
-    // Who undoes what is left may run elsewhere.
+    // A later process that recovers may have another working directory.
     if !directory.is_absolute() {
         return Err(unusable(directory, "the path does not begin with /"));
     }

@@ -202,8 +202,8 @@ impl JournalInner {
     }
 
     fn append(&self, state: &mut JournalState, line: &str) -> Result<(), Error> {
-        // One write a line, and no sync: what is listed here outlives a process, not the machine.
-        // A full disk may have cut the line before short, which must not swallow this one.
+        // One write per line and no sync: the entries outlive the process, not the machine. A full
+        // disk may have cut the line before short, which must not swallow this one.
         state
             .file
             .write_all(format!("\n{line}\n").as_bytes())
@@ -216,7 +216,7 @@ impl JournalInner {
             state.pending.iter().find(|(pending, _)| *pending == id).map(|(_, undo)| undo.clone())
         };
         let Some(undo) = find(&self.lock()) else { return Ok(None) };
-        // Between two attempts another thread may undo what is in the way, or the step itself.
+        // Between two attempts another thread may undo the obstacle, or the step itself.
         retry_while_busy(&undo, |undo, attempt| {
             let mut state = self.lock();
             if find(&state).is_none() {

@@ -48,17 +48,17 @@ impl Recovery {
         steps: impl IntoIterator<Item = (K, Undo)>,
         run: impl Fn(&(K, Undo)) -> Result<Option<UndoResult>, Error>,
     ) {
-        let mut kept: Vec<Undo> = Vec::new();
+        let mut blocked: Vec<Undo> = Vec::new();
         for step in steps {
-            if kept.iter().any(|kept| step.1.takes_place_of(kept)) {
-                kept.push(step.1);
+            if blocked.iter().any(|blocked| step.1.takes_place_of(blocked)) {
+                blocked.push(step.1);
                 continue;
             }
             match run(&step) {
                 Ok(Some(undone)) => self.undone.push((step.1, undone)),
                 Ok(None) => {}
                 Err(error) => {
-                    kept.push(step.1);
+                    blocked.push(step.1);
                     self.failed.push(error);
                 }
             }
@@ -69,8 +69,7 @@ impl Recovery {
 /// Undoes what killed processes left, by their journals in `directory`.
 ///
 /// # Errors
-/// The directory cannot be read or is not this user's. That there is none, or none that could have
-/// a journal, is no error.
+/// The directory cannot be read or is not this user's. A missing or unusable directory is no error.
 pub fn recover(directory: &Path) -> Result<Recovery, Error> {
     let mut recovery = Recovery::default();
     if !directory.is_absolute() || !directory.is_dir() {

@@ -15,13 +15,13 @@ use crate::{Error, cold, loop_control};
 const MAX_ATTEMPTS: u32 = 100;
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// After so many attempts a mount that is in use is let go when that ends.
+/// Number of attempts after which a busy mount is detached lazily.
 const MAX_UNMOUNT_ATTEMPTS: u32 = 20;
 
 /// One step back. Each may run twice, and when its change was never made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// Unmounts what is mounted there.
+    /// Unmounts the filesystem there.
     Unmount(PathBuf),
     /// Removes a file.
     RemoveFile(PathBuf),
@@ -63,7 +63,7 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// Takes the step; what is gone already is no error.
+    /// Takes the step. It is no error if nothing is left to undo.
     pub fn run(&self) -> Result<UndoResult, Error> {
         retry_while_busy(self, Undo::attempt)
     }
@@ -100,8 +100,7 @@ impl Undo {
         Ok(is_gone.then_some(UndoResult::Gone))
     }
 
-    /// What is to be said of a step that came to `undone`, where a setting is not as it was before
-    /// the run.
+    /// The message for a setting that was not restored.
     pub(super) fn unrestored(&self, undone: &UndoResult) -> Option<String> {
         let (Undo::Restore { path, value, set }, UndoResult::Kept { found }) = (self, undone)
         else {
@@ -142,7 +141,7 @@ impl Undo {
 /// Has `step` make one attempt after the other until it gives something.
 ///
 /// # Errors
-/// Those of `step`; [`Error::Os`] when the patience is over.
+/// Those of `step`; [`Error::Os`] after the last attempt.
 pub(crate) fn retry_while_busy<T>(
     undo: &Undo,
     mut step: impl FnMut(&Undo, u32) -> Result<Option<T>, Error>,
@@ -181,7 +180,7 @@ fn is_mounted(path: &Path) -> bool {
     stat.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// Removes a directory, which is busy as long as somebody reads what is in it.
+/// Removes a directory; false while it is busy.
 fn remove_directory(path: &Path) -> Result<bool, Error> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
@@ -199,7 +198,7 @@ fn empty_cgroup(path: &Path) {
     }
 }
 
-/// Unmounts what nobody uses; after a second what is in use goes when its last user does.
+/// Unmounts a filesystem; after a second lazily, so that a busy one goes with its last user.
 fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     use rustix::io::Errno;
     let patient = attempt < MAX_UNMOUNT_ATTEMPTS;
@@ -215,8 +214,8 @@ fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     }
 }
 
-/// Has the setting at `path` hold `value` again, as before the run that `set` another. What is
-/// neither of the two somebody else has set since, so it stays.
+/// Restores the setting at `path` to `value`, after a run that wrote `set`. A third value was
+/// written by somebody else, and stays.
 ///
 /// # Errors
 /// When the setting cannot be read or written.
@@ -259,8 +258,8 @@ pub enum UndoResult {
     },
 }
 
-/// Whether there is nothing by that name. What could not be made is refused for the same reason
-/// when it is to be removed, such as a read-only filesystem, so that the error does not tell.
+/// Whether `path` does not exist. The error of removing it does not say so on a read-only
+/// filesystem.
 pub(crate) fn is_missing(path: &Path) -> bool {
     matches!(fs::symlink_metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }

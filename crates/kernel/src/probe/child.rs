@@ -23,7 +23,7 @@ use super::{HOLD_OWN_PAGE, ProbeResult, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
-/// Stack of each thread beside the first, all of which is locked into memory.
+/// Stack of each thread but the first; it is locked into memory.
 const STACK_BYTES: usize = 256 << 10;
 
 /// Runs the probe that comes in on standard input; the process's exit code.
@@ -42,17 +42,17 @@ pub(super) fn main() -> i32 {
     }
 }
 
-/// Tells `error` and ends the process: other threads may wait for what does not come any more.
+/// Reports `error` and exits: other threads may wait for this one.
 pub(super) fn fail(error: &Error) -> ! {
-    // Held to the end: one error is told.
+    // Held until exit, so that one error is reported.
     let _output = stdout().lock();
     let text = error.to_string();
-    let told = if error.is_out_of_memory() {
+    let reported = if error.is_out_of_memory() {
         reply(&Reply::Starved(text))
     } else {
         reply(&Reply::Failed(text))
     };
-    exit(i32::from(told.is_err()))
+    exit(i32::from(reported.is_err()))
 }
 
 pub(super) fn reply(reply: &Reply) -> Result<(), Error> {
@@ -78,12 +78,15 @@ fn run(
     run.as_first(notes_flushes, input)
 }
 
-/// What the threads share, with what is mapped at the start.
+/// Makes the context of the threads, with the mappings that exist from the start.
 fn share<'a>(process: &'a ProbeProcess, files: OpenFiles<'a>) -> Result<ChildContext<'a>, Error> {
-    let reserve = |of: &'a NamedMapping| ProbeMapping::reserve(of, files.path(of.open));
+    let reserve =
+        |mapping: &'a NamedMapping| ProbeMapping::reserve(mapping, files.path(mapping.open));
     let mapped = process.mappings.iter().map(reserve).collect::<Result<Vec<_>, _>>()?;
-    for (of, mapped) in process.mappings.iter().zip(&mapped).filter(|(of, _)| of.at_start) {
-        mapped.map(files.get(of.open), files.path(of.open))?;
+    for (mapping, mapped) in
+        process.mappings.iter().zip(&mapped).filter(|(mapping, _)| mapping.at_start)
+    {
+        mapped.map(files.get(mapping.open), files.path(mapping.open))?;
     }
     Ok(ChildContext { process, files, mapped, sync: ProbeSync::new(process)? })
 }
@@ -108,8 +111,7 @@ impl<'a> ChildRun<'a> {
         Ok(())
     }
 
-    /// Runs the threads of the first process, with the parent's word, and says what those of all
-    /// have done.
+    /// Runs the threads of the first process when the parent says so. Returns the results of all.
     fn as_first(
         self,
         notes_flushes: bool,
@@ -171,7 +173,8 @@ impl<'a> ChildRun<'a> {
         meeting.await_ready(self.number, others);
         let rooms: Vec<_> = mapped.iter().map(ProbeMapping::reserved_range).collect();
         let own = ProcessMemory::outside(&rooms)?;
-        // Without the right to lock, what was run once is as good as locked unless memory is short.
+        // Without the right to lock memory, the warmed-up code stays resident unless memory is
+        // short.
         let is_locked = own.lock();
         let mut threads = process.threads_of(self.number);
         if threads.any(|thread| process.threads[thread].steps.contains(&ProgramStep::Fork)) {
@@ -197,7 +200,7 @@ impl<'a> ChildRun<'a> {
         let addresses = mapped.iter().map(|mapped| mapped.address() as u64).collect();
         reply(&Reply::Ready { addresses, forked: self.forked.to_vec() })?;
         read_begin(input, process.is_governed)?;
-        // By now the limit of the memory is that of the run.
+        // The memory limit of the run applies from now on.
         mapping::hold_anonymous(process.anonymous)?;
         Ok((first, locked))
     }
@@ -212,8 +215,8 @@ impl<'a> ChildRun<'a> {
     fn run_thread(self, thread: ProbeThread) {
         let number = thread.number;
         // The others may run for long.
-        let did = thread.run(self.shared).unwrap_or_else(|error| fail(&error));
-        self.shared.sync.results.finish_thread(number, &did);
+        let costs = thread.run(self.shared).unwrap_or_else(|error| fail(&error));
+        self.shared.sync.results.finish_thread(number, &costs);
     }
 }
 

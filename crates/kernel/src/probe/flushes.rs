@@ -14,7 +14,7 @@ static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// What that was, after each period.
 static ACCESS_COUNTS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
-/// So many periods are noted, of which a run has fewer.
+/// Maximum number of periods that are recorded; runs are shorter.
 const MAX_PERIODS: usize = 1 << 12;
 
 /// Its stack, which is locked into memory.

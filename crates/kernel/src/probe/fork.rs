@@ -13,8 +13,8 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, wai
 use crate::child::set_parent_death_signal;
 use crate::{Error, page_size};
 
-/// Forks so many processes, while this one has a single thread. Returns which of them this is,
-/// from 1, and 0 in the one that has forked the others, with their ids.
+/// Forks `processes` processes while this one has a single thread. Returns the number of this
+/// process: 0 in the parent, with the ids of the others.
 pub(super) fn fork_processes(processes: usize) -> Result<(usize, Vec<u32>), Error> {
     let parent = getpid();
     let mut pids = Vec::with_capacity(processes);
@@ -35,8 +35,8 @@ pub(super) fn fork_processes(processes: usize) -> Result<(usize, Vec<u32>), Erro
     Ok((0, pids))
 }
 
-/// Waits until so many forked processes have ended. Where one fails, this process ends as it did:
-/// the others end with it.
+/// Waits until `processes` forked processes have exited. If one fails, this process exits likewise,
+/// and the others with it.
 pub(super) fn wait_processes(processes: usize) {
     for _ in 0..processes {
         let status = loop {
@@ -84,7 +84,7 @@ impl ForkStack {
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) };
         let base = base.map_err(|errno| Error::call("map the stack of a child", errno))?;
-        // SAFETY: the end of what was mapped, and the page below it, which is writable.
+        // SAFETY: the end of the mapping, and its last page, which is writable.
         let top = unsafe {
             let top = base.cast::<u8>().add(bytes);
             top.sub(1).write_volatile(0);

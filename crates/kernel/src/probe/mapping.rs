@@ -60,14 +60,14 @@ struct MappedPart {
 
 impl<'a> ProbeMapping<'a> {
     /// Takes addresses for the mapping `of` the file at `path`.
-    pub(super) fn reserve(of: &'a NamedMapping, path: &Path) -> Result<Self, Error> {
-        let (page, pages) = (page_size(), of.span());
+    pub(super) fn reserve(spec: &'a NamedMapping, path: &Path) -> Result<Self, Error> {
+        let (page, pages) = (page_size(), spec.span());
         let bytes = usize::try_from(pages.bytes(page)).map_err(|_| too_long_error(path))?;
-        let room = AddressReservation::take(bytes, of.mapping.shift.0 * page, path)?;
-        let callable = of.mapping.exec && HAS_RETURN;
+        let room = AddressReservation::take(bytes, spec.mapping.shift.0 * page, path)?;
+        let callable = spec.mapping.exec && HAS_RETURN;
         let (is_there, is_reserved) = (AtomicBool::new(false), AtomicBool::new(true));
         Ok(ProbeMapping {
-            spec: of,
+            spec: spec,
             pages,
             reservation: room,
             page: page as usize,
@@ -115,8 +115,8 @@ impl<'a> ProbeMapping<'a> {
     pub(super) fn unmap_part(&self, first: PageCount, pages: PageCount) -> Result<(), Error> {
         assert!((first + pages) <= self.pages, "a part outside the mapping");
         let page = page_size();
-        // At an end of the mapping with what is reserved there: a neighbour in the same page-table
-        // page would keep that.
+        // At an end of the mapping the reservation is unmapped too: a neighbour in the same
+        // page-table page would keep that page.
         let AddressReservation { start, bytes, base } = self.reservation;
         let from = match first.0 {
             0 => start,
@@ -293,8 +293,8 @@ impl<'a> ProbeMapping<'a> {
 }
 
 impl AddressReservation {
-    /// Room for `bytes`, which begin `shift_bytes` after an address where a page-table page
-    /// begins. What is taken beyond that stays reserved and keeps other mappings away.
+    /// Room for `bytes`, which begin `shift_bytes` after an address where a page-table page begins.
+    /// The rest stays reserved, which keeps other mappings away.
     fn take(bytes: usize, shift_bytes: u64, path: &Path) -> Result<AddressReservation, Error> {
         let table = page_size() * page_size() / 8;
         let shift = (shift_bytes % table) as usize;
@@ -313,18 +313,18 @@ impl AddressReservation {
 }
 
 /// A page of anonymous memory that can be accessed like a mapped file: as `of`, of one page.
-pub(super) fn map_anonymous_page(of: &NamedMapping) -> Result<ProbeMapping<'_>, Error> {
+pub(super) fn map_anonymous_page(spec: &NamedMapping) -> Result<ProbeMapping<'_>, Error> {
     let mut protection = ProtFlags::READ | ProtFlags::WRITE;
-    protection.set(ProtFlags::EXEC, of.mapping.exec);
+    protection.set(ProtFlags::EXEC, spec.mapping.exec);
     let bytes = page_size() as usize;
     // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
     let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, MapFlags::PRIVATE) }
         .map_err(|errno| Error::call("map a page", errno))? as usize;
-    let callable = of.mapping.exec && HAS_RETURN;
+    let callable = spec.mapping.exec && HAS_RETURN;
     let room = AddressReservation { start: base, bytes, base };
     let (is_there, is_reserved) = (AtomicBool::new(true), AtomicBool::new(false));
     Ok(ProbeMapping {
-        spec: of,
+        spec: spec,
         pages: PageCount(1),
         reservation: room,
         page: bytes,
@@ -344,8 +344,8 @@ pub(super) fn hold_anonymous(pages: PageCount) -> Result<(), Error> {
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
     let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) }.map_err(failed)?;
-    // What may not be locked is touched, and stays unless the system swaps.
-    // SAFETY: exactly what was mapped above, as is what is written below.
+    // What may not be locked is touched, and stays unless the system swaps. SAFETY: the mapping
+    // made above, as for the writes below.
     if unsafe { rustix::mm::mlock(base, bytes) }.is_err() {
         for at in (0..bytes).step_by(page_size() as usize) {
             unsafe { base.cast::<u8>().add(at).write_volatile(1) };
@@ -355,7 +355,7 @@ pub(super) fn hold_anonymous(pages: PageCount) -> Result<(), Error> {
 }
 
 /// The parts of the file that are mapped.
-fn parts(of: &NamedMapping) -> Vec<MappedPart> {
+fn parts(spec: &NamedMapping) -> Vec<MappedPart> {
     let page = page_size();
     let part = |start: PageCount, offset: PageIndex, pages: PageCount, protection| MappedPart {
         start: start.bytes(page) as usize,
@@ -369,11 +369,11 @@ fn parts(of: &NamedMapping) -> Vec<MappedPart> {
         protection.set(ProtFlags::EXEC, executable);
         protection
     };
-    if of.segments.is_empty() {
-        let Mapping { offset, pages, private, exec, .. } = of.mapping;
+    if spec.segments.is_empty() {
+        let Mapping { offset, pages, private, exec, .. } = spec.mapping;
         return vec![part(PageCount(0), offset, pages, with(private, exec))];
     }
-    let segments = of.segments.iter().map(|segment| {
+    let segments = spec.segments.iter().map(|segment| {
         let protection = with(segment.writable, segment.executable);
         part(segment.start, segment.offset, segment.pages, protection)
     });

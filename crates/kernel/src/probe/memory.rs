@@ -11,7 +11,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, mu
 
 use crate::{Error, page_size};
 
-/// Room for the list of what is mapped: reading it must not map more.
+/// Capacity for `/proc/self/maps`: reading it must not allocate.
 const LIST_BYTES: usize = 256 << 10;
 
 /// What this process has mapped outside of the rooms of mappings.
@@ -21,7 +21,7 @@ pub(super) struct ProcessMemory<'r> {
 }
 
 impl ProcessMemory<'_> {
-    /// What is mapped now outside of `rooms`.
+    /// The current mappings outside of `rooms`.
     pub(super) fn outside(rooms: &[Range<usize>]) -> Result<ProcessMemory<'_>, Error> {
         let mut list = String::with_capacity(LIST_BYTES);
         let read = File::open("/proc/self/maps").and_then(|mut of| of.read_to_string(&mut list));
@@ -29,8 +29,8 @@ impl ProcessMemory<'_> {
         Ok(ProcessMemory { list, reserved: rooms })
     }
 
-    /// Locks it. Returns whether all of it is locked. Memory that is mapped later is not, and the
-    /// files must not be.
+    /// Locks all of it. Returns whether that succeeded. Later mappings are not locked, and files
+    /// must not be.
     pub(super) fn lock(&self) -> bool {
         let lock = |(range, _): (Range<usize>, bool)| {
             // SAFETY: locking changes nothing but where pages are.
@@ -89,7 +89,7 @@ impl ChargedPage {
 
 impl Drop for ChargedPage {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, to which nothing else refers.
+        // SAFETY: exactly the mapping of `new`, to which nothing else refers.
         let _ = unsafe { munmap(self.0, page_size() as usize) };
     }
 }

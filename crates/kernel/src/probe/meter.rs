@@ -73,15 +73,15 @@ pub(super) struct PopulateRange<'a> {
 /// Populates `pages` pages of `part`, and waits after each where that is wanted.
 ///
 /// A thread's own count takes each of these faults for a major one that had to begin again, also
-/// where it only waited for a page, or only read ahead. So what is missed is told from what is not
-/// cached: page by page, as the kernel populates them too, where some of them are absent.
+/// where it only waited for a page, or only read ahead. So misses are found by looking at the cache
+/// before: page by page, as the kernel populates them too, where some of them are absent.
 pub(super) fn populate(
     part: &PopulateRange,
     pages: PageCount,
     meter: &mut StepMeter,
     mut settle: Option<(&mut InFlightReads, &mut ReadProgress)>,
 ) -> Result<PhaseCost, Error> {
-    let mut own = StepMeter::open();
+    let mut own_meter = StepMeter::open();
     let mut missed = Some(0);
     let waits = settle.is_some();
     let mut cost = meter.measure(|| {
@@ -93,8 +93,8 @@ pub(super) fn populate(
                 for number in start..start + chunk {
                     let more = part.populate_one(number)?;
                     missed = missed.zip(more).map(|(missed, more)| missed + more);
-                    if let Some((settle, asked)) = &mut settle
-                        && asked.has_advanced(&mut own)
+                    if let Some((settle, progress)) = &mut settle
+                        && progress.has_advanced(&mut own_meter)
                     {
                         settle.wait_near(part.page.0 + number)?;
                     }

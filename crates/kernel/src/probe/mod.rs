@@ -63,7 +63,7 @@ pub fn is_child() -> bool {
 /// The kernel sums up the statistics of memory cgroups this often.
 const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_NS);
 
-/// What a child is told while it waits: to hold a page of its own, and to begin.
+/// Commands to a waiting child: allocate a page, and begin.
 const HOLD_OWN_PAGE: u8 = 0;
 const BEGIN: u8 = 1;
 

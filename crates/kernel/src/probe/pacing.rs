@@ -7,8 +7,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::clock::now_ns;
 
-/// Being busy for so long is tried to know how much longer it takes; so often in a row, and the
-/// median of so many rows.
+/// The overhead of [`ThinkTime::spin`] is the median of rows of calls of this length.
 const CALIBRATION_SPIN: Duration = Duration::from_micros(1);
 const SPINS_PER_ROW: u32 = 16;
 const ROWS: usize = 9;
@@ -61,7 +60,7 @@ impl Deadline {
     /// Never.
     pub(super) const NEVER: Deadline = Deadline(None);
 
-    /// So long from now, by the clock that is exact: no thread ends early.
+    /// `time` from now, by the exact clock, so that no thread ends early.
     pub(super) fn after(time: Duration) -> Deadline {
         Deadline(Some(Duration::from_nanos(now_ns()) + time))
     }

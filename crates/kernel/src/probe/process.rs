@@ -22,7 +22,7 @@ pub struct ProbeProcess {
     pub files: Vec<PathBuf>,
     /// What it opens, each a file by its number. Every one has readahead state of its own.
     pub opens: Vec<usize>,
-    /// Those of them, by their numbers, whose reads go past the page cache.
+    /// Indices of the opens with O_DIRECT.
     pub direct: Vec<usize>,
     /// What it maps.
     pub mappings: Vec<NamedMapping>,
@@ -92,7 +92,7 @@ impl ProbeProcess {
         self.threads.iter().flat_map(|thread| &thread.steps)
     }
 
-    /// How many processes there are: at least one, and those of threads.
+    /// Number of processes, at least one.
     pub(super) fn processes(&self) -> usize {
         self.threads.iter().map(|thread| thread.process + 1).max().unwrap_or(1)
     }
@@ -116,24 +116,27 @@ impl ProbeProcess {
     /// Whether an open file, by its number, is opened for writing as well: a shared mapping of it
     /// can be made writable only then.
     pub(super) fn opens_for_writing(&self, open: usize) -> bool {
-        let protects = |number: usize, of: &NamedMapping| {
+        let protects = |number: usize, mapping_spec: &NamedMapping| {
             let makes_writable = |step: &ProgramStep| match step {
                 ProgramStep::Mprotect { mapping, protection, .. } => {
                     *mapping == number && *protection == Protection::Write
                 }
                 _ => false,
             };
-            !of.is_private() && self.steps().any(makes_writable)
+            !mapping_spec.is_private() && self.steps().any(makes_writable)
         };
-        let mut of_open = self.mappings.iter().enumerate().filter(|(_, of)| of.open == open);
-        of_open.any(|(number, of)| shares_writes(of) || protects(number, of))
+        let mut mappings_of_open =
+            self.mappings.iter().enumerate().filter(|(_, mapping_spec)| mapping_spec.open == open);
+        mappings_of_open.any(|(number, mapping_spec)| {
+            shares_writes(mapping_spec) || protects(number, mapping_spec)
+        })
     }
 }
 
 /// Whether a piece of a mapping is writable that shares its pages with the file.
-fn shares_writes(of: &NamedMapping) -> bool {
-    let writes = of.mapping.split.is_some_and(|split| split.prot == SplitProt::Write);
-    writes && !of.is_private()
+fn shares_writes(mapping_spec: &NamedMapping) -> bool {
+    let writes = mapping_spec.mapping.split.is_some_and(|split| split.prot == SplitProt::Write);
+    writes && !mapping_spec.is_private()
 }
 
 /// The most that one access of `step` reads with `read(2)`.
@@ -175,7 +178,7 @@ impl<'a> OpenFiles<'a> {
         &self.process.files[self.process.opens[open]]
     }
 
-    /// What is cached of all files together, where the kernel tells.
+    /// The sum of `cachestat` over all files, if permitted.
     pub(super) fn cached(&self) -> Option<CacheStat> {
         let mut sum = CacheStat::default();
         for file in 0..self.process.files.len() {

@@ -39,7 +39,7 @@ pub struct PhaseCost {
 }
 
 impl PhaseCost {
-    /// As words, in which all ones are what is not known.
+    /// Encodes it as words; all ones is an unknown value.
     pub(super) fn to_words(self) -> [u64; COST_WORDS] {
         let left = self.cache.unwrap_or(CacheCounts { cached: u64::MAX, evicted: 0 });
         [
@@ -113,7 +113,7 @@ pub struct ProbeResult {
     pub locked: bool,
     /// Each thread.
     pub threads: Vec<ThreadResult>,
-    /// How long their calls took that change what is mapped, by name.
+    /// Durations of their calls that change mappings, by name.
     pub calls: Vec<Wait>,
     /// When the last of them ended, by `CLOCK_MONOTONIC`.
     pub ended_ns: u64,
@@ -169,7 +169,7 @@ pub(super) struct SharedResults {
     threads: &'static [AtomicU64],
     /// Each step, one thread after the other.
     costs: &'static [[AtomicU64; COST_WORDS]],
-    /// Where the steps of each thread begin, and where those of the last end.
+    /// Index of each thread's first step, and the number of steps.
     firsts: Vec<usize>,
     /// How long calls of all threads took.
     calls: &'static [[AtomicU64; Histogram::WORDS]],
@@ -188,8 +188,8 @@ impl SharedResults {
         SharedResults { threads, costs, firsts, calls, ended: &memory.take(1)[0] }
     }
 
-    /// Thread `number` has made so many rounds, in which its steps cost that, and ends now. Waits
-    /// until all have: one that goes would disturb the others.
+    /// Records the results of thread `number`, which ends now. Waits until all have ended, as an
+    /// exiting thread would disturb the others.
     pub(super) fn finish_thread(
         &self,
         number: usize,

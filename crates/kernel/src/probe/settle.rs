@@ -41,7 +41,7 @@ impl InFlightReads {
         Ok(InFlightReads { file, view, file_pages, present, device })
     }
 
-    /// Waits for what is being read of `pages` pages from `page` on.
+    /// Waits until `pages` pages from `page` on are not being read.
     pub(super) fn wait_range(&mut self, page: u64, pages: u64) -> Result<(), Error> {
         let end = page.saturating_add(pages).min(self.file_pages);
         let step = (2 * REACH_PAGES) as usize;
@@ -91,10 +91,10 @@ impl ReadProgress {
     }
 }
 
-/// Between two looks: while this sleeps, what is queued is started, and what has come is noted.
+/// Time between two reads of the statistics: queued requests start, and completions are counted.
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Looks in a row that have to find the device idle.
+/// Consecutive reads that have to find the device idle.
 const IDLE_POLLS: u32 = 2;
 
 /// The device that a file lies on.
@@ -103,7 +103,7 @@ pub(crate) struct DeviceReads {
     stat: PathBuf,
 }
 
-/// What a device has done and does.
+/// A snapshot of the statistics of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DeviceStat {
     sectors_read: u64,

@@ -59,7 +59,7 @@ impl ProbeSync {
         self.ready[number].increment();
     }
 
-    /// Waits until so many threads of process `number` are ready.
+    /// Waits until `threads` threads of process `number` are ready.
     pub(super) fn await_ready(&self, number: usize, threads: usize) {
         self.ready[number].wait_for(threads);
     }
@@ -72,7 +72,7 @@ impl ProbeSync {
         self.locked[0].increment();
     }
 
-    /// Waits until so many processes are ready. Returns whether the memory of all is locked.
+    /// Waits until `processes` processes are ready. Returns whether the memory of all is locked.
     pub(super) fn await_locked(&self, processes: usize) -> bool {
         self.locked[0].wait_for(processes);
         self.locked[1].value() == 0
@@ -93,7 +93,7 @@ pub(super) struct StartGate {
 }
 
 impl StartGate {
-    /// For the threads of `process`, and of those that it forks, on so many CPUs.
+    /// The start of all threads of `process` on `cpus` CPUs.
     pub(super) fn new(process: &ProbeProcess, cpus: usize, memory: &mut SharedMemory) -> StartGate {
         let threads = process.threads.len();
         let words = memory.take(2);
@@ -105,7 +105,7 @@ impl StartGate {
         }
     }
 
-    /// Lets the threads begin, all of which are ready.
+    /// Lets the threads begin.
     pub(super) fn begin(&self) {
         self.may_begin[..self.together].iter().for_each(|thread| {
             thread.increment();
@@ -231,7 +231,7 @@ pub(super) struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Room for so many bytes, all of them zeros.
+    /// Maps `bytes` zeroed bytes.
     pub(super) fn map(bytes: usize) -> Result<SharedMemory, Error> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.

@@ -33,10 +33,10 @@ use super::{CacheCounts, PhaseCost};
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
 
-/// What is counted at the end of each step is not worth it for more files times steps than these.
+/// Maximum number of files times steps for which the cache is counted after each step.
 const MAX_COUNTED: usize = 200_000;
 
-/// How long calls took that change what is mapped.
+/// Durations of calls that change mappings.
 type Calls = [Histogram; Call::ALL.len()];
 
 /// What a thread did.
@@ -61,9 +61,9 @@ pub(super) struct ProbeThread<'a> {
     pub(super) number: usize,
     plan: &'a ProgramThread,
     begins_ns: u64,
-    /// Those of each step, in order.
+    /// The accesses of each step.
     accesses: Vec<Vec<ProbeAccess>>,
-    /// The steps that wait for other threads, as far as they are to come.
+    /// The remaining steps that wait for other threads.
     after: &'a [(usize, Vec<StepOf>)],
     fork_stack: Option<ForkStack>,
     deadline: Deadline,
@@ -74,7 +74,7 @@ pub(super) struct ProbeThread<'a> {
     calls: Calls,
     counts_cache: bool,
     is_alone: bool,
-    new_reads: ReadProgress,
+    progress: ReadProgress,
     in_flight: BTreeMap<usize, InFlightReads>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> ProbeThread<'a> {
             calls: Calls::default(),
             counts_cache: is_alone && takes_each_once && counted <= MAX_COUNTED,
             is_alone,
-            new_reads: ReadProgress::new(),
+            progress: ReadProgress::new(),
             in_flight: BTreeMap::new(),
         })
     }
@@ -180,8 +180,8 @@ impl<'a> ProbeThread<'a> {
     /// Whether `step` sleeps for longer than the thread's time lasts.
     fn cuts_sleep(&self, step: &ProgramStep) -> bool {
         let ProgramStep::Sleep { ns } = step else { return false };
-        let asked = Duration::from_nanos(*ns);
-        self.deadline.clamp(asked) < asked
+        let sleep_time = Duration::from_nanos(*ns);
+        self.deadline.clamp(sleep_time) < sleep_time
     }
 
     /// Takes step number `at`.
@@ -194,9 +194,13 @@ impl<'a> ProbeThread<'a> {
                 self.meter.measure(|| mapped[*mapping].map(files.get(open), files.path(open)))
             }
             ProgramStep::Unmap { mapping, first, pages } => {
-                let of = &mapped[*mapping];
+                let mapping_spec = &mapped[*mapping];
                 self.meter.measure(|| {
-                    if pages.0 == of.pages() { of.unmap() } else { of.unmap_part(*first, *pages) }
+                    if pages.0 == mapping_spec.pages() {
+                        mapping_spec.unmap()
+                    } else {
+                        mapping_spec.unmap_part(*first, *pages)
+                    }
                 })
             }
             ProgramStep::Mprotect { mapping, protection, first, pages } => {
@@ -221,23 +225,25 @@ impl<'a> ProbeThread<'a> {
                 Ok(())
             }),
             ProgramStep::Madvise { mapping, advice, first, pages } => {
-                let of = &process.mappings[*mapping];
-                let (file, page) = (process.opens[of.open], of.mapping.offset + *first);
+                let mapping_spec = &process.mappings[*mapping];
+                let (file, page) =
+                    (process.opens[mapping_spec.open], mapping_spec.mapping.offset + *first);
                 if *advice == Madvise::PopulateRead {
-                    let opened = files.get(of.open);
+                    let opened = files.get(mapping_spec.open);
                     let part = PopulateRange {
                         mapped: &mapped[*mapping],
                         file: opened,
                         first: *first,
                         page,
                     };
-                    let ProbeThread { meter, new_reads: asked, in_flight: settles, .. } = self;
-                    let settle = settles.get_mut(&file).map(|settle| (settle, asked));
+                    let ProbeThread { meter, progress, in_flight: settles, .. } = self;
+                    let settle = settles.get_mut(&file).map(|settle| (settle, progress));
                     return populate(&part, *pages, meter, settle);
                 }
-                let (of, opened) = (&mapped[*mapping], files.get(of.open));
+                let (mapping_spec, opened) = (&mapped[*mapping], files.get(mapping_spec.open));
                 let before = cached_pages(opened, *advice == Madvise::PageOut);
-                let mut cost = self.meter.measure(|| of.madvise(*advice, *first, *pages))?;
+                let mut cost =
+                    self.meter.measure(|| mapping_spec.madvise(*advice, *first, *pages))?;
                 cost.dropped = dropped_pages(opened, before);
                 self.settle(file, page.0, pages.0)?;
                 Ok(cost)
@@ -274,7 +280,7 @@ impl<'a> ProbeThread<'a> {
             meter,
             busy,
             buffer,
-            new_reads: asked,
+            progress,
             in_flight: settles,
             is_alone,
             deadline,
@@ -299,7 +305,7 @@ impl<'a> ProbeThread<'a> {
                 Ok(())
             }),
             Some(settle) => {
-                let mut own = StepMeter::open();
+                let mut own_meter = StepMeter::open();
                 meter.measure(|| {
                     for &access in accesses {
                         if deadline.is_past() {
@@ -307,7 +313,7 @@ impl<'a> ProbeThread<'a> {
                         }
                         do_access(mapping, file, access, buffer)?;
                         made += 1;
-                        if asked.has_advanced(&mut own) {
+                        if progress.has_advanced(&mut own_meter) {
                             settle.wait_near(page_of(mapping, access))?;
                         }
                     }
@@ -320,9 +326,9 @@ impl<'a> ProbeThread<'a> {
 
     /// Waits until nothing of `pages` pages of a file is being read, where that is wanted.
     fn settle(&mut self, file: usize, page: u64, pages: u64) -> Result<(), Error> {
-        let ProbeThread { meter, new_reads: asked, in_flight: settles, .. } = self;
+        let ProbeThread { meter, progress, in_flight: settles, .. } = self;
         match settles.get_mut(&file) {
-            Some(settle) if asked.has_advanced(meter) => settle.wait_range(page, pages),
+            Some(settle) if progress.has_advanced(meter) => settle.wait_range(page, pages),
             _ => Ok(()),
         }
     }
@@ -334,7 +340,7 @@ fn cached_pages(file: &File, is_asked: bool) -> Option<u64> {
     stat.map(|stat| stat.cached)
 }
 
-/// How many pages of `file` left the cache, of which so many were there `before`.
+/// How many of the `before` cached pages of `file` are gone.
 fn dropped_pages(file: &File, before: Option<u64>) -> Option<u64> {
     let left = cached_pages(file, before.is_some());
     before.zip(left).map(|(before, left)| before.saturating_sub(left))
@@ -382,7 +388,7 @@ fn do_access(
         ProbeAccess::Store(page) => mapped().store(page.0),
         ProbeAccess::Call(page) => mapped().call(page.0),
         ProbeAccess::Read { offset, bytes } => {
-            // One call, as programs do; what is short of the end of file is short.
+            // One call, as programs make; a read at the end of the file is short.
             file.read_at(&mut buffer[..bytes as usize], offset)
                 .map_err(|error| Error::call("read the file", error))?;
         }
@@ -441,9 +447,9 @@ pub(super) fn accesses(process: &ProbeProcess, step: &ProgramStep) -> Vec<ProbeA
                 program::Access::Write => ProbeAccess::Store,
                 program::Access::Call => ProbeAccess::Call,
             };
-            let of = &process.mappings[*mapping];
-            let place = of.from_beginning();
-            of.touches(accesses).map(|page| access(place(page))).collect()
+            let mapping_spec = &process.mappings[*mapping];
+            let from_start = mapping_spec.from_beginning();
+            mapping_spec.touches(accesses).map(|page| access(from_start(page))).collect()
         }
         ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
             let blocks = accesses.reads(*len_bytes, page_size());

@@ -68,7 +68,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<T> 
 /// Sends a reply.
 ///
 /// # Errors
-/// Those of the output.
+/// Errors of `output`.
 pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<()> {
     output.write_all(&frame(reply))?;
     output.flush()
@@ -107,7 +107,7 @@ pub(super) mod paths {
 /// Exit code of a child that could not allocate memory.
 pub const OOM_EXIT_CODE: i32 = 4;
 
-/// Where the C library is told how to start.
+/// Environment variable with tunables of glibc.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// `tunables` with which the C library registers no restartable sequences. The kernel would write
@@ -193,7 +193,7 @@ pub(crate) fn kill_error(signal: i32) -> Error {
 /// Exit code of a child that got SIGBUS and said so.
 const EXIT_CODE: i32 = 1;
 
-/// From here on, a SIGBUS of any thread is told to the parent, with its address.
+/// Reports each SIGBUS to the parent, with its address.
 pub(super) fn install_sigbus_handler() -> Result<(), Error> {
     // SAFETY: the structure is plain data, for which all zeros is a value; the handler only makes
     // calls that may be made in one.

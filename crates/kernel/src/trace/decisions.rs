@@ -69,7 +69,7 @@ struct DecisionReader<'a> {
     looked_up: Option<LookedUp>,
     /// The readahead that was entered, and why.
     found: Option<(Found, Cause)>,
-    /// What was added since it was last known why, on a kernel that shows no call of readahead.
+    /// Folios added since the last known cause, on a kernel that traces no readahead.
     runs: Vec<FolioRun>,
     /// What the last decision is about.
     file: usize,
@@ -186,7 +186,7 @@ impl<'a> DecisionReader<'a> {
         (self.cause_of_miss(order), self.fault.map_or(start, |(_, index)| index))
     }
 
-    /// Why a fault that missed asks for a window of this order, unless it is of a stream.
+    /// The cause of a window of this order for a fault that missed, unless a stream caused it.
     fn cause_of_miss(&self, order: Order) -> Cause {
         let huge = self.area.is_some_and(|area| area.mapping.advice.is_huge());
         if huge && order == self.child.pmd_order {
@@ -198,8 +198,7 @@ impl<'a> DecisionReader<'a> {
         }
     }
 
-    /// A folio was added, and nothing shows the window that it is of: folios that follow each
-    /// other are of one.
+    /// Handles an added folio without a traced window: consecutive folios are one window.
     fn add_to_run(&mut self, file: usize, start: PageIndex, order: Order) {
         let pages = PageCount(order.pages());
         if let Some(run) = self.runs.last_mut().filter(|run| run.is_continued_by(file, start)) {
@@ -207,7 +206,7 @@ impl<'a> DecisionReader<'a> {
             return;
         }
         // Why it was asked for is known after it.
-        let asked = Decision::Readahead {
+        let window = Decision::Readahead {
             cause: Cause::ReadAround,
             index: start,
             order,
@@ -216,12 +215,12 @@ impl<'a> DecisionReader<'a> {
             async_size: PageCount(0),
             mmap_miss: 0,
         };
-        self.push(file, asked);
+        self.push(file, window);
         let at = self.out.len() - 1;
         self.runs.push(FolioRun { file, at, start, order, pages });
     }
 
-    /// What was added is complete, and where it was, this `read` or the fault at hand asked for it.
+    /// Ends the current windows, and attributes them to this `read` or to the current fault.
     fn end_runs(&mut self, read: Option<(usize, PageIndex, PageIndex)>) {
         for run in mem::take(&mut self.runs) {
             let fault = self.fault.filter(|(file, _)| *file == run.file);

@@ -60,7 +60,7 @@ pub(super) struct FileStore {
 }
 
 impl FileStore {
-    /// Scratch filesystems, none yet; what is made is written down in `journal`.
+    /// Makes files on scratch filesystems, which are recorded in `journal`.
     pub(super) fn scratches(journal: &Journal) -> Self {
         FileStore { directory: None, made: Vec::new(), journal: journal.clone() }
     }

@@ -28,7 +28,7 @@ use crate::residency::cached_pages;
 /// Runs that are thrown away before a job is given up because others take its pages.
 const MAX_DISTURBED: u32 = 12;
 
-/// Where others may take pages: runs in which they do are repeated, up to so many in all.
+/// Maximum number of runs, when other processes evict pages in some.
 const MAX_RUNS: u32 = 8;
 
 /// Events for which there is room beyond twice as many as are expected.
@@ -215,7 +215,8 @@ impl Observer {
         })
     }
 
-    /// A trace of `inodes` with room for so many events and more; the last one, if it has that.
+    /// A trace of `inodes` with space for `expected` events, and more: the last one, if large
+    /// enough.
     fn trace(&mut self, inodes: &[Inode], expected: u64) -> Result<&Trace, Error> {
         let events = expected.saturating_mul(2).saturating_add(SPARE_EVENTS);
         if self.trace.as_ref().is_some_and(|(_, room)| *room < events) {
@@ -232,17 +233,17 @@ impl Observer {
     }
 }
 
-/// What was observed of a run.
+/// What a trace of one run shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// What this kernel shows.
     pub shown: Seen,
-    /// The kernel's decisions about all files of the job, as far as tracepoints show them. They do
-    /// not name the cause of a window: what no mark and no stream asked for is that of a fault in
-    /// an executable or HUGEPAGE mapping where it is in one, else read-around. `mmap_miss` is that
-    /// of [`Decision::Entered`]; elsewhere it is not shown, and 0. A look-up missed where something
-    /// was read for it. On a kernel that shows no call of readahead a window is what was added at
-    /// once, one page after the other, and its mark is not shown.
+    /// The kernel's decisions about all files of the job, as far as tracepoints show them.
+    /// Tracepoints do not name the cause of a window: without a mark and a stream it is inferred
+    /// from the mapping of the fault (executable, HUGEPAGE), else it is read-around. `mmap_miss` is
+    /// known in [`Decision::Entered`] only, and 0 elsewhere. A lookup missed if a read followed. On
+    /// a kernel without readahead tracepoints, consecutive added pages are one window, whose mark
+    /// is unknown.
     pub decisions: Vec<Decision>,
     /// Bytes fetched from storage on the child's behalf, where the kernel accounts that.
     pub read_bytes: Option<u64>,

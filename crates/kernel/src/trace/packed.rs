@@ -1,5 +1,5 @@
-//! Events in little room: some bytes each instead of a hundred. It is the form in which they are
-//! kept, and sent from a booted kernel.
+//! Packed events: a few bytes each instead of a hundred. They are kept, and sent by a guest, in
+//! this form.
 //!
 //! An event is a byte that says which tracepoint it is and which of CPU, thread and file are those
 //! of the event before; these where they differ; the time since then; and the fields. Numbers are
@@ -26,7 +26,7 @@ pub(super) struct PackedEvents {
     last: PreviousEvent,
 }
 
-/// What the next event is written as a difference to.
+/// The previous event, to which the next is a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PreviousEvent {
     at_ns: u64,
@@ -63,17 +63,17 @@ impl PackedEvents {
         self.count += 1;
     }
 
-    /// How many.
+    /// Number of events.
     pub(super) fn len(&self) -> u64 {
         self.count
     }
 
-    /// They as they are kept.
+    /// The packed bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The `count` events of `bytes`, about `files` files; `None` where they are none.
+    /// Parses `count` events about `files` files; `None` if `bytes` are invalid.
     pub(super) fn from_bytes(bytes: Vec<u8>, count: u64, files: usize) -> Option<Self> {
         let mut reader = EventReader { bytes: &bytes, last: PreviousEvent::default() };
         let mut read = 0;
@@ -88,7 +88,7 @@ impl PackedEvents {
         (read == count).then_some(PackedEvents { bytes, count, last })
     }
 
-    /// They in order.
+    /// The events in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = TraceEvent> {
         let mut reader = EventReader { bytes: &self.bytes, last: PreviousEvent::default() };
         std::iter::from_fn(move || reader.event())
@@ -106,7 +106,7 @@ impl<'a> EventReader<'a> {
         EventReader { bytes, last: PreviousEvent::default() }
     }
 
-    /// What is left.
+    /// The remaining bytes.
     pub(super) fn rest(self) -> &'a [u8] {
         self.bytes
     }

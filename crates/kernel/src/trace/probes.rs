@@ -40,11 +40,11 @@ const PROBES: [(&str, &str); 4] = [
     ("page_cache_ra_unbounded", "nr_to_read=%si:u64 lookahead_size=%dx:u64"),
 ];
 
-/// Where the number of an inode may be: kernels differ in what they keep of each file before it,
-/// for access control lists and for security modules.
+/// Possible offsets of `i_ino`: the fields before it depend on the configuration (POSIX ACLs,
+/// security modules).
 const NUMBER_AT: [u64; 4] = [64, 56, 48, 40];
 
-/// What is called when a file is opened: its second argument is the file's mapping.
+/// Called when a file is opened, with its mapping as the second argument.
 const OPENED: &str = "file_ra_state_init";
 
 /// A file that is always there: the program itself.
@@ -72,7 +72,7 @@ fn file(number_at: u64) -> String {
     format!("i_ino=+{number_at}(+0(+8(%di))):u64")
 }
 
-/// Where this kernel keeps the number of an inode: where a probe finds that of our own file.
+/// The offset of `i_ino`: the one at which a probe finds the number of our own file.
 fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
     const PROBE: &str = "filemap_number";
     let tried = NUMBER_AT.map(|at| format!("at{at}=+{at}(+0(%si)):u64")).join(" ");

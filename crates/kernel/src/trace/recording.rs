@@ -56,9 +56,9 @@ impl Recording {
     /// What it shows of `program`, wherever that ran.
     ///
     /// # Errors
-    /// It is of another one.
+    /// The recording is of another program.
     pub fn observation(&self, program: &Job) -> Result<Observation, Error> {
-        // Which decision is about which file is told by their order.
+        // Files are identified by their order, not by path.
         let paths = vec![PathBuf::from("file"); program.files.len()];
         let process = engine::process(program, &paths)?;
         let is_of_it = self.files == paths.len() && self.addresses.len() == process.mappings.len();

@@ -20,12 +20,12 @@ const MIN_BUFFER_KIB: u64 = 1024;
 /// What shows the addresses of faults, of a thread and not of files.
 const USER_FAULTS: &str = "exceptions/page_fault_user";
 
-/// What is switched on besides what is compared, where the kernel has it: it tells who disturbs a
-/// run, and reads from faults.
+/// Events that are enabled in addition to the compared ones, if the kernel has them: they show who
+/// disturbs a run, and distinguish reads from faults.
 const EXTRA_EVENTS: [&str; 2] =
     ["filemap/mm_filemap_delete_from_page_cache", "filemap/mm_filemap_get_pages"];
 
-/// What has to be there: without it nothing tells a window.
+/// Events without which no window can be recognized.
 const REQUIRED_EVENTS: [&str; 2] =
     ["filemap/mm_filemap_add_to_page_cache", "filemap/mm_filemap_delete_from_page_cache"];
 
@@ -148,7 +148,7 @@ impl Trace {
         self.write("tracing_on", "1")
     }
 
-    /// Stops recording and gives `each` what was recorded, in order of time.
+    /// Stops recording, and passes the events to `each` in order of time.
     ///
     /// # Errors
     /// [`Error::LostEvents`] when the buffer was too small.
@@ -204,7 +204,7 @@ fn inode_filter(files: &[Inode]) -> String {
 /// Gives `each` the lines of the trace at `path`, one after the other.
 ///
 /// # Errors
-/// When a signal ends this process, when the trace cannot be read, and those of `each`.
+/// A shutdown; a trace that cannot be read; errors of `each`.
 pub(super) fn each_line(
     path: &Path,
     mut each: impl FnMut(&str) -> Result<(), Error>,

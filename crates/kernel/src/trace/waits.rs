@@ -17,12 +17,12 @@ use crate::probe::cpus;
 const START_LOCKING: &str = "mmap_lock_start_locking";
 const ACQUIRE_RETURNED: &str = "mmap_lock_acquire_returned";
 
-/// What is switched on.
+/// The events that are enabled.
 const EVENTS: [&str; 2] =
     ["mmap_lock/mmap_lock_start_locking", "mmap_lock/mmap_lock_acquire_returned"];
 
-/// A thread is about to wait for a lock: of whichever kind, where it has asked for `mmap_lock` for
-/// that. Not every kernel tells it.
+/// A thread begins to wait for a lock, of any kind: for `mmap_lock` if it has asked for that. Some
+/// kernels lack the event.
 const CONTENTION: &str = "lock/contention_begin";
 
 /// Room for the events of all CPUs together, in KiB: about a million.
@@ -36,7 +36,7 @@ const MIN_BUFFER_KIB: u64 = 1 << 10;
 #[derive(Debug)]
 pub struct WaitTrace {
     path: PathBuf,
-    /// Whether it is told when a lock is waited for.
+    /// Whether the kernel has [`CONTENTION`].
     has_contention: bool,
     _guard: Guard,
 }
@@ -55,22 +55,25 @@ pub struct TracedWaits {
 }
 
 impl TracedWaits {
-    /// What is waited for, by its name.
+    /// The causes of waits, by name.
     pub fn causes(&self) -> [(&'static str, &Histogram); 2] {
         [(Cause::MmapRead.name(), &self.read), (Cause::MmapWrite.name(), &self.write)]
     }
 }
 
 impl WaitTrace {
-    /// Records what the threads of the processes `pids` do that there are now.
+    /// Records the current threads of the processes `pids`.
     ///
     /// # Errors
     /// The kernel lacks one of the events.
     pub fn create(tracefs: &TraceFs, journal: &Journal, pids: &[u32]) -> Result<Self, Error> {
         let missing = |event: &&str| !tracefs.root().join("events").join(event).exists();
         if let Some(event) = EVENTS.into_iter().find(missing) {
-            let what = format!("the tracepoint {event}");
-            return Err(Error::unavailable(what, "use a kernel that has it (6.12 or 6.18)"));
+            let missing_event = format!("the tracepoint {event}");
+            return Err(Error::unavailable(
+                missing_event,
+                "use a kernel that has it (6.12 or 6.18)",
+            ));
         }
         let instances = tracefs.root().join("instances");
         let (path, guard) =
@@ -100,7 +103,7 @@ impl WaitTrace {
         self.write("tracing_on", "0")
     }
 
-    /// Reads what was recorded until it was stopped, up to `until_ns` by its clock.
+    /// Reads the events up to `until_ns` of `CLOCK_MONOTONIC`.
     ///
     /// # Errors
     /// When a signal ends this process, and when it cannot be read.
@@ -136,7 +139,7 @@ impl WaitTrace {
     }
 }
 
-/// The threads of process `pid`, as the kernel is told them.
+/// The threads of process `pid`, in the format of `set_event_pid`.
 fn threads_of(pid: u32) -> Result<String, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/task"));
     let os = |error| Error::os("read", &path, error);
@@ -148,7 +151,7 @@ fn threads_of(pid: u32) -> Result<String, Error> {
     Ok(threads)
 }
 
-/// What an event says.
+/// An event of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LockEvent {
     /// A thread asks for the lock.
@@ -161,7 +164,7 @@ enum LockEvent {
 
 /// The events of a trace, in order of time.
 struct WaitParser {
-    /// Whether it is told when a lock is waited for.
+    /// Whether the kernel has [`CONTENTION`].
     tells_contention: bool,
     events: Vec<(u64, u32, LockEvent)>,
     /// What comes later is not of the run.
@@ -188,7 +191,7 @@ impl WaitParser {
             return;
         }
         self.last_ns.insert(cpu, at_ns);
-        let said = match name {
+        let lock_event = match name {
             START_LOCKING => {
                 fields.text("write").map(|write| LockEvent::Start { write: write == "true" })
             }
@@ -196,13 +199,13 @@ impl WaitParser {
                 write: write == "true",
                 is_given: fields.text("success") != Some("false"),
             }),
-            // Of spinning locks, interrupts on the way may tell as well.
+            // Events of spinning locks may come from interrupts.
             _ => fields
                 .text("(flags")
                 .is_some_and(|flags| matches!(flags, "READ)" | "WRITE)"))
                 .then_some(LockEvent::Contended),
         };
-        self.events.extend(said.map(|said| (at_ns, pid, said)));
+        self.events.extend(lock_event.map(|lock_event| (at_ns, pid, lock_event)));
     }
 
     /// What they say up to the moment from which one of the CPUs `full` recorded no more.
@@ -218,41 +221,43 @@ impl WaitParser {
         let from_ns = first_ns.unwrap_or(0);
         let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
         // Since when each thread asks, and for which; `None` while it does not.
-        let mut asks: BTreeMap<u32, Option<PendingLock>> = BTreeMap::new();
+        let mut pending_locks: BTreeMap<u32, Option<PendingLock>> = BTreeMap::new();
         let waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
             let spans = if write { &mut traced.write } else { &mut traced.read };
             spans.add(until_ns - since_ns);
         };
-        for (at_ns, pid, said) in self.events {
+        for (at_ns, pid, lock_event) in self.events {
             if end_ns.is_some_and(|end_ns| at_ns > end_ns) {
                 break;
             }
-            match said {
+            match lock_event {
                 LockEvent::Start { write } => {
                     let waits = !self.tells_contention;
-                    asks.insert(pid, Some(PendingLock { since_ns: at_ns, write, waits }));
+                    pending_locks.insert(pid, Some(PendingLock { since_ns: at_ns, write, waits }));
                 }
                 LockEvent::Contended => {
-                    if let Some(Some(asked)) = asks.get_mut(&pid) {
-                        asked.waits = true;
+                    if let Some(Some(pending)) = pending_locks.get_mut(&pid) {
+                        pending.waits = true;
                     }
                 }
                 LockEvent::Returned { write, is_given } => {
                     traced.shared += u64::from(!write && is_given);
-                    // Who first of all has it exclusive asked before this was recorded. Shared, it
-                    // is also tried for, which is no wait.
+                    // The first thread that gets it exclusively asked before the recording. Shared
+                    // acquisitions also come from trylock, which does not wait.
                     let before =
                         write.then_some(PendingLock { since_ns: from_ns, write, waits: true });
-                    let asked = asks.insert(pid, None).unwrap_or(before);
-                    if let Some(PendingLock { since_ns, .. }) = asked.filter(|asked| asked.waits) {
+                    let pending = pending_locks.insert(pid, None).unwrap_or(before);
+                    if let Some(PendingLock { since_ns, .. }) =
+                        pending.filter(|pending| pending.waits)
+                    {
                         waited(&mut traced, write, since_ns, at_ns);
                     }
                 }
             }
         }
-        // Who still waits has waited until then.
+        // Threads that still wait have waited until the end.
         for PendingLock { since_ns, write, .. } in
-            asks.into_values().flatten().filter(|of| of.waits)
+            pending_locks.into_values().flatten().filter(|of| of.waits)
         {
             waited(&mut traced, write, since_ns, last_ns);
         }
@@ -265,7 +270,7 @@ impl WaitParser {
 struct PendingLock {
     since_ns: u64,
     write: bool,
-    /// It has to wait, as far as that is told.
+    /// Whether it has to wait, as far as known.
     waits: bool,
 }
 
@@ -274,10 +279,10 @@ mod tests {
     use super::*;
 
     fn traced(lines: &str, full: &[u32]) -> TracedWaits {
-        told(lines, full, false)
+        parse_waits(lines, full, false)
     }
 
-    fn told(lines: &str, full: &[u32], tells_contention: bool) -> TracedWaits {
+    fn parse_waits(lines: &str, full: &[u32], tells_contention: bool) -> TracedWaits {
         let mut reading = WaitParser::new(tells_contention, 11_000_000_000);
         lines.lines().for_each(|line| reading.line(line));
         reading.traced(full)
@@ -287,7 +292,7 @@ mod tests {
     fn who_gets_the_lock_at_once_has_not_waited() {
         let waits = "a b-8 [001] ..... 10.000003: contention_begin: 00000000 (flags=READ)\n";
         let (first, rest) = LINES.split_at(LINES.find("a b-7 [000] ..... 10.000005").unwrap());
-        let traced = told(&format!("{first}{waits}{rest}"), &[], true);
+        let traced = parse_waits(&format!("{first}{waits}{rest}"), &[], true);
         assert_eq!((traced.read.count, traced.write.count, traced.shared), (1, 0, 2));
     }
 

@@ -32,7 +32,7 @@ pub(super) struct QueuedJob {
     pub(super) name: String,
 }
 
-/// What is the same of jobs that run on one machine, and come out as on one each.
+/// Properties that jobs of one machine share, so that each behaves as on a machine of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MachineShape {
     kernel: PathBuf,
@@ -59,7 +59,7 @@ impl MachineShape {
     }
 }
 
-/// What came of a job, and where.
+/// The answer of a job, and the machine that gave it.
 #[derive(Debug)]
 pub(super) struct BootResult {
     pub(super) answer: JobAnswer,
@@ -69,7 +69,7 @@ pub(super) struct BootResult {
     pub(super) label: JobLabel,
 }
 
-/// How errors tell a job from others of its list.
+/// How error messages name one of several jobs.
 #[derive(Clone, Debug)]
 pub(super) struct JobLabel {
     /// Its number, from 1.
@@ -80,7 +80,7 @@ pub(super) struct JobLabel {
 }
 
 impl JobLabel {
-    /// `error`, with the job that it is about where there are several.
+    /// Adds the job to `error`, if the boot has several.
     pub(super) fn label_error(&self, error: Error) -> Error {
         let JobLabel { number, jobs, name } = self.clone();
         match jobs {
@@ -90,17 +90,17 @@ impl JobLabel {
     }
 }
 
-/// Machines that stay up at most. Each that has nothing to do waits for other jobs.
+/// Maximum number of machines that stay up; idle ones wait for more jobs.
 const MAX_MACHINES: usize = 4;
 
-/// Lists of jobs, and the machines that run them. One works at a time: another would change its
-/// times.
+/// Queues of jobs and the machines that run them. Only one works at a time, as a second would
+/// disturb its timing.
 #[derive(Debug, Default)]
 pub(super) struct MachinePool {
     lists: Vec<JobQueue>,
-    /// The last one is the one that was asked last. Only that may have jobs left.
+    /// In order of use. Only the last one may have unanswered jobs.
     up: Vec<PooledMachine>,
-    /// Images that were looked at: modules are searched and unpacked, so once is enough.
+    /// Images that were checked: searching and unpacking modules takes long.
     checked_images: Vec<KernelImage>,
 }
 
@@ -116,9 +116,9 @@ struct JobQueue {
 #[derive(Debug)]
 struct JobSlot {
     name: String,
-    /// Until it was answered.
+    /// `None` once it was answered.
     task: Option<GuestJob>,
-    /// Until somebody takes it.
+    /// Until it is fetched.
     answer: Option<Result<BootResult, Error>>,
 }
 
@@ -126,7 +126,7 @@ struct JobSlot {
 #[derive(Debug)]
 struct PooledMachine {
     list: usize,
-    /// What was booted.
+    /// The image that was booted.
     image: KernelImage,
     guest: GuestMachine,
     /// Numbers of the jobs that it has yet to answer.
@@ -135,7 +135,7 @@ struct PooledMachine {
     given: usize,
 }
 
-/// Where a job stands in lists.
+/// The position of a job in the queues.
 #[derive(Debug)]
 pub(super) struct QueuePosition {
     machines: Rc<RefCell<MachinePool>>,
@@ -145,28 +145,28 @@ pub(super) struct QueuePosition {
 }
 
 impl QueuePosition {
-    /// Where `entry` stands after all others of `machines`.
+    /// Appends `entry` to its queue.
     pub(super) fn enqueue(machines: &Rc<RefCell<MachinePool>>, entry: QueuedJob) -> QueuePosition {
         let (list, job) = machines.borrow_mut().add(entry);
         QueuePosition { machines: Rc::clone(machines), list, job }
     }
 
-    /// What came of the job. Boots its machine if that does not run, and waits.
+    /// Waits for the answer of the job; boots its machine if none is up.
     ///
     /// # Errors
-    /// Why nothing did.
+    /// Why there is no answer.
     pub(super) fn wait_answer(self) -> Result<BootResult, Error> {
         self.machines.borrow_mut().wait_answer(self.list, self.job)
     }
 }
 
 impl MachinePool {
-    /// Most memory that machines have which another may take the place of.
+    /// Memory of machines that can be stopped to make room for another.
     pub(super) fn held_bytes(&self) -> u64 {
         self.up.iter().fold(0, |sum, running| sum.saturating_add(running.image.ram_bytes))
     }
 
-    /// Looks whether `image` can boot, unless that is known.
+    /// Checks that `image` can boot, once per image.
     pub(super) fn check(&mut self, image: &KernelImage) -> Result<(), Error> {
         if !self.checked_images.iter().any(|other| other.boots_like(image)) {
             image.check().map_err(|error| Error::from(error).on_image(&image.kernel))?;
@@ -214,12 +214,12 @@ impl MachinePool {
         }
     }
 
-    /// Boots the machine of `list` for what it has not answered.
+    /// Boots a machine for the unanswered jobs of `list`.
     fn start(&mut self, list: usize) -> Result<(), Error> {
         self.up.retain(|running| running.list != list);
         let JobQueue { image, jobs, .. } = &self.lists[list];
         let is_short = || available_bytes().is_some_and(|free| free < image.ram_bytes);
-        // The longest idle goes first.
+        // The one that was idle longest is stopped first.
         while self.up.len() >= MAX_MACHINES || !self.up.is_empty() && is_short() {
             self.up.remove(0);
         }
@@ -230,7 +230,7 @@ impl MachinePool {
         Ok(())
     }
 
-    /// Gives the machine that was asked last what was added to its list meanwhile.
+    /// Submits to the machine in use the jobs that were queued since.
     fn submit_added(&mut self) -> Result<(), Error> {
         let Some(running) = self.up.last_mut() else { return Ok(()) };
         let jobs = &self.lists[running.list].jobs;
@@ -242,32 +242,32 @@ impl MachinePool {
         Ok(())
     }
 
-    /// Waits for the next answer of the machine that was asked last. One that is over is dropped:
-    /// for what it has left, another is booted.
+    /// Waits for the next answer of the machine in use. A machine that stopped is dropped; another
+    /// is booted for its remaining jobs.
     fn run_next(&mut self) {
         let Some(running) = self.up.last_mut() else { return };
         let Some(job) = running.left.pop_front() else { return };
         let jobs = &mut self.lists[running.list].jobs;
-        let told = JobLabel { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
-        let arrived = running.guest.next_answer();
-        if let Err(image::Error::MissingInGuest(what)) = &arrived {
+        let label = JobLabel { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
+        let result = running.guest.next_answer();
+        if let Err(image::Error::MissingInGuest(what)) = &result {
             // The other jobs of the list would not find it either.
             for other in running.left.drain(..) {
                 jobs[other].task = None;
                 jobs[other].answer = Some(Err(image::Error::MissingInGuest(what.clone()).into()));
             }
         }
-        let arrived = arrived.map(|answer| BootResult {
+        let result = result.map(|answer| BootResult {
             answer,
             image: running.image.clone(),
             release: running.guest.release().to_owned(),
             accelerator: running.guest.accelerator(),
-            label: told.clone(),
+            label: label.clone(),
         });
         jobs[job].task = None;
-        jobs[job].answer = Some(arrived.map_err(|error| {
+        jobs[job].answer = Some(result.map_err(|error| {
             if running.guest.has_begun() {
-                told.label_error(error.into())
+                label.label_error(error.into())
             } else {
                 // It failed to boot, whatever the job is.
                 error.into()

@@ -30,8 +30,8 @@ pub const CONSOLE_KEY: &str = "console";
 /// RAM beside what the file takes.
 const OWN_RAM_BYTES: u64 = 768 << 20;
 
-/// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
-/// what the filesystem keeps free. The file that backs the disk is sparse.
+/// Space on the scratch disk beyond that of the file: a constant, and a part of the file's size for
+/// what the filesystem reserves. The file that backs the disk is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
 const DISK_RESERVE_DIVISOR: u64 = 4;
 
@@ -43,7 +43,7 @@ const OWN_WRITTEN_BYTES: u64 = 128 << 20;
 const SLOW_BYTES_PER_SECOND: u64 = 4 << 20;
 const SLOW_ACCESS: Duration = Duration::from_millis(2);
 
-/// A machine that is not slow is so many times as fast.
+/// How much faster a usual machine is than the slow one that timeouts allow for.
 const SLOW_FACTOR: u32 = 10;
 
 /// What any job may take besides on a machine that has much else to do.
@@ -89,9 +89,9 @@ impl Boot {
             ));
         }
         let is_alone = image.ram_bytes < default_ram_bytes(&needs);
-        let of_observing =
+        let observation_extra =
             |key: &str| self.observed.as_ref().and_then(|how| how[key].as_u64()).unwrap_or(0);
-        image.ram_bytes = image.ram_bytes.saturating_add(of_observing("ram_bytes"));
+        image.ram_bytes = image.ram_bytes.saturating_add(observation_extra("ram_bytes"));
         let series = job.rules.series;
         let message = Message {
             job: guest_protocol::job(job),
@@ -102,7 +102,7 @@ impl Boot {
             observed: self.observed.clone(),
         };
         let slow = max_job_time(job, &needs);
-        let slow = slow.saturating_add(Duration::from_secs(of_observing("seconds")));
+        let slow = slow.saturating_add(Duration::from_secs(observation_extra("seconds")));
         Ok(QueuedJob {
             is_alone,
             names_ram: needs.machine.ram_bytes.is_some(),
@@ -121,11 +121,12 @@ impl Engine for Boot {
     type Error = Error;
     type Ready = BootedJob;
 
-    /// Looks whether a boot can begin: that the images are kernels, that the modules they need are
-    /// there, and that there is room. Machines are booted when jobs have their turns.
+    /// Checks that images are kernels, that their modules are there, and that there is memory.
+    /// Machines are booted when the first job takes its turn.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+    /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
+    /// run.
     ///
     /// # Panics
     /// When a job names no image.
@@ -202,19 +203,19 @@ impl Ready for BootedJob {
                 QueuePosition::enqueue(&self.boot.machines, entry)
             }
         };
-        let mut arrived = place.wait_answer()?;
-        let warnings = std::mem::take(&mut arrived.answer.warnings);
-        let returned = opened(&arrived.answer.text).map_err(|error| error.with_warnings(&warnings));
-        let kernel = &arrived.image.kernel;
+        let mut result = place.wait_answer()?;
+        let warnings = std::mem::take(&mut result.answer.warnings);
+        let returned = opened(&result.answer.text).map_err(|error| error.with_warnings(&warnings));
+        let kernel = &result.image.kernel;
         let mut returned =
-            returned.map_err(|error| arrived.label.label_error(error).on_image(kernel))?;
-        describe_boot(&mut returned.environment, &arrived, job.files.len());
-        if arrived.accelerator == Accelerator::Tcg && !arrived.image.uses_icount {
+            returned.map_err(|error| result.label.label_error(error).on_image(kernel))?;
+        describe_boot(&mut returned.environment, &result, job.files.len());
+        if result.accelerator == Accelerator::Tcg && !result.image.uses_icount {
             // What an emulator takes says nothing of any machine. Instructions that are counted
             // are the same time on each.
             returned.runs.iter_mut().for_each(guest_protocol::forget_times);
         }
-        self.log = arrived.answer.log.take();
+        self.log = result.answer.log.take();
         self.incidents.extend(warnings);
         let Returned { environment, runs } = returned;
         self.environment.get_or_insert(environment);
@@ -224,8 +225,8 @@ impl Ready for BootedJob {
     fn ran(self, runs: Vec<Run>) -> Ran {
         let mut environment = self.environment.unwrap_or_default();
         if !self.incidents.is_empty() {
-            let said = self.incidents.iter().map(Incident::to_json).collect();
-            environment.insert(CONSOLE_KEY.into(), Value::Array(said));
+            let incidents = self.incidents.iter().map(Incident::to_json).collect();
+            environment.insert(CONSOLE_KEY.into(), Value::Array(incidents));
         }
         Ran { engine: EngineKind::Kernel, environment, runs }
     }
@@ -328,19 +329,19 @@ fn max_job_time(job: &Job, needs: &JobNeeds) -> Duration {
     takes.into_iter().fold(Duration::ZERO, Duration::saturating_add)
 }
 
-fn describe_boot(environment: &mut Map<String, Value>, arrived: &BootResult, files: usize) {
+fn describe_boot(environment: &mut Map<String, Value>, result: &BootResult, files: usize) {
     environment.insert("command_line".into(), command_line().into());
-    environment.insert("image".into(), arrived.image.kernel.display().to_string().into());
+    environment.insert("image".into(), result.image.kernel.display().to_string().into());
     let version = image::version().map_or(String::new(), |version| format!(" {version}"));
-    let emulator = format!("QEMU{version}, {}", arrived.accelerator.name());
+    let emulator = format!("QEMU{version}, {}", result.accelerator.name());
     environment.insert("emulator".into(), emulator.into());
     environment.insert("host_cpu".into(), cpu_model().into());
-    if arrived.label.jobs > 1 {
-        let place = format!("{} of {}", arrived.label.number, arrived.label.jobs);
+    if result.label.jobs > 1 {
+        let place = format!("{} of {}", result.label.number, result.label.jobs);
         environment.insert("job_of_boot".into(), place.into());
     }
     let files = if files > 1 { "files" } else { "file" };
     let scope =
-        format!("Linux {} booted under QEMU, one child process, its {files} cold", arrived.release);
+        format!("Linux {} booted under QEMU, one child process, its {files} cold", result.release);
     environment.insert("scope".into(), scope.into());
 }
