@@ -10,7 +10,7 @@ use filemap_job::format_size;
 use crate::cgroup::{Version, memory_hierarchy};
 use crate::engine::{FAULT_AROUND_FILE, LruGen, lru_gen, temporary_directory};
 use crate::error::require_root;
-use crate::folio_ops::Sizes;
+use crate::folio_ops::ThpSettings;
 use crate::interference::damon_pageout;
 use crate::journal::Journal;
 use crate::residency::CacheStat;
@@ -85,7 +85,7 @@ pub fn checks(journal: &Journal) -> Vec<MachineCheck> {
         mkfs("mkfs.xfs", ScratchFilesystem::Xfs { block_bytes: page_size() }),
         tracepoints(journal),
         debugfs(),
-        folio_sizes(&Sizes::here()),
+        folio_sizes(&ThpSettings::here()),
         page_frames(),
         qemu(),
         kvm(),
@@ -243,7 +243,7 @@ fn debugfs() -> MachineCheck {
     check("fault-around size", "--change-settings, record --change-settings", found)
 }
 
-fn folio_sizes(sizes: &Sizes) -> MachineCheck {
+fn folio_sizes(sizes: &ThpSettings) -> MachineCheck {
     let offered = sizes.offered();
     let (had, others): (Vec<u64>, Vec<u64>) =
         offered.into_iter().partition(|&bytes| sizes.refusal(bytes).is_none());
@@ -379,7 +379,7 @@ mod tests {
             assert_eq!(folio_sizes(&settings).state.as_deref(), Ok(here));
             fs::remove_dir_all(&settings.directory).unwrap();
         }
-        let none = folio_sizes(&Sizes { directory: "/nowhere".into() });
+        let none = folio_sizes(&ThpSettings { directory: "/nowhere".into() });
         assert_eq!(none.state, Err("no large folios for anonymous memory".to_owned()));
         assert!(none.note.is_some());
     }

@@ -1,77 +1,86 @@
-//! What a batch takes with two slots and with exact sums: one mm maps all pages of a folio, it is
-//! asked whether it owns the folio, and unmaps them.
+//! The cost of a batch with two slots and with exact sums: one mm maps all pages of a folio, queries
+//! whether it owns the folio, and unmaps them.
 //!
-//! `cargo bench -p filemap-mapcount --bench owners -- 25 4 9` takes the repeats and the orders. All
-//! ways alternate in one run. Times are the thread's CPU time. With one of the words `slots` and
-//! `sums` it makes so many rounds of that way on a folio that another mm maps too, and prints
-//! nothing: for a tool that counts instructions.
+//! `cargo bench -p filemap-mapcount --bench owners -- 25 4 9` takes the number of repeats and the
+//! orders. Both schemes alternate in one run. Times are CPU times of the thread. With the word
+//! `slots` or `sums` it only runs that many rounds of one scheme, on a folio that another mm maps
+//! too, and prints nothing: for tools that count instructions.
 
-mod support;
+#[allow(dead_code, reason = "another clock is in it too")]
+#[path = "../../kernel/src/clock.rs"]
+mod clock;
 
 use std::hint::black_box;
 
-use filemap_mapcount::atomics::Real;
+use clock::thread_cpu_ns;
+use filemap_mapcount::atomics::StdAtomics;
 use filemap_mapcount::sums::ExactSums;
 use filemap_mapcount::{
     Error, Folio, Mapcount, MmId, MmOwner, NoPageMapcount, Order, PreciseOwners,
 };
-use support::clock::thread_cpu_ns;
-use support::{median, numbers, refuse};
 
-/// Rounds between two looks at the clock.
+/// Rounds between two reads of the clock.
 const ROUNDS: usize = 20_000;
 
-/// A folio, and whether another mm maps it all the time.
+/// Runs rounds on a folio that another mm maps too, or not.
 type Rounds = fn(Order, bool, usize) -> Result<(), Error>;
 
-const WAYS: [(&str, [Rounds; 2]); 2] = [
+/// Two slots and exact sums, without and with counts of pages.
+const SCHEMES: [(&str, [Rounds; 2]); 2] = [
     ("no counts of pages", [rounds::<NoPageMapcount>, rounds::<PreciseOwners>]),
-    ("counts of pages", [rounds::<MmOwner>, rounds::<MmOwner<Real, ExactSums>>]),
+    ("counts of pages", [rounds::<MmOwner>, rounds::<MmOwner<StdAtomics, ExactSums>>]),
 ];
 
 fn main() {
-    run().unwrap_or_else(|error| refuse(&error.to_string()));
+    if let Err(error) = run() {
+        eprintln!("{error}");
+        std::process::exit(2)
+    }
 }
 
 fn run() -> Result<(), Error> {
-    let numbers = numbers();
-    let first = numbers.first().copied();
-    for (word, rounds) in ["slots", "sums"].into_iter().zip(WAYS[0].1) {
-        if std::env::args().any(|own| own == word) {
-            return rounds(Order::PMD, true, first.unwrap_or(ROUNDS));
+    let numbers: Vec<usize> =
+        std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let repeats = numbers.first().copied();
+    for (word, rounds) in ["slots", "sums"].into_iter().zip(SCHEMES[0].1) {
+        if std::env::args().any(|argument| argument == word) {
+            return rounds(Order::PMD, true, repeats.unwrap_or(ROUNDS));
         }
     }
     for &order in numbers.get(1..).filter(|orders| !orders.is_empty()).unwrap_or(&[4, 9]) {
         let order = Order::new(u32::try_from(order).unwrap_or(u32::MAX))?;
-        for ((name, ways), shared) in WAYS.iter().flat_map(|own| [(own, false), (own, true)]) {
-            let times = alternate(first.unwrap_or(25), ways, order, shared)?;
-            let of = |figure: &dyn Fn(&[f64; 2]) -> f64| {
-                median(&times.iter().map(figure).collect::<Vec<_>>())
+        for ((name, schemes), shared) in SCHEMES.iter().flat_map(|row| [(row, false), (row, true)])
+        {
+            let times = alternate(repeats.unwrap_or(25), schemes, order, shared)?;
+            let median = |figure: &dyn Fn(&[f64; 2]) -> f64| {
+                let mut figures: Vec<f64> = times.iter().map(figure).collect();
+                figures.sort_by(f64::total_cmp);
+                figures[figures.len() / 2]
             };
             let kind = if shared { "shared" } else { "alone" };
             print!("{:>5} KiB, {name:<19}{kind:<8}", 4 << order.get());
-            print!("slots {:8.1} ns  sums {:8.1} ns", of(&|ns| ns[0]), of(&|ns| ns[1]));
-            println!("  ratio {:.2}", of(&|ns| ns[1] / ns[0]));
+            print!("slots {:8.1} ns  sums {:8.1} ns", median(&|ns| ns[0]), median(&|ns| ns[1]));
+            println!("  ratio {:.2}", median(&|ns| ns[1] / ns[0]));
         }
     }
     Ok(())
 }
 
-/// Nanoseconds of a round of both, again and again. The first repeat warms up.
+/// Nanoseconds of a round of both schemes, for each repeat after one that warms up.
 fn alternate(
     repeats: usize,
-    ways: &[Rounds; 2],
+    schemes: &[Rounds; 2],
     order: Order,
     shared: bool,
 ) -> Result<Vec<[f64; 2]>, Error> {
-    // What has a count for each page takes longer.
-    let all = ROUNDS.min(ROUNDS * 64 / order.pages());
+    // Counts of pages take time in proportion to the size.
+    let rounds = ROUNDS.min(ROUNDS * 64 / order.pages());
     let mut times = vec![[0.0; 2]; repeats + 1];
     for (repeat, times) in times.iter_mut().enumerate() {
-        for step in [repeat % 2, 1 - repeat % 2] {
+        for scheme in [repeat % 2, 1 - repeat % 2] {
             let start = thread_cpu_ns();
-            ways[step](order, shared, all)?;
-            times[step] = (thread_cpu_ns() - start) as f64 / all as f64;
+            schemes[scheme](order, shared, rounds)?;
+            times[scheme] = (thread_cpu_ns() - start) as f64 / rounds as f64;
         }
     }
     Ok(times.split_off(1))

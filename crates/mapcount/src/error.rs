@@ -1,59 +1,41 @@
-//! What can be asked for and not be had.
+//! Errors, which a caller can handle, and misuse, which panics.
 
 use std::fmt;
 
-use crate::limits::{ID_BITS, LAST_ID, MAX_ORDER};
+use crate::folio::Order;
+use crate::mm_id::MmId;
 
-/// Why a value is refused.
+/// A request that cannot be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// No such order.
     Order(u32),
-    /// One page is no large folio.
+    /// A folio of order 0 is not large.
     NotLarge,
     /// No mm has this id.
     Id(u32),
-    /// A set of this many ids cannot be.
+    /// The size of a set of ids.
     Ids(u32),
-    /// Too few free pages.
+    /// Too few contiguous free pages.
     NoMemory {
-        /// Pages that are needed, next to each other.
+        /// Pages of the folio.
         needed: usize,
-        /// Pages that are free.
+        /// Free pages in all.
         free: usize,
     },
-    /// This program cannot get so much memory.
+    /// This program cannot allocate as much memory.
     Memory {
-        /// Pages of 4 KiB that were asked for.
+        /// Pages of 4 KiB that were requested.
         pages: usize,
     },
-    /// An address at which nothing is mapped.
-    NothingMapped {
+    /// An unmapped address.
+    NotMapped {
         /// The page.
         page: usize,
-    },
-    /// A mapping of pages that the folio does not have.
-    PagesOutside {
-        /// First page after the mapping.
-        end: usize,
-        /// Pages of the folio.
-        pages: usize,
-    },
-    /// An mm that maps a page twice.
-    MappedTwice {
-        /// The page.
-        page: usize,
-    },
-    /// More mappings of a folio than can be counted.
-    Mappings {
-        /// The number of mappings.
-        mappings: usize,
-        /// Most mappings that the counter can hold.
-        most: u32,
     },
     /// All ids are in use.
     NoIdLeft {
-        /// How many there are.
+        /// Size of the set.
         ids: u32,
     },
 }
@@ -62,16 +44,19 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Order(order) => {
-                write!(f, "no folio has order {order}; the largest order is {MAX_ORDER}")
+                let max = Order::MAX.get();
+                write!(f, "no folio has order {order}; the largest order is {max}")
             }
             Error::NotLarge => {
                 write!(f, "a folio of order 0 has no owners; the smallest order is 1")
             }
             Error::Id(id) => {
-                write!(f, "no mm has the id {id}; ids have {ID_BITS} bits, 1 to {LAST_ID}")
+                let (bits, last) = (MmId::BITS, MmId::LAST.get());
+                write!(f, "no mm has the id {id}; ids have {bits} bits, 1 to {last}")
             }
             Error::Ids(ids) => {
-                write!(f, "there cannot be {ids} mm ids; there are 1 to {LAST_ID} of them")
+                let last = MmId::LAST.get();
+                write!(f, "a set cannot have {ids} mm ids; it has 1 to {last}")
             }
             Error::NoMemory { needed, free } => write!(
                 f,
@@ -79,23 +64,90 @@ impl fmt::Display for Error {
                  give it more memory"
             ),
             Error::Memory { pages } => {
-                write!(f, "there is no memory for {pages} pages of 4 KiB; ask for fewer pages")
+                write!(f, "no memory for {pages} pages of 4 KiB; ask for fewer pages")
             }
-            Error::NothingMapped { page } => write!(f, "nothing is mapped at page {page}"),
-            Error::PagesOutside { end, pages } => {
-                write!(f, "a mapping ends at page {end} of a folio of {pages} pages")
-            }
-            Error::MappedTwice { page } => {
-                write!(f, "an mm maps page {page} twice; it can map a page once")
-            }
-            Error::Mappings { mappings, most } => {
-                write!(f, "{mappings} mappings of a folio are too many; {most} can be counted")
-            }
+            Error::NotMapped { page } => write!(f, "nothing is mapped at page {page}"),
             Error::NoIdLeft { ids } => {
-                write!(f, "all {ids} mm ids are in use; one is free again when an mm is gone")
+                write!(f, "all {ids} mm ids are in use; drop an address space to free one")
             }
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+/// An invariant of the counters that a caller broke. It ends in a panic with this message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// A batch without pages.
+    EmptyBatch,
+    /// A batch beyond the end of the folio.
+    BatchTooLong {
+        /// First page after the batch.
+        end: usize,
+        /// Pages of the folio.
+        pages: usize,
+    },
+    /// More mappings than can be counted.
+    TooManyMappings {
+        /// Maximum of the counter.
+        max: u32,
+    },
+    /// An mm unmapped more than it had mapped.
+    NotMappedByMm {
+        /// Id of the mm.
+        mm: u32,
+    },
+    /// More was unmapped than all mms had mapped.
+    NotMapped,
+    /// An unmapped page was unmapped.
+    PageNotMapped,
+    /// More references of a folio were dropped than were held.
+    NotReferenced {
+        /// References of the folio.
+        held: u32,
+        /// References that were dropped.
+        dropped: u32,
+    },
+    /// A mapped page was freed.
+    FreedWhileMapped,
+    /// An id was released that was not in use.
+    IdNotInUse {
+        /// The id.
+        mm: u32,
+    },
+}
+
+impl Misuse {
+    /// Panics: a wrong count would free memory that is in use.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn panic(self) -> ! {
+        panic!("{self}")
+    }
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misuse::EmptyBatch => write!(f, "a batch has at least one page; this one has none"),
+            Misuse::BatchTooLong { end, pages } => write!(
+                f,
+                "a batch lies within its folio; this one ends at page {end} of {pages} pages"
+            ),
+            Misuse::TooManyMappings { max } => {
+                write!(f, "a folio has at most {max} mappings; these would be more")
+            }
+            Misuse::NotMappedByMm { mm } => {
+                write!(f, "mm {mm} unmaps more pages of this folio than it has mapped")
+            }
+            Misuse::NotMapped => write!(f, "more pages of this folio are unmapped than mapped"),
+            Misuse::PageNotMapped => write!(f, "a page is unmapped that is not mapped"),
+            Misuse::NotReferenced { held, dropped } => {
+                write!(f, "{dropped} references of a folio are dropped, of {held} that are held")
+            }
+            Misuse::FreedWhileMapped => write!(f, "a page is freed that is mapped"),
+            Misuse::IdNotInUse { mm } => write!(f, "mm id {mm} is released but not in use"),
+        }
+    }
+}

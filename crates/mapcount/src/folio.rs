@@ -1,14 +1,43 @@
-//! A large folio with its counters: where batches are ranges of pages.
+//! A large folio with its counters.
 
 use std::ops::Range;
 
-use crate::broken::Broken;
-use crate::error::Error;
-use crate::mapcount::{Change, Mapcount};
+use crate::error::{Error, Misuse};
+use crate::mapcount::Mapcount;
 use crate::mm_id::MmId;
-use crate::order::Order;
 
-/// The counters of one folio of order 1 or above, with what its pages have.
+/// The size of a folio: 2^order pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Order(u8);
+
+impl Order {
+    /// One page.
+    pub const SINGLE: Order = Order(0);
+    /// The PMD order on x86-64: 2 MiB in pages of 4 KiB.
+    pub const PMD: Order = Order(9);
+    /// The largest order of an anonymous folio: 512 MiB in pages of 64 KiB, the PMD order on arm64.
+    pub const MAX: Order = Order(13);
+
+    /// The order with this number.
+    ///
+    /// # Errors
+    /// When it is larger than [`Order::MAX`].
+    pub const fn new(order: u32) -> Result<Order, Error> {
+        if order <= Order::MAX.0 as u32 { Ok(Order(order as u8)) } else { Err(Error::Order(order)) }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Pages of a folio of this order.
+    pub const fn pages(self) -> usize {
+        1 << self.0
+    }
+}
+
+/// A folio of order 1 or above: its counters, and those of its pages. Batches are ranges of pages.
 pub struct Folio<C: Mapcount> {
     order: Order,
     counts: C,
@@ -16,10 +45,10 @@ pub struct Folio<C: Mapcount> {
 }
 
 impl<C: Mapcount> Folio<C> {
-    /// A folio of which nothing is mapped.
+    /// An unmapped folio.
     ///
     /// # Errors
-    /// When `order` is 0: one page needs one count, and nobody asks who owns it.
+    /// When `order` is 0: a single page has one count and no owners.
     pub fn new(order: Order) -> Result<Folio<C>, Error> {
         if order == Order::SINGLE {
             return Err(Error::NotLarge);
@@ -32,7 +61,7 @@ impl<C: Mapcount> Folio<C> {
     ///
     /// # Panics
     /// As [`Mapcount::map`].
-    pub fn map(&self, mm: MmId, pages: Range<usize>) -> Change {
+    pub fn map(&self, mm: MmId, pages: Range<usize>) -> i64 {
         self.counts.map(self.order, mm, self.pages(pages).iter())
     }
 
@@ -40,37 +69,16 @@ impl<C: Mapcount> Folio<C> {
     ///
     /// # Panics
     /// As [`Mapcount::unmap`].
-    pub fn unmap(&self, mm: MmId, pages: Range<usize>) -> Change {
+    pub fn unmap(&self, mm: MmId, pages: Range<usize>) -> i64 {
         self.counts.unmap(self.order, mm, self.pages(pages).iter())
     }
 
-    /// Adds a mapping by `mm` of the whole folio.
-    ///
-    /// # Panics
-    /// As [`Mapcount::map_entirely`].
-    pub fn map_entirely(&self, mm: MmId) -> Change {
-        self.counts.map_entirely(self.order, mm)
+    /// How often the page is mapped, where pages have counts.
+    pub fn page_mappings(&self, page: usize) -> Option<u32> {
+        self.counts.page_mappings(&self.pages(page..page + 1)[0])
     }
 
-    /// Removes a mapping by `mm` of the whole folio.
-    ///
-    /// # Panics
-    /// As [`Mapcount::unmap_entirely`].
-    pub fn unmap_entirely(&self, mm: MmId) -> Change {
-        self.counts.unmap_entirely(self.order, mm)
-    }
-
-    /// How often the page is mapped, as [`Mapcount::page_mappings`].
-    pub fn page_mappings(&self, page: usize) -> u32 {
-        self.counts.page_mappings(self.order, &self.pages(page..page + 1)[0])
-    }
-
-    /// Whether the page counts as mapped by one mm alone, as [`Mapcount::counts_as_private`].
-    pub fn counts_as_private(&self, page: usize) -> bool {
-        self.counts.counts_as_private(self.order, &self.pages(page..page + 1)[0])
-    }
-
-    /// The counters.
+    /// The counters of the folio.
     pub fn counts(&self) -> &C {
         &self.counts
     }
@@ -81,8 +89,8 @@ impl<C: Mapcount> Folio<C> {
     }
 
     fn pages(&self, pages: Range<usize>) -> &[C::Page] {
-        let all = self.pages.len();
-        let end = pages.end;
-        self.pages.get(pages).unwrap_or_else(|| Broken::PagesBehindEnd { end, pages: all }.panic())
+        let (end, folio_pages) = (pages.end, self.pages.len());
+        let pages = self.pages.get(pages);
+        pages.unwrap_or_else(|| Misuse::BatchTooLong { end, pages: folio_pages }.panic())
     }
 }

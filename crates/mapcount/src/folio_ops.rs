@@ -1,4 +1,4 @@
-//! What is timed: one operation over anonymous memory in folios of one size.
+//! The benchmark: one operation over anonymous memory in folios of one size.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -7,23 +7,23 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::error::Error;
+use crate::folio::Order;
 use crate::mapcount::Mapcount;
-use crate::mm::{AddressSpace, Contents, Cpu, InUse, KEPT_PAGES, Memory, Written, scattered_pages};
+use crate::mm::{AddressSpace, Contents, ContentsGuard, Cpu, MAX_CPU_PAGES, Memory, WriteKind};
 use crate::mm_id::MmIds;
-use crate::order::Order;
 
 /// An operation over all pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// The only mm unmaps everything.
     Munmap,
-    /// It is forked.
+    /// It forks.
     Fork,
-    /// It was forked, and writes a byte to each page.
+    /// After a fork the parent writes a byte to each page.
     CowByte,
-    /// The same, after the child is gone.
+    /// The same after the child has exited.
     ReuseByte,
-    /// The child writes, after the parent is gone.
+    /// The child writes after the parent has exited.
     ChildReuseByte,
 }
 
@@ -52,24 +52,15 @@ impl Operation {
 /// One run of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its time, by the caller's clock.
+    /// Duration, by the caller's clock.
     pub time_ns: u64,
     /// Write faults that copied a page.
     pub copied: usize,
-    /// Write faults that reused one.
+    /// Write faults that reused a page.
     pub reused: usize,
 }
 
-/// Where folios lie that are made one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// One after the other, as in memory that nobody used before.
-    InOrder,
-    /// Apart, as on a machine on which others use memory too.
-    Scattered,
-}
-
-/// Memory in which operations run, one after the other.
+/// Memory in which operations run, one at a time.
 pub struct FolioOps<C: Mapcount> {
     contents: Arc<Contents>,
     memory: Arc<Memory<C>>,
@@ -79,46 +70,34 @@ pub struct FolioOps<C: Mapcount> {
 }
 
 impl<C: Mapcount> FolioOps<C> {
-    /// For operations over `pages` pages in folios of `order`. It takes twice the memory, as each
-    /// page may be copied.
+    /// For operations over `pages` pages in folios of `order`, in memory with these [`contents`].
     ///
-    /// # Errors
-    /// When there is not as much memory.
-    pub fn new(pages: usize, order: Order) -> Result<FolioOps<C>, Error> {
-        let contents = contents(pages, order, Placement::InOrder, &mut |_| ())?;
-        Self::with(&contents, pages, order, Placement::InOrder, &mut |_| ())
-    }
-
-    /// The same in memory with these [`contents`]. Configurations that are compared should have
-    /// the same ones: they take less memory, and none is slower because its pages lie elsewhere.
-    /// `advise` is told the addresses of frames before they are first used.
+    /// Schemes that are compared should share their contents: this takes less memory, and none of
+    /// them is slower because its pages lie elsewhere. `advise` gets the addresses of frames before
+    /// their first use.
     ///
     /// # Errors
     /// When there is no memory for the frames.
-    pub fn with(
+    pub fn new(
         contents: &Arc<Contents>,
         pages: usize,
         order: Order,
-        placement: Placement,
         advise: &mut dyn FnMut(Range<usize>),
     ) -> Result<FolioOps<C>, Error> {
-        let memory = Arc::new(Memory::with(contents, advise)?);
-        if placement == Placement::Scattered {
-            memory.scatter(order);
-        }
-        let (contents, ids) = (contents.clone(), Arc::new(MmIds::new(SPACES)?));
+        let memory = Arc::new(Memory::with_contents(contents, advise)?);
+        let (contents, ids) = (contents.clone(), Arc::new(MmIds::new(MAX_SPACES)?));
         Ok(FolioOps { contents, memory, ids, pages, order })
     }
 
     /// Runs `operation` once. `now_ns` is read right before and right after it.
     ///
     /// # Errors
-    /// When the memory is too little.
+    /// When the memory is too small.
     ///
     /// # Panics
-    /// When others use the same contents meanwhile.
+    /// When the contents are in use elsewhere.
     pub fn run(&self, operation: Operation, now_ns: impl FnMut() -> u64) -> Result<Sample, Error> {
-        let _in_use = InUse::of(&self.contents);
+        let _guard = ContentsGuard::acquire(&self.contents);
         let mut cpu = Cpu::default();
         let sample = self.run_on(&mut cpu, operation, now_ns);
         self.memory.drain(&mut cpu);
@@ -167,34 +146,28 @@ impl<C: Mapcount> FolioOps<C> {
     }
 }
 
-/// What is in the pages of all that run one after the other: `pages` pages, and a copy of each.
+/// Contents for operations over `pages` pages, each of which may be copied.
 ///
-/// A kernel reaches its pages and frames through huge pages. A caller who wants this here asks
-/// for them in `advise`, which is told the addresses before they are first used.
+/// A kernel reaches its pages and frames through huge pages. To have that here too, ask for them in
+/// `advise`, which gets the addresses before their first use.
 ///
 /// # Errors
-/// When there is not as much memory.
+/// When there is not enough memory.
 pub fn contents(
     pages: usize,
-    order: Order,
-    placement: Placement,
     advise: &mut dyn FnMut(Range<usize>),
 ) -> Result<Arc<Contents>, Error> {
     let twice = pages.saturating_mul(2).saturating_add(SPARE_PAGES);
-    let all = match placement {
-        Placement::InOrder => twice,
-        Placement::Scattered => scattered_pages(twice, order),
-    };
-    Contents::new(all, advise).map(Arc::new)
+    Contents::new(twice, advise).map(Arc::new)
 }
 
-/// More than a CPU keeps for itself, and what alignment costs.
-const SPARE_PAGES: usize = KEPT_PAGES.next_multiple_of(1 << Order::PMD.get());
+/// Pages for a CPU's free lists and for alignment.
+const SPARE_PAGES: usize = MAX_CPU_PAGES.next_multiple_of(1 << Order::PMD.get());
 
-/// Address spaces that exist at a time, and some more.
-const SPACES: u32 = 8;
+/// Maximum number of address spaces at a time.
+const MAX_SPACES: u32 = 8;
 
-/// Writes to the first `pages` pages: how many were copied, and how many reused.
+/// Writes to the first `pages` pages. Returns how many were copied and how many reused.
 fn write_all<C: Mapcount>(
     space: &mut AddressSpace<C>,
     cpu: &mut Cpu,
@@ -203,22 +176,22 @@ fn write_all<C: Mapcount>(
     let mut faults = [0, 0];
     for page in 0..pages {
         match space.write(cpu, page, page as u64)? {
-            Written::AtOnce => {}
-            Written::Copied => faults[0] += 1,
-            Written::Reused => faults[1] += 1,
+            WriteKind::NoFault => {}
+            WriteKind::Copied => faults[0] += 1,
+            WriteKind::Reused => faults[1] += 1,
         }
     }
     Ok(faults)
 }
 
-/// L: nanoseconds that one locked read-modify-write takes, which waits neither for another thread
-/// nor for the one before it, as the counts of two pages are in two cache lines.
+/// L: the time of one locked read-modify-write that waits neither for another thread nor for the
+/// previous one (the counts of two pages are in two cache lines).
 ///
-/// What a change of counters saves, in units of L, carries over to other machines. A percentage
-/// says as much about the work around it.
+/// What a scheme saves in units of L carries over to other machines; a percentage depends on the
+/// work around the counters.
 pub fn read_modify_write_ns(mut now_ns: impl FnMut() -> u64) -> f64 {
     const ROUNDS: usize = 16_384;
-    let lines: [Line; 64] = std::array::from_fn(|_| Line::default());
+    let lines: [CacheLine; 64] = std::array::from_fn(|_| CacheLine::default());
     let start = now_ns();
     for _ in 0..ROUNDS {
         for line in black_box(&lines) {
@@ -231,4 +204,4 @@ pub fn read_modify_write_ns(mut now_ns: impl FnMut() -> u64) -> f64 {
 /// A count with a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
-struct Line(AtomicU32);
+struct CacheLine(AtomicU32);

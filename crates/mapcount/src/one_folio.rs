@@ -1,17 +1,17 @@
-//! One folio that several threads map and unmap at the same time: what each of them runs.
+//! One folio that several threads map and unmap at the same time: what each thread runs.
 //!
 //! ```
-//! use filemap_mapcount::one_folio::{OneFolio, Until, fairness};
+//! use filemap_mapcount::one_folio::{OneFolio, RunLimit, fairness};
 //! use filemap_mapcount::{MmOwner, Order};
 //!
 //! let folio = OneFolio::<MmOwner>::new(Order::new(4)?, 2)?;
 //! let runs = std::thread::scope(|scope| {
-//!     let run = || folio.run(Until::Rounds(1000), || 0).expect("there are two ids");
+//!     let run = || folio.run(RunLimit::Rounds(1000), || 0).expect("there are two ids");
 //!     let threads = [scope.spawn(run), scope.spawn(run)];
 //!     threads.map(|thread| thread.join().expect("no count is wrong"))
 //! });
 //! assert_eq!(runs.map(|run| run.rounds), [1000, 1000]);
-//! assert!(folio.left().is_nothing());
+//! assert!(folio.remaining().is_zero());
 //! # let _ = fairness(&runs);
 //! # Ok::<(), filemap_mapcount::Error>(())
 //! ```
@@ -20,92 +20,94 @@ use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::error::Error;
-use crate::folio::Folio;
+use crate::folio::{Folio, Order};
 use crate::mapcount::Mapcount;
 use crate::mm_id::MmIds;
-use crate::order::Order;
 
-/// A folio, the ids of those who map it, and what they counted.
+/// A folio, the ids of the threads, and a sum of the pages that they mapped.
 pub struct OneFolio<C: Mapcount> {
     folio: Folio<C>,
     ids: MmIds,
     mapped: AtomicI64,
 }
 
-/// How long a thread goes on.
+/// When a thread stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
-    /// So many rounds.
+pub enum RunLimit {
+    /// After this many rounds.
     Rounds(u64),
-    /// So many nanoseconds, by the caller's clock, to the end of the rounds that are timed
-    /// together.
+    /// After this many nanoseconds of the caller's clock and the rounds that are timed together.
     Ns(u64),
 }
 
 /// What a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Rounds: all pages of the folio mapped, its owner asked for, and all pages unmapped.
+pub struct ThreadRun {
+    /// Rounds: all pages are mapped, the owner is queried, and all pages are unmapped.
     pub rounds: u64,
-    /// The time of all rounds.
+    /// Time of all rounds.
     pub time_ns: u64,
-    /// The longest time that [`ROUNDS_AT_A_TIME`] rounds took.
+    /// Longest time of [`ROUNDS_PER_CLOCK_READ`] rounds.
     pub longest_ns: u64,
 }
 
-/// What is left in the counters, which should be nothing when nobody maps the folio.
+/// The counters after the threads have ended, all of them zero if no update was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingCounts {
     /// Mappings of the folio.
     pub mappings: u32,
-    /// Pages with mappings of their own.
+    /// Pages whose own count is not 0.
     pub pages: usize,
-    /// Pages that statistics say are mapped.
-    pub statistics: i64,
-    /// Whether the folio counts as shared.
+    /// Sum of the changes in mapped pages.
+    pub mapped_pages: i64,
+    /// Whether the folio is marked as shared.
     pub shared: bool,
 }
 
-/// Rounds between two looks at the clock, which would otherwise take part of the time.
-pub const ROUNDS_AT_A_TIME: u64 = 16;
+/// Rounds between two reads of the clock, which would otherwise take part of the time.
+pub const ROUNDS_PER_CLOCK_READ: u64 = 16;
 
 impl<C: Mapcount> OneFolio<C> {
-    /// A folio for so many `threads`.
+    /// A folio for this many threads.
     ///
     /// # Errors
-    /// When the folio would not be large, or there are not as many ids.
+    /// When the folio is not large, or there are not enough ids.
     pub fn new(order: Order, threads: u32) -> Result<OneFolio<C>, Error> {
         let (folio, ids) = (Folio::new(order)?, MmIds::new(threads)?);
         Ok(OneFolio { folio, ids, mapped: AtomicI64::new(0) })
     }
 
-    /// What one thread runs, as an mm of its own.
+    /// Runs the calling thread's rounds, as an mm of its own.
     ///
     /// # Errors
     /// When more threads run at a time than there are ids.
     ///
     /// # Panics
     /// When a count is wrong.
-    pub fn run(&self, until: Until, mut now_ns: impl FnMut() -> u64) -> Result<Run, Error> {
+    pub fn run(
+        &self,
+        limit: RunLimit,
+        mut now_ns: impl FnMut() -> u64,
+    ) -> Result<ThreadRun, Error> {
         let mm = self.ids.allocate()?;
-        let all = self.folio.order().pages();
-        let mut run = Run { rounds: 0, time_ns: 0, longest_ns: 0 };
+        let pages = self.folio.order().pages();
+        let mut run = ThreadRun { rounds: 0, time_ns: 0, longest_ns: 0 };
         let mut mapped = 0;
         let start = now_ns();
         loop {
-            let rounds = match until {
-                Until::Rounds(rounds) => (rounds - run.rounds).min(ROUNDS_AT_A_TIME),
-                Until::Ns(ns) if run.time_ns < ns => ROUNDS_AT_A_TIME,
-                Until::Ns(_) => 0,
+            let rounds = match limit {
+                RunLimit::Rounds(rounds) => (rounds - run.rounds).min(ROUNDS_PER_CLOCK_READ),
+                RunLimit::Ns(ns) if run.time_ns < ns => ROUNDS_PER_CLOCK_READ,
+                RunLimit::Ns(_) => 0,
             };
             if rounds == 0 {
                 break;
             }
             for _ in 0..rounds {
-                mapped += self.folio.map(mm, 0..all).pages;
+                mapped += self.folio.map(mm, 0..pages);
                 let owned = self.folio.counts().owned_by(mm);
-                assert!(owned.is_none_or(|mappings| mappings as usize == all));
-                mapped += self.folio.unmap(mm, 0..all).pages;
+                assert!(owned.is_none_or(|mappings| mappings as usize == pages));
+                mapped += self.folio.unmap(mm, 0..pages);
             }
             let time_ns = now_ns() - start;
             run.rounds += rounds;
@@ -117,34 +119,34 @@ impl<C: Mapcount> OneFolio<C> {
         Ok(run)
     }
 
-    /// What is left when the threads have ended.
-    pub fn left(&self) -> Left {
+    /// The counters. Call it after the threads have ended.
+    pub fn remaining(&self) -> RemainingCounts {
         let pages = 0..self.folio.order().pages();
-        Left {
+        RemainingCounts {
             mappings: self.folio.counts().mappings(),
-            pages: pages.filter(|&page| self.folio.page_mappings(page) > 0).count(),
-            statistics: self.mapped.load(Relaxed),
+            pages: pages.filter(|&page| self.folio.page_mappings(page) > Some(0)).count(),
+            mapped_pages: self.mapped.load(Relaxed),
             shared: self.folio.counts().maybe_shared(),
         }
     }
 }
 
-impl Run {
+impl ThreadRun {
     /// Rounds in a second.
     pub fn per_second(&self) -> f64 {
         self.rounds as f64 * 1e9 / self.time_ns.max(1) as f64
     }
 }
 
-impl Left {
-    /// Whether all counters are 0, as they should be.
-    pub fn is_nothing(&self) -> bool {
-        *self == Left { mappings: 0, pages: 0, statistics: 0, shared: false }
+impl RemainingCounts {
+    /// Whether no update was lost.
+    pub fn is_zero(&self) -> bool {
+        *self == RemainingCounts { mappings: 0, pages: 0, mapped_pages: 0, shared: false }
     }
 }
 
-/// The slowest thread's rounds in a second, as a part of the fastest one's: 1 is fair.
-pub fn fairness(runs: &[Run]) -> f64 {
-    let fold = |pick: fn(f64, f64) -> f64| runs.iter().map(Run::per_second).reduce(pick);
+/// Rounds per second of the slowest thread divided by those of the fastest: 1 is fair.
+pub fn fairness(runs: &[ThreadRun]) -> f64 {
+    let fold = |pick: fn(f64, f64) -> f64| runs.iter().map(ThreadRun::per_second).reduce(pick);
     fold(f64::min).zip(fold(f64::max)).map_or(1.0, |(slowest, fastest)| slowest / fastest)
 }

@@ -1,113 +1,107 @@
-//! Who owns a folio and its number of mappings, in memory that threads share.
+//! Owners and mappings of a folio, in memory that threads share.
 
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::atomics::{Atomic, Atomics};
-use crate::broken::Broken;
-use crate::lock::locked;
-use crate::mapcount::Counts;
+use crate::error::Misuse;
+use crate::mapcount::MappingCounts;
 use crate::mm_id::MmId;
 
-/// Most mappings, so that no sum of two counts overflows.
+/// Maximum number of mappings, so that no sum of two counts overflows.
 pub const MAX_MAPPINGS: u32 = i32::MAX as u32;
 
-/// How owners are kept in 16 bytes, beside the number of mappings.
+/// How owners are encoded in 16 bytes.
 pub trait OwnerRules: Send + Sync + 'static {
-    /// `mm` has so many `more` mappings, and the folio has `mappings` of them now.
-    fn map(words: Words, mm: MmId, more: u32, mappings: u32) -> Words;
+    /// Adds `count` mappings of `mm`; the folio has `mappings` afterwards.
+    fn map(words: OwnerWords, mm: MmId, count: u32, mappings: u32) -> OwnerWords;
 
-    /// `mm` has so many `fewer` mappings, and the folio still has `mappings` of them.
+    /// Removes `count` mappings of `mm`; the folio has `mappings` afterwards.
     ///
     /// # Errors
-    /// When `mm` had not so many, as far as the rules can tell.
-    fn unmap(words: Words, mm: MmId, fewer: u32, mappings: u32) -> Result<Words, Broken>;
+    /// When `mm` had fewer, as far as the rules can tell.
+    fn unmap(words: OwnerWords, mm: MmId, count: u32, mappings: u32) -> Result<OwnerWords, Misuse>;
 
-    /// Whether `mm` is known to have all `mappings` mappings of the folio.
-    fn owned_by(words: Words, mm: MmId, mappings: u32) -> bool;
+    /// Whether `mm` is known to have all `mappings` of the folio.
+    fn owned_by(words: OwnerWords, mm: MmId, mappings: u32) -> bool;
 }
 
-/// The 16 bytes without the lock: where a kernel has `_mm_id_mapcount` and `_mm_ids`.
+/// The 16 bytes without the lock bit. A kernel has `_mm_id_mapcount` and `_mm_ids` there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Words {
-    /// What the word with the lock has beside it: [`FREE_BITS`].
-    pub free: u64,
+pub struct OwnerWords {
+    /// The lower [`FIRST_BITS`] of the first word.
+    pub first: u64,
     /// More than one mm may map the folio.
     pub shared: bool,
-    /// The other word.
+    /// The second word.
     pub second: u64,
 }
 
-/// Bits of the word with the lock that are neither the lock nor the mark.
-pub const FREE_BITS: u32 = 62;
+/// Bits of the first word without the lock and the *shared* mark.
+pub const FIRST_BITS: u32 = 62;
 
-/// Owners of a folio, the number of its mappings and of those of the whole folio.
+/// The *shared* mark of the first word.
+const SHARED: u64 = 1 << FIRST_BITS;
+
+/// The lock of the first word.
+const LOCK: u64 = 1 << 63;
+
+/// Owners of a folio and the number of its mappings.
 ///
 /// Everything is changed under one lock, a bit of the first word. A change is one
-/// read-modify-write for the lock, and loads and stores while it is held, however many pages it is
-/// about. Whether the folio may be shared is a bit of the same word, and is read without the lock.
+/// read-modify-write, which takes the lock, however many pages it is about; the rest are loads and
+/// stores. The *shared* mark is read without the lock.
 pub struct Owners<A: Atomics, R> {
-    /// What the rules have in it, the mark at bit 62 and the lock at bit 63.
     first: A::U64,
-    /// The rules' alone.
     second: A::U64,
-    /// The number of mappings, and above its 32 bits that of the whole folio.
-    mapped: A::U64,
+    mappings: A::U32,
     rules: PhantomData<R>,
 }
-
-const SHARED: u64 = 1 << FREE_BITS;
 
 impl<A: Atomics, R> Default for Owners<A, R> {
     fn default() -> Self {
         Owners {
             first: A::U64::default(),
             second: A::U64::default(),
-            mapped: A::U64::default(),
+            mappings: A::U32::default(),
             rules: PhantomData,
         }
     }
 }
 
 impl<A: Atomics, R: OwnerRules> Owners<A, R> {
-    /// `mm` has so many `more` mappings, so many of them `entire`.
+    /// Adds `count` mappings of `mm`.
     #[inline]
-    pub fn map(&self, mm: MmId, more: u32, entire: u32) -> Counts {
-        locked::<A, _>(&self.first, |first| {
-            let (old, old_entire) = self.mapped();
-            let new = old.checked_add(more).filter(|&new| new <= MAX_MAPPINGS);
-            let new = new.ok_or(Broken::TooManyMappings { most: MAX_MAPPINGS })?;
-            let words = R::map(self.words(first), mm, more, new);
-            let counts = Counts { old, new, old_entire, new_entire: old_entire + entire };
-            Ok((self.keep(words, counts), counts))
+    pub fn map(&self, mm: MmId, count: u32) -> MappingCounts {
+        self.with_lock(|first| {
+            let old = self.mappings();
+            let new = old.checked_add(count).filter(|&new| new <= MAX_MAPPINGS);
+            let new = new.ok_or(Misuse::TooManyMappings { max: MAX_MAPPINGS })?;
+            let words = R::map(self.words(first), mm, count, new);
+            Ok((self.store(words, new), MappingCounts { old, new }))
         })
     }
 
-    /// `mm` has so many `fewer` mappings, so many of them `entire`.
+    /// Removes `count` mappings of `mm`.
     #[inline]
-    pub fn unmap(&self, mm: MmId, fewer: u32, entire: u32) -> Counts {
-        locked::<A, _>(&self.first, |first| {
-            let (old, old_entire) = self.mapped();
-            let new = old.checked_sub(fewer).ok_or(Broken::NotMapped)?;
-            let new_entire = old_entire.checked_sub(entire).ok_or(Broken::NotMappedEntirely)?;
-            if new_entire > new {
-                return Err(Broken::NotMapped);
-            }
-            let words = R::unmap(self.words(first), mm, fewer, new)?;
-            let counts = Counts { old, new, old_entire, new_entire };
-            Ok((self.keep(words, counts), counts))
+    pub fn unmap(&self, mm: MmId, count: u32) -> MappingCounts {
+        self.with_lock(|first| {
+            let old = self.mappings();
+            let new = old.checked_sub(count).ok_or(Misuse::NotMapped)?;
+            let words = R::unmap(self.words(first), mm, count, new)?;
+            Ok((self.store(words, new), MappingCounts { old, new }))
         })
     }
 
-    /// How many mappings there are, if `mm` is known to have all of them and there is one.
+    /// The number of mappings, if `mm` is known to have all of them and there is one.
     #[inline]
     pub fn owned_by(&self, mm: MmId) -> Option<u32> {
-        // The mark only says who may look further: it is of one moment, the counts of another.
+        // A cheap test before the lock. It proves nothing: mark and count may be of two moments.
         if self.maybe_shared() || self.mappings() == 0 {
             return None;
         }
-        locked::<A, _>(&self.first, |first| {
-            let (mappings, _) = self.mapped();
+        self.with_lock(|first| {
+            let mappings = self.mappings();
             let owned = R::owned_by(self.words(first), mm, mappings);
             Ok((first, owned.then_some(mappings)))
         })
@@ -119,47 +113,74 @@ impl<A: Atomics, R: OwnerRules> Owners<A, R> {
         self.first.load(Acquire) & SHARED != 0
     }
 
-    /// How many mappings there are.
+    /// The number of mappings.
     #[inline]
     pub fn mappings(&self) -> u32 {
-        self.mapped().0
-    }
-
-    /// How many of them are of the whole folio.
-    #[inline]
-    pub fn entire(&self) -> u32 {
-        self.mapped().1
+        self.mappings.load(Relaxed)
     }
 
     #[inline]
-    fn mapped(&self) -> (u32, u32) {
-        halves(self.mapped.load(Relaxed))
+    fn words(&self, first: u64) -> OwnerWords {
+        OwnerWords {
+            first: first & (SHARED - 1),
+            shared: first & SHARED != 0,
+            second: self.second.load(Relaxed),
+        }
     }
 
+    /// Stores all but the first word, and returns that.
     #[inline]
-    fn words(&self, first: u64) -> Words {
-        let (free, shared) = (first & (SHARED - 1), first & SHARED != 0);
-        Words { free, shared, second: self.second.load(Relaxed) }
-    }
-
-    /// Stores all but the word with the lock, and returns what that will be.
-    #[inline]
-    fn keep(&self, words: Words, counts: Counts) -> u64 {
-        self.mapped.store(whole([counts.new, counts.new_entire]), Relaxed);
+    fn store(&self, words: OwnerWords, mappings: u32) -> u64 {
+        self.mappings.store(mappings, Relaxed);
         self.second.store(words.second, Relaxed);
         let mark = if words.shared { SHARED } else { 0 };
-        mark | words.free
+        mark | words.first
+    }
+
+    /// Runs `change` under the lock, with the first word. It returns the new first word, whose store
+    /// releases the lock without a second read-modify-write.
+    ///
+    /// # Panics
+    /// When `change` fails, after the lock was released. It must not have changed anything.
+    #[inline]
+    fn with_lock<T>(&self, change: impl FnOnce(u64) -> Result<(u64, T), Misuse>) -> T {
+        let old = self.lock();
+        match change(old) {
+            Ok((new, value)) => {
+                self.first.store(new, Release);
+                value
+            }
+            Err(misuse) => {
+                self.first.store(old, Release);
+                misuse.panic()
+            }
+        }
+    }
+
+    /// Takes the lock and returns the first word without it.
+    #[inline]
+    fn lock(&self) -> u64 {
+        loop {
+            let old = self.first.fetch_or(LOCK, Acquire);
+            if old & LOCK == 0 {
+                return old;
+            }
+            // Only loads, so that the cache line stays shared until the lock is released.
+            while self.first.load(Relaxed) & LOCK != 0 {
+                A::relax();
+            }
+        }
     }
 }
 
 /// The lower and the upper half of a word.
 #[inline]
-pub fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> u32::BITS) as u32)
+pub fn split_word(word: u64) -> [u32; 2] {
+    [word as u32, (word >> u32::BITS) as u32]
 }
 
-/// The word of these halves.
+/// The word with these halves.
 #[inline]
-pub fn whole([low, high]: [u32; 2]) -> u64 {
+pub fn join_word([low, high]: [u32; 2]) -> u64 {
     u64::from(low) | u64::from(high) << u32::BITS
 }

@@ -1,51 +1,52 @@
-//! A prefork server: a master has warmed a heap, and its workers have it from a fork.
+//! A prefork server: a master fills a heap, and forks workers that share it copy-on-write.
 //!
-//! Which pages are copied depends on who is known to be alone with a folio, and not on time.
+//! Which pages are copied depends on which mm is known to own a folio, not on time.
 
 use std::sync::Arc;
 
 use crate::anon_cow::AnonCow;
 use crate::error::Error;
+use crate::folio::Order;
 use crate::mapcount::Mapcount;
-use crate::mm::{AddressSpace, Cpu, Memory, Written};
+use crate::mm::{AddressSpace, Cpu, Memory, WriteKind};
 use crate::mm_id::MmIds;
-use crate::order::Order;
 
-/// What a server goes through. Whoever writes does so to each page of the heap, once.
+/// What happens to the server. Each process that writes does so once to each page of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
-    /// All workers write, one after the other, and the master stays.
+pub enum Scenario {
+    /// All workers write, one after the other, while the master stays.
     Serving,
-    /// All workers leave without a write, and the master writes.
+    /// All workers exit without a write, and the master writes.
     Reloaded,
-    /// The master leaves. The workers write and leave, in the order of their forks.
+    /// The master exits. The workers write and exit one by one, in the order of their forks.
     Drained,
-    /// The last worker is the master of a new generation: the old one leaves, and it writes.
+    /// The last worker becomes the new master: all others exit, and it writes.
     Reforked,
 }
 
-impl Case {
+impl Scenario {
     /// All of them.
-    pub const ALL: [Case; 4] = [Case::Serving, Case::Reloaded, Case::Drained, Case::Reforked];
+    pub const ALL: [Scenario; 4] =
+        [Scenario::Serving, Scenario::Reloaded, Scenario::Drained, Scenario::Reforked];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Case::Serving => "serving",
-            Case::Reloaded => "reloaded",
-            Case::Drained => "drained",
-            Case::Reforked => "reforked",
+            Scenario::Serving => "serving",
+            Scenario::Reloaded => "reloaded",
+            Scenario::Drained => "drained",
+            Scenario::Reforked => "reforked",
         }
     }
 }
 
-/// Pages that write faults copied, where a heap of `pages` pages in folios of `order` is that of a
-/// master with so many `workers`. They reused the others.
+/// Counts the pages that write faults copy, with `workers` workers and a heap of `pages` pages in
+/// folios of `order`. The other faults reuse their page.
 ///
 /// # Errors
-/// When the memory is too little, or there are not as many ids.
-pub fn copied<C: Mapcount>(
-    case: Case,
+/// When there is not enough memory, or there are not enough ids.
+pub fn count_copies<C: Mapcount>(
+    scenario: Scenario,
     workers: usize,
     pages: usize,
     order: Order,
@@ -55,8 +56,8 @@ pub fn copied<C: Mapcount>(
     let ids = Arc::new(MmIds::new(u32::try_from(workers).unwrap_or(u32::MAX).saturating_add(1))?);
     let mut master = AddressSpace::new(&server.memory, &ids, pages)?;
     master.populate(&mut server.cpu, 0..pages, order)?;
-    let forked = (0..workers).map(|_| master.fork(&mut server.cpu)).collect::<Result<Vec<_>, _>>();
-    let copied = server.tell(case, master, forked?);
+    let workers = (0..workers).map(|_| master.fork(&mut server.cpu)).collect::<Result<Vec<_>, _>>();
+    let copied = server.run(scenario, master, workers?);
     server.memory.drain(&mut server.cpu);
     copied
 }
@@ -68,40 +69,40 @@ struct Server<C: Mapcount> {
 }
 
 impl<C: Mapcount> Server<C> {
-    fn tell(
+    fn run(
         &mut self,
-        case: Case,
+        scenario: Scenario,
         mut master: AddressSpace<C>,
         mut workers: Vec<AddressSpace<C>>,
     ) -> Result<usize, Error> {
-        match case {
-            Case::Serving => {
-                workers.iter_mut().try_fold(0, |copied, own| Ok(copied + self.write(own)?))
+        match scenario {
+            Scenario::Serving => {
+                workers.iter_mut().try_fold(0, |copied, worker| Ok(copied + self.write(worker)?))
             }
-            Case::Reloaded => {
+            Scenario::Reloaded => {
                 drop(workers);
                 self.write(&mut master)
             }
-            Case::Drained => {
+            Scenario::Drained => {
                 drop(master);
-                // Each leaves at the end of its turn.
-                let mut leaving = workers.into_iter();
-                leaving.try_fold(0, |copied, mut own| Ok(copied + self.write(&mut own)?))
+                // Each worker is dropped after its writes.
+                let mut workers = workers.into_iter();
+                workers.try_fold(0, |copied, mut worker| Ok(copied + self.write(&mut worker)?))
             }
-            Case::Reforked => {
+            Scenario::Reforked => {
                 let last = workers.pop();
                 drop((master, workers));
-                last.map_or(Ok(0), |mut own| self.write(&mut own))
+                last.map_or(Ok(0), |mut worker| self.write(&mut worker))
             }
         }
     }
 
-    /// Has `space` write to each page: how many were copied.
+    /// Writes to each page of `space`. Returns how many were copied.
     fn write(&mut self, space: &mut AddressSpace<C>) -> Result<usize, Error> {
         let mut copied = 0;
         for page in 0..self.pages {
-            let written = space.write(&mut self.cpu, page, page as u64)?;
-            copied += usize::from(written == Written::Copied);
+            let kind = space.write(&mut self.cpu, page, page as u64)?;
+            copied += usize::from(kind == WriteKind::Copied);
         }
         Ok(copied)
     }
@@ -113,15 +114,15 @@ mod tests {
     use crate::{MmOwner, PageMapcount, PreciseOwners};
 
     #[test]
-    fn only_who_has_no_slot_copies_what_is_its_own() {
+    fn only_mms_without_a_slot_copy_their_own_pages() {
         let order = Order::new(4).unwrap();
-        let told = |of: fn(Case, usize, usize, Order) -> Result<usize, Error>, workers| {
-            Case::ALL.map(|case| of(case, workers, 64, order).unwrap())
+        let copies = |count: fn(Scenario, usize, usize, Order) -> Result<usize, Error>, workers| {
+            Scenario::ALL.map(|scenario| count(scenario, workers, 64, order).unwrap())
         };
-        let [one, eight] = [1, 8].map(|workers| told(copied::<MmOwner>, workers));
+        let [one, eight] = [1, 8].map(|workers| copies(count_copies::<MmOwner>, workers));
         assert_eq!((one, eight), ([64, 0, 0, 0], [8 * 64, 0, 8 * 64, 64]));
-        let [one, eight] = [1, 8].map(|workers| told(copied::<PreciseOwners>, workers));
+        let [one, eight] = [1, 8].map(|workers| copies(count_copies::<PreciseOwners>, workers));
         assert_eq!((one, eight), ([64, 0, 0, 0], [8 * 64, 0, 7 * 64, 0]));
-        assert_eq!(told(copied::<PageMapcount>, 8), [8 * 64, 64, 8 * 64, 64]);
+        assert_eq!(copies(count_copies::<PageMapcount>, 8), [8 * 64, 64, 8 * 64, 64]);
     }
 }

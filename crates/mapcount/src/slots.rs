@@ -1,24 +1,24 @@
-//! Which mms own a folio, as far as two slots can tell: the rules, without atomics.
+//! Owners in two slots: the rules, without atomics.
 
-use crate::broken::Broken;
+use crate::error::Misuse;
 use crate::mm_id::MmId;
-use crate::owners::{OwnerRules, Words, halves, whole};
+use crate::owners::{OwnerRules, OwnerWords, join_word, split_word};
 
-/// The rules by which slots are handed over, one a function, so that a test can break one.
+/// The rules of the slots, each a function so that tests can break it.
 pub trait SlotRules: Send + Sync + 'static {
-    /// Whether an mm that has no slot may take one with this count.
+    /// Whether an mm without a slot may take one with this count.
     #[inline]
     fn may_take(count: u32, shared: bool) -> bool {
         count == 0 && !shared
     }
 
-    /// Whether a slot with this count has all the mappings of the folio.
+    /// Whether a slot with this count has all mappings of the folio.
     #[inline]
     fn owns_all(count: u32, mappings: u32) -> bool {
         count == mappings
     }
 
-    /// Whether the folio is marked as shared, where no slot has all its mappings.
+    /// Whether the folio is marked as shared.
     #[inline]
     fn marks(some_slot_owns_all: bool) -> bool {
         !some_slot_owns_all
@@ -26,26 +26,26 @@ pub trait SlotRules: Send + Sync + 'static {
 }
 
 /// The rules as published.
-pub struct Published;
+pub struct PublishedRules;
 
-impl SlotRules for Published {}
+impl SlotRules for PublishedRules {}
 
 /// Two mms with their mappings, and whether there may be more.
 ///
-/// The count of a slot is never more than the mappings of its mm, whatever came before. For an mm
-/// that takes a slot has no other mappings: the folio is not marked, so one slot had all mappings
-/// or there were none. From then on all of the mm's mappings are counted in the slot, which nobody
-/// else takes before they are gone. So a slot whose count is the number of all mappings belongs to
-/// the only mm that maps the folio: *exclusive* is always true.
+/// Invariant: the count of a slot is at most the number of mappings of its mm. An mm that takes a
+/// slot has no other mappings, because the folio is not marked: one slot had all mappings, or there
+/// were none. From then on the slot counts all mappings of the mm, and no other mm takes it before
+/// they are gone. So if a slot's count is the number of all mappings, its mm is the only one:
+/// *exclusive* is always right.
 ///
-/// *Shared* may be false, as an mm that found no slot is not known when the others have left.
-/// This needs a third mm: of two, each has a slot.
+/// *Shared* may be wrong: an mm that found no slot is unknown after the others have left. This takes
+/// a third mm, since each of two has a slot.
 ///
 /// Mirrors `folio_add_large_mapcount` and `folio_sub_large_mapcount`, 6.18.
 /// Test: `tests/every_history.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Slots {
-    /// Id of the mm that has the slot, or had it last; 0 if none ever had.
+    /// Id of the mm that has the slot or had it last; 0 if none ever had.
     pub ids: [u32; 2],
     /// Mappings of that mm.
     pub counts: [u32; 2],
@@ -54,43 +54,43 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `mm` has so many `more` mappings, and the folio has `mappings` of them now.
+    /// Adds `count` mappings of `mm`; the folio has `mappings` afterwards.
     #[inline]
-    pub fn map<R: SlotRules>(&mut self, mm: MmId, more: u32, mappings: u32) {
-        let taken = || {
+    pub fn map<R: SlotRules>(&mut self, mm: MmId, count: u32, mappings: u32) {
+        let free_slot = || {
             let may_take = |slot: usize| R::may_take(self.counts[slot], self.shared);
             if may_take(0) { Some(0) } else { may_take(1).then_some(1) }
         };
-        match self.slot_of(mm).or_else(taken) {
-            Some(0) => self.count::<0>(mm, more),
-            Some(_) => self.count::<1>(mm, more),
+        match self.slot_of(mm).or_else(free_slot) {
+            Some(0) => self.add::<0>(mm, count),
+            Some(_) => self.add::<1>(mm, count),
             None => {}
         }
         self.mark::<R>(mappings);
     }
 
-    /// `mm` has so many `fewer` mappings, and the folio still has `mappings` of them.
+    /// Removes `count` mappings of `mm`; the folio has `mappings` afterwards.
     ///
     /// # Errors
-    /// When `mm` had not so many, as far as the slots can tell. Nothing is changed then.
+    /// When `mm` had fewer, as far as the slots can tell. Nothing is changed then.
     #[inline]
     pub fn unmap<R: SlotRules>(
         &mut self,
         mm: MmId,
-        fewer: u32,
+        count: u32,
         mappings: u32,
-    ) -> Result<(), Broken> {
-        let mut left = self.counts;
-        let had = match self.slot_of(mm) {
-            Some(0) => take::<0>(&mut left, fewer),
-            Some(_) => take::<1>(&mut left, fewer),
+    ) -> Result<(), Misuse> {
+        let mut counts = self.counts;
+        let had_enough = match self.slot_of(mm) {
+            Some(0) => subtract::<0>(&mut counts, count),
+            Some(_) => subtract::<1>(&mut counts, count),
             None => true,
         };
-        // Those without a slot have what the slots do not.
-        if !had || u64::from(left[0]) + u64::from(left[1]) > u64::from(mappings) {
-            return Err(Broken::NotMappedByMm { mm: mm.get() });
+        // Mms without a slot have the mappings that the slots do not.
+        if !had_enough || u64::from(counts[0]) + u64::from(counts[1]) > u64::from(mappings) {
+            return Err(Misuse::NotMappedByMm { mm: mm.get() });
         }
-        self.counts = left;
+        self.counts = counts;
         self.mark::<R>(mappings);
         Ok(())
     }
@@ -107,15 +107,15 @@ impl Slots {
     }
 
     #[inline]
-    fn unpack(Words { free, shared, second }: Words) -> Slots {
-        let ids = [(free & ID_MASK) as u32, (free >> MmId::BITS) as u32];
-        Slots { ids, counts: halves(second).into(), shared }
+    fn unpack(OwnerWords { first, shared, second }: OwnerWords) -> Slots {
+        let ids = [(first & ID_MASK) as u32, (first >> MmId::BITS) as u32];
+        Slots { ids, counts: split_word(second), shared }
     }
 
     #[inline]
-    fn pack(self) -> Words {
-        let free = u64::from(self.ids[0]) | u64::from(self.ids[1]) << MmId::BITS;
-        Words { free, shared: self.shared, second: whole(self.counts) }
+    fn pack(self) -> OwnerWords {
+        let first = u64::from(self.ids[0]) | u64::from(self.ids[1]) << MmId::BITS;
+        OwnerWords { first, shared: self.shared, second: join_word(self.counts) }
     }
 
     #[inline]
@@ -123,11 +123,11 @@ impl Slots {
         if self.ids[0] == mm.get() { Some(0) } else { (self.ids[1] == mm.get()).then_some(1) }
     }
 
-    /// Slots are named by constants, so that they stay in registers while the lock is held.
+    /// The slot is a constant, so that slots stay in registers while the lock is held.
     #[inline]
-    fn count<const SLOT: usize>(&mut self, mm: MmId, more: u32) {
+    fn add<const SLOT: usize>(&mut self, mm: MmId, count: u32) {
         self.ids[SLOT] = mm.get();
-        self.counts[SLOT] += more;
+        self.counts[SLOT] += count;
     }
 
     #[inline]
@@ -139,32 +139,32 @@ impl Slots {
 
 const ID_MASK: u64 = (1 << MmId::BITS) - 1;
 
-/// The ids of both slots beside the lock, and their counts in the other word.
+/// The ids of both slots are in the first word, their counts in the second.
 impl<R: SlotRules> OwnerRules for R {
     #[inline]
-    fn map(words: Words, mm: MmId, more: u32, mappings: u32) -> Words {
+    fn map(words: OwnerWords, mm: MmId, count: u32, mappings: u32) -> OwnerWords {
         let mut slots = Slots::unpack(words);
-        slots.map::<R>(mm, more, mappings);
+        slots.map::<R>(mm, count, mappings);
         slots.pack()
     }
 
     #[inline]
-    fn unmap(words: Words, mm: MmId, fewer: u32, mappings: u32) -> Result<Words, Broken> {
+    fn unmap(words: OwnerWords, mm: MmId, count: u32, mappings: u32) -> Result<OwnerWords, Misuse> {
         let mut slots = Slots::unpack(words);
-        slots.unmap::<R>(mm, fewer, mappings)?;
+        slots.unmap::<R>(mm, count, mappings)?;
         Ok(slots.pack())
     }
 
     #[inline]
-    fn owned_by(words: Words, mm: MmId, mappings: u32) -> bool {
+    fn owned_by(words: OwnerWords, mm: MmId, mappings: u32) -> bool {
         Slots::unpack(words).owned_by::<R>(mm, mappings)
     }
 }
 
-/// Takes `fewer` from one of the counts. Whether there were as many.
+/// Subtracts from one of the counts. Returns whether it was large enough.
 #[inline]
-fn take<const SLOT: usize>(counts: &mut [u32; 2], fewer: u32) -> bool {
-    let had = counts[SLOT] >= fewer;
-    counts[SLOT] = counts[SLOT].wrapping_sub(fewer);
-    had
+fn subtract<const SLOT: usize>(counts: &mut [u32; 2], count: u32) -> bool {
+    let is_enough = counts[SLOT] >= count;
+    counts[SLOT] = counts[SLOT].wrapping_sub(count);
+    is_enough
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::support::{Random, folio, mm};
 use filemap_mapcount::sums::Sums;
 use filemap_mapcount::{
-    Change, Folio, Mapcount, MmId, MmIds, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners,
+    Folio, Mapcount, MmId, MmIds, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners,
 };
 use proptest::prelude::*;
 
@@ -14,47 +14,40 @@ const ORDER: u32 = 3;
 const PAGES: usize = 1 << ORDER;
 const MMS: usize = 5;
 
-/// What one of the mms does.
+/// A step of one mm.
 #[derive(Clone, Debug)]
-enum Act {
-    /// Maps the pages of the range that it has not mapped, in batches.
+enum Step {
+    /// Maps the unmapped pages of the range, in batches.
     Map(Range<usize>),
-    /// Unmaps those that it has.
+    /// Unmaps the mapped pages of the range, in batches.
     Unmap(Range<usize>),
-    MapEntirely,
-    UnmapEntirely,
-    /// Unmaps everything. Another mm comes, with an id that may be the same.
+    /// Unmaps everything. A new mm takes its place, maybe with the same id.
     Exit,
 }
 
-/// The truth: who maps which pages.
+/// Which pages each mm maps, by its id.
 #[derive(Default)]
-struct Truth(BTreeMap<u32, ([bool; PAGES], u32)>);
+struct MappedPages(BTreeMap<u32, [bool; PAGES]>);
 
-impl Truth {
-    fn of(&mut self, id: MmId) -> &mut ([bool; PAGES], u32) {
+impl MappedPages {
+    fn by(&mut self, id: MmId) -> &mut [bool; PAGES] {
         self.0.entry(id.get()).or_default()
     }
 
     fn mappings(&self, id: &u32) -> u32 {
-        let (pages, entire) = &self.0[id];
-        pages.iter().filter(|&&mapped| mapped).count() as u32 + entire
+        self.0[id].iter().filter(|&&mapped| mapped).count() as u32
     }
 
-    fn page(&self, page: usize) -> u32 {
-        self.0.values().map(|(pages, entire)| u32::from(pages[page]) + entire).sum()
+    fn page_mappings(&self, page: usize) -> u32 {
+        self.0.values().map(|pages| u32::from(pages[page])).sum()
     }
 
-    fn entire(&self) -> u32 {
-        self.0.values().map(|(_, entire)| entire).sum()
-    }
-
-    fn mapping(&self) -> Vec<u32> {
+    fn owners(&self) -> Vec<u32> {
         self.0.keys().filter(|id| self.mappings(id) > 0).copied().collect()
     }
 }
 
-/// The parts of `range` whose pages are `mapped`.
+/// The maximal parts of `range` whose pages are all `mapped`.
 fn batches(pages: &[bool; PAGES], range: Range<usize>, mapped: bool) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for page in range.filter(|&page| pages[page] == mapped) {
@@ -66,42 +59,28 @@ fn batches(pages: &[bool; PAGES], range: Range<usize>, mapped: bool) -> Vec<Rang
     found
 }
 
-struct Run<C: Mapcount> {
+struct History<C: Mapcount> {
     folio: Folio<C>,
-    truth: Truth,
+    expected: MappedPages,
     ids: MmIds,
     mms: Vec<MmId>,
     mapped: i64,
 }
 
-impl<C: Mapcount> Run<C> {
-    fn new() -> Run<C> {
-        // One id more than mms, so that ids come back soon.
+impl<C: Mapcount> History<C> {
+    fn new() -> History<C> {
+        // One id more than mms, so that ids are reused soon.
         let ids = MmIds::new(MMS as u32 + 1).expect("so many are possible");
         let mms = (0..MMS).map(|_| ids.allocate().expect("one is left")).collect();
-        Run { folio: folio(ORDER), truth: Truth::default(), ids, mms, mapped: 0 }
+        History { folio: folio(ORDER), expected: MappedPages::default(), ids, mms, mapped: 0 }
     }
 
-    fn act(&mut self, index: usize, act: Act) {
+    fn take(&mut self, index: usize, step: Step) {
         let mm = self.mms[index];
-        match act {
-            Act::Map(range) => self.map(mm, range),
-            Act::Unmap(range) => self.unmap(mm, range),
-            Act::MapEntirely => {
-                self.truth.of(mm).1 += 1;
-                let change = self.folio.map_entirely(mm);
-                self.keep(change);
-            }
-            Act::UnmapEntirely if self.truth.of(mm).1 > 0 => {
-                self.truth.of(mm).1 -= 1;
-                let change = self.folio.unmap_entirely(mm);
-                self.keep(change);
-            }
-            Act::UnmapEntirely => {}
-            Act::Exit => {
-                while self.truth.of(mm).1 > 0 {
-                    self.act(index, Act::UnmapEntirely);
-                }
+        match step {
+            Step::Map(range) => self.map(mm, range),
+            Step::Unmap(range) => self.unmap(mm, range),
+            Step::Exit => {
                 self.unmap(mm, 0..PAGES);
                 self.ids.release(mm);
                 self.mms[index] = self.ids.allocate().expect("one is left");
@@ -110,79 +89,69 @@ impl<C: Mapcount> Run<C> {
     }
 
     fn map(&mut self, mm: MmId, range: Range<usize>) {
-        for batch in batches(&self.truth.of(mm).0, range, false) {
-            self.truth.of(mm).0[batch.clone()].fill(true);
-            let change = self.folio.map(mm, batch);
-            self.keep(change);
+        for batch in batches(self.expected.by(mm), range, false) {
+            self.expected.by(mm)[batch.clone()].fill(true);
+            self.mapped += self.folio.map(mm, batch);
         }
     }
 
     fn unmap(&mut self, mm: MmId, range: Range<usize>) {
-        for batch in batches(&self.truth.of(mm).0, range, true) {
-            self.truth.of(mm).0[batch.clone()].fill(false);
-            let change = self.folio.unmap(mm, batch);
-            self.keep(change);
-            // What is said to be mapped in part is.
-            let some = (0..PAGES).filter(|&page| self.truth.page(page) > 0).count();
-            assert!(!change.in_part || (1..PAGES).contains(&some));
+        for batch in batches(self.expected.by(mm), range, true) {
+            self.expected.by(mm)[batch.clone()].fill(false);
+            self.mapped += self.folio.unmap(mm, batch);
         }
     }
 
-    fn keep(&mut self, change: Change) {
-        self.mapped += change.pages;
-    }
-
-    fn check(&self, pages_have_counts: bool, exact: bool) {
+    fn check(&self, has_page_counts: bool, is_exact: bool) {
         let counts = self.folio.counts();
-        let mapping = self.truth.mapping();
-        let all: u32 = mapping.iter().map(|id| self.truth.mappings(id)).sum();
-        assert_eq!(counts.mappings(), all);
-        assert_eq!(counts.entire_mappings(), self.truth.entire());
-        let seen = (0..PAGES).filter(|&page| self.truth.page(page) > 0).count();
-        if pages_have_counts {
-            let pages = (0..PAGES).map(|page| self.folio.page_mappings(page));
-            assert!(pages.eq((0..PAGES).map(|page| self.truth.page(page))));
-            assert_eq!(self.mapped, seen as i64);
-        } else {
-            assert_eq!(self.mapped, if seen > 0 { PAGES as i64 } else { 0 });
+        let owners = self.expected.owners();
+        let mappings: u32 = owners.iter().map(|id| self.expected.mappings(id)).sum();
+        assert_eq!(counts.mappings(), mappings);
+        let mapped_pages = (0..PAGES).filter(|&page| self.expected.page_mappings(page) > 0).count();
+        for page in 0..PAGES {
+            let expected = has_page_counts.then(|| self.expected.page_mappings(page));
+            assert_eq!(self.folio.page_mappings(page), expected);
         }
-        let says = |id: &u32| counts.owned_by(mm(*id));
-        let owned: Vec<u32> = (1..=MMS as u32 + 1).filter(|id| says(id).is_some()).collect();
-        assert!(counts.maybe_shared() || mapping.len() <= 1);
-        if exact {
-            assert_eq!(counts.maybe_shared(), mapping.len() > 1);
-            assert_eq!(owned, if mapping.len() == 1 { mapping } else { Vec::new() });
+        if has_page_counts {
+            assert_eq!(self.mapped, mapped_pages as i64);
         } else {
-            assert!(owned.is_empty() || owned == mapping);
+            assert_eq!(self.mapped, if mapped_pages > 0 { PAGES as i64 } else { 0 });
         }
-        assert!(owned.iter().all(|id| says(id) == Some(all)));
+        let owned_by = |id: &u32| counts.owned_by(mm(*id));
+        let known: Vec<u32> = (1..=MMS as u32 + 1).filter(|id| owned_by(id).is_some()).collect();
+        assert!(counts.maybe_shared() || owners.len() <= 1);
+        if is_exact {
+            assert_eq!(counts.maybe_shared(), owners.len() > 1);
+            assert_eq!(known, if owners.len() == 1 { owners } else { Vec::new() });
+        } else {
+            assert!(known.is_empty() || known == owners);
+        }
+        assert!(known.iter().all(|id| owned_by(id) == Some(mappings)));
     }
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn step() -> impl Strategy<Value = Step> {
     let range = || (0..PAGES, 1..=PAGES).prop_map(|(from, len)| from..(from + len).min(PAGES));
     prop_oneof![
-        5 => range().prop_map(Act::Map),
-        4 => range().prop_map(Act::Unmap),
-        1 => Just(Act::MapEntirely),
-        2 => Just(Act::UnmapEntirely),
-        2 => Just(Act::Exit),
+        5 => range().prop_map(Step::Map),
+        4 => range().prop_map(Step::Unmap),
+        2 => Just(Step::Exit),
     ]
 }
 
-fn history() -> impl Strategy<Value = Vec<(usize, Act)>> {
-    prop::collection::vec((0..MMS, act()), 1..60)
+fn history() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    prop::collection::vec((0..MMS, step()), 1..60)
 }
 
-fn follow<C: Mapcount>(history: &[(usize, Act)], pages_have_counts: bool, exact: bool) {
-    let mut run = Run::<C>::new();
-    for (mm, act) in history {
-        run.act(*mm, act.clone());
-        run.check(pages_have_counts, exact);
+fn follow<C: Mapcount>(steps: &[(usize, Step)], has_page_counts: bool, is_exact: bool) {
+    let mut history = History::<C>::new();
+    for (mm, step) in steps {
+        history.take(*mm, step.clone());
+        history.check(has_page_counts, is_exact);
     }
     for mm in 0..MMS {
-        run.act(mm, Act::Exit);
-        run.check(pages_have_counts, exact);
+        history.take(mm, Step::Exit);
+        history.check(has_page_counts, is_exact);
     }
 }
 
@@ -190,7 +159,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_configuration_counts_what_the_map_holds(history in history()) {
+    fn every_scheme_agrees_with_the_map(history in history()) {
         follow::<PageMapcount>(&history, true, false);
         follow::<MmOwner>(&history, true, false);
         follow::<NoPageMapcount>(&history, false, false);
@@ -198,14 +167,14 @@ proptest! {
     }
 }
 
-/// A million histories of 2 to 64 mms with ids of any size, 32 steps each.
+/// A million histories of 32 steps, of 2 to 64 mms with ids of any size.
 #[test]
 fn sums_are_never_wrong_in_a_million_histories() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for _ in 0..1_000_000 {
         let mms = 2 + random.below(63) as usize;
         let bits = 1 + random.below(u64::from(MmId::BITS));
-        // Ids near each other or far apart. As the step is odd, all are different. 0 is no id.
+        // Ids close together or far apart. An odd step makes them different; 0 is no id.
         let first = random.below(1 << MmId::BITS);
         let step = 1 | random.below(1 << bits);
         let id = |mm: usize| (first + mm as u64 * step) % (1 << MmId::BITS);
@@ -215,7 +184,7 @@ fn sums_are_never_wrong_in_a_million_histories() {
         for _ in 0..32 {
             let at = random.below(ids.len() as u64) as usize;
             let mm = mm(ids[at] as u32);
-            // All of it in half of the cases, so that mms leave.
+            // Mostly all of it, so that mms exit.
             if mapped[at] > 0 {
                 let fewer = if random.below(4) == 0 { 1 } else { mapped[at] };
                 mapped[at] -= fewer;
@@ -225,17 +194,16 @@ fn sums_are_never_wrong_in_a_million_histories() {
                 mapped[at] += more;
                 sums = sums.map(mm, more);
             }
-            judge(sums, &ids, &mapped, at);
+            check(sums, &ids, &mapped, at);
         }
     }
 }
 
-fn judge(sums: Sums, ids: &[u64], mapped: &[u32; 64], at: usize) {
-    let all: u64 = mapped.iter().map(|&count| u64::from(count)).sum();
-    assert_eq!(u64::from(sums.mappings()), all);
-    let mut mapping = (0..ids.len()).filter(|&mm| mapped[mm] > 0);
-    let owner = mapping.next().filter(|_| mapping.next().is_none());
+fn check(sums: Sums, ids: &[u64], mapped: &[u32; 64], at: usize) {
+    let mappings: u64 = mapped.iter().map(|&count| u64::from(count)).sum();
+    assert_eq!(u64::from(sums.mappings()), mappings);
+    let mut owners = (0..ids.len()).filter(|&mm| mapped[mm] > 0);
+    let owner = owners.next().filter(|_| owners.next().is_none());
     assert_eq!(sums.has_owner(), owner.is_some());
-    let asked = mm(ids[at] as u32);
-    assert_eq!(sums.owned_by(asked), owner == Some(at));
+    assert_eq!(sums.owned_by(mm(ids[at] as u32)), owner == Some(at));
 }

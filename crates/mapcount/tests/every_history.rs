@@ -1,8 +1,8 @@
-//! Three mms and two pages: every history of up to eight steps, one page each.
+//! Every history of three mms and two pages of up to eight steps, each of one page.
 
 use crate::support::{folio, mm};
-use filemap_mapcount::atomics::Real;
-use filemap_mapcount::calculator::falsely_shared;
+use filemap_mapcount::atomics::StdAtomics;
+use filemap_mapcount::exit_orders::lost_share_of_two_slots;
 use filemap_mapcount::slots::SlotRules;
 use filemap_mapcount::{Mapcount, MmId, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners};
 
@@ -19,23 +19,23 @@ struct Step {
 
 type History = Vec<Step>;
 
-/// What counters know at the end of a history, and what is true.
-struct Judged<'a> {
+/// The answers of the counters at the end of a history, and the real owner.
+struct FinalState<'a> {
     history: &'a [Step],
-    /// The most mms that mapped the folio at a time.
-    at_once: usize,
+    /// Maximum number of mms that mapped the folio at a time.
+    max_mms: usize,
     owner: Option<MmId>,
     is_mapped: bool,
     maybe_shared: bool,
     owned_by: Vec<MmId>,
 }
 
-impl Judged<'_> {
+impl FinalState<'_> {
     fn is_falsely_shared(&self) -> bool {
         self.owner.is_some() && self.maybe_shared
     }
 
-    /// Said to be of one mm, or of this one, and is not.
+    /// Not shared according to the counters, or owned by an mm, but it is not.
     fn is_falsely_exclusive(&self) -> bool {
         let shared = self.is_mapped && self.owner.is_none();
         shared && !self.maybe_shared || self.owned_by.iter().any(|&mm| Some(mm) != self.owner)
@@ -48,12 +48,12 @@ impl Judged<'_> {
     }
 }
 
-/// The smallest ids and the largest: for sums the hardest.
+/// The smallest ids and the largest, the hardest case for sums.
 fn ids() -> [MmId; MMS] {
     [mm(1), mm(2), MmId::LAST]
 }
 
-/// Histories by their length, beginning with the shortest.
+/// All histories, the shortest first.
 fn histories() -> Vec<History> {
     let mut all: Vec<History> = vec![Vec::new()];
     let mut from = 0;
@@ -81,33 +81,33 @@ fn next(history: &[Step]) -> Vec<Step> {
     (0..MMS).flat_map(both).filter(can).collect()
 }
 
-fn judge<C: Mapcount>(history: &[Step]) -> Judged<'_> {
+fn run<C: Mapcount>(history: &[Step]) -> FinalState<'_> {
     let folio = folio::<C>(1);
     let ids = ids();
     let mut mapped = [0; MMS];
-    let mut at_once = 0;
+    let mut max_mms = 0;
     for step in history {
-        let of = &mut mapped[step.mm];
+        let pages = &mut mapped[step.mm];
         if step.maps {
-            folio.map(ids[step.mm], *of..*of + 1);
-            *of += 1;
+            folio.map(ids[step.mm], *pages..*pages + 1);
+            *pages += 1;
         } else {
-            *of -= 1;
-            folio.unmap(ids[step.mm], *of..*of + 1);
+            *pages -= 1;
+            folio.unmap(ids[step.mm], *pages..*pages + 1);
         }
-        at_once = at_once.max(mapped.iter().filter(|&&pages| pages > 0).count());
+        max_mms = max_mms.max(mapped.iter().filter(|&&pages| pages > 0).count());
     }
     let all: usize = mapped.iter().sum();
     assert_eq!(folio.counts().mappings(), all as u32);
     let owner = (0..MMS).find(|&mm| mapped[mm] > 0 && mapped[mm] == all);
-    let says = |mm: &MmId| folio.counts().owned_by(*mm).is_some();
-    Judged {
+    let is_owner = |mm: &MmId| folio.counts().owned_by(*mm).is_some();
+    FinalState {
         history,
-        at_once,
+        max_mms,
         owner: owner.map(|mm| ids[mm]),
         is_mapped: all > 0,
         maybe_shared: folio.counts().maybe_shared(),
-        owned_by: ids.into_iter().filter(says).collect(),
+        owned_by: ids.into_iter().filter(is_owner).collect(),
     }
 }
 
@@ -120,58 +120,58 @@ fn sign(maps: bool) -> char {
     if maps { '+' } else { '-' }
 }
 
-fn count<'a>(all: &[Judged<'a>], which: impl Fn(&Judged<'a>) -> bool) -> usize {
-    all.iter().filter(|&judged| which(judged)).count()
+fn count<'a>(all: &[FinalState<'a>], which: impl Fn(&FinalState<'a>) -> bool) -> usize {
+    all.iter().filter(|&state| which(state)).count()
 }
 
-fn two_slots_are_wrong_in_one_direction<C: Mapcount>() {
+fn slots_err_in_one_direction<C: Mapcount>() {
     let histories = histories();
-    let all: Vec<Judged> = histories.iter().map(|history| judge::<C>(history)).collect();
+    let all: Vec<FinalState> = histories.iter().map(|history| run::<C>(history)).collect();
     assert_eq!(all.len(), 85_695);
-    assert_eq!(count(&all, |judged| judged.owner.is_some()), 15_660);
-    assert_eq!(count(&all, Judged::is_falsely_shared), 1_662);
-    assert_eq!(count(&all, Judged::is_falsely_exclusive), 0);
-    // Where it is not marked, the owner is named.
-    assert_eq!(count(&all, |judged| !judged.is_falsely_shared() && !judged.is_exact()), 0);
-    // Two mms at a time are always told apart, however many there were.
-    assert_eq!(count(&all, |judged| judged.at_once <= 2 && !judged.is_exact()), 0);
+    assert_eq!(count(&all, |state| state.owner.is_some()), 15_660);
+    assert_eq!(count(&all, FinalState::is_falsely_shared), 1_662);
+    assert_eq!(count(&all, FinalState::is_falsely_exclusive), 0);
+    // Unless it is marked as shared, the owner is known.
+    assert_eq!(count(&all, |state| !state.is_falsely_shared() && !state.is_exact()), 0);
+    // With at most two mms at a time the answers are exact, whichever came before.
+    assert_eq!(count(&all, |state| state.max_mms <= 2 && !state.is_exact()), 0);
     let three = "A+ B+ B- C+ A-";
-    assert!(all.iter().any(|judged| text(judged.history) == three && judged.is_exact()));
-    let shortest = all.iter().find(|judged| judged.is_falsely_shared()).expect("there are some");
+    assert!(all.iter().any(|state| text(state.history) == three && state.is_exact()));
+    let shortest = all.iter().find(|state| state.is_falsely_shared()).expect("there are some");
     assert_eq!(text(shortest.history), "A+ B+ C+ A- B-");
 }
 
 #[test]
-fn two_slots_with_counts_of_pages() {
-    two_slots_are_wrong_in_one_direction::<MmOwner>();
+fn slots_with_page_counts() {
+    slots_err_in_one_direction::<MmOwner>();
 }
 
 #[test]
-fn two_slots_without_counts_of_pages() {
-    two_slots_are_wrong_in_one_direction::<NoPageMapcount>();
+fn slots_without_page_counts() {
+    slots_err_in_one_direction::<NoPageMapcount>();
 }
 
 #[test]
-fn three_sums_are_never_wrong() {
+fn sums_are_exact() {
     let histories = histories();
-    let all: Vec<Judged> = histories.iter().map(|it| judge::<PreciseOwners>(it)).collect();
+    let all: Vec<FinalState> = histories.iter().map(|it| run::<PreciseOwners>(it)).collect();
     assert_eq!(all.len(), 85_695);
-    assert_eq!(count(&all, |judged| !judged.is_exact()), 0);
+    assert_eq!(count(&all, |state| !state.is_exact()), 0);
 }
 
 #[test]
-fn without_owners_only_a_single_mapping_is_known_to_be_of_one_mm() {
+fn without_owners_only_a_single_mapping_is_exclusive() {
     let histories = histories();
-    let all: Vec<Judged> = histories.iter().map(|it| judge::<PageMapcount>(it)).collect();
-    assert_eq!(count(&all, Judged::is_falsely_exclusive), 0);
-    assert_eq!(count(&all, |judged| !judged.owned_by.is_empty()), 0);
-    assert!(count(&all, Judged::is_falsely_shared) > 1_662);
+    let all: Vec<FinalState> = histories.iter().map(|it| run::<PageMapcount>(it)).collect();
+    assert_eq!(count(&all, FinalState::is_falsely_exclusive), 0);
+    assert_eq!(count(&all, |state| !state.owned_by.is_empty()), 0);
+    assert!(count(&all, FinalState::is_falsely_shared) > 1_662);
 }
 
-/// The first history, one of the shortest, that shows an unsound rule.
-fn caught<R: SlotRules>() -> Option<String> {
+/// A shortest history that shows that the rules are unsound.
+fn counterexample<R: SlotRules>() -> Option<String> {
     let histories = histories();
-    let wrong = |history: &&History| judge::<MmOwner<Real, R>>(history).is_falsely_exclusive();
+    let wrong = |history: &&History| run::<MmOwner<StdAtomics, R>>(history).is_falsely_exclusive();
     histories.iter().find(wrong).map(|history| text(history))
 }
 
@@ -183,7 +183,7 @@ impl SlotRules for TakesSlotsInUse {
     }
 }
 
-/// A slot that is free is taken on a folio that others share without slots.
+/// Takes a free slot of a folio that mms without slots share.
 struct TakesSlotsOfSharedFolios;
 
 impl SlotRules for TakesSlotsOfSharedFolios {
@@ -192,9 +192,9 @@ impl SlotRules for TakesSlotsOfSharedFolios {
     }
 }
 
-struct DoesNotCompareTheTotal;
+struct IgnoresTheTotal;
 
-impl SlotRules for DoesNotCompareTheTotal {
+impl SlotRules for IgnoresTheTotal {
     fn owns_all(count: u32, _: u32) -> bool {
         count > 0
     }
@@ -209,19 +209,19 @@ impl SlotRules for NeverMarks {
 }
 
 #[test]
-fn unsound_rules_are_caught() {
-    assert_eq!(caught::<TakesSlotsInUse>().as_deref(), Some("A+ B+"));
-    assert_eq!(caught::<DoesNotCompareTheTotal>().as_deref(), Some("A+ B+"));
-    assert_eq!(caught::<NeverMarks>().as_deref(), Some("A+ B+"));
-    assert_eq!(caught::<filemap_mapcount::slots::Published>(), None);
+fn unsound_rules_have_counterexamples() {
+    assert_eq!(counterexample::<TakesSlotsInUse>().as_deref(), Some("A+ B+"));
+    assert_eq!(counterexample::<IgnoresTheTotal>().as_deref(), Some("A+ B+"));
+    assert_eq!(counterexample::<NeverMarks>().as_deref(), Some("A+ B+"));
+    assert_eq!(counterexample::<filemap_mapcount::slots::PublishedRules>(), None);
 }
 
-/// An mm that had mappings before it took a slot has more than the slot counts. A caller that is
-/// right is then told that it is wrong.
+/// An mm that had mappings before it took a slot has more than the slot counts, so that a correct
+/// unmap panics.
 #[test]
-#[should_panic(expected = "mm 2147483647 had not mapped as much")]
-fn a_slot_taken_on_a_shared_folio_has_too_few_mappings() {
-    type Unsound = MmOwner<Real, TakesSlotsOfSharedFolios>;
+#[should_panic(expected = "mm 2147483647 unmaps more pages")]
+fn a_slot_taken_on_a_shared_folio_counts_too_few_mappings() {
+    type Unsound = MmOwner<StdAtomics, TakesSlotsOfSharedFolios>;
     let folio = folio::<Unsound>(1);
     let [a, b, c] = ids();
     folio.map(a, 0..1);
@@ -232,9 +232,9 @@ fn a_slot_taken_on_a_shared_folio_has_too_few_mappings() {
     folio.unmap(c, 0..2);
 }
 
-/// Of k mms that leave in any order, the last is known to be alone if it has one of two slots.
+/// Of k mms that exit in any order, the last one is known if it has one of two slots.
 #[test]
-fn two_slots_are_falsely_shared_in_all_but_2_of_k_orders() {
+fn slots_lose_the_last_owner_in_all_but_2_of_k_orders() {
     for k in 2..=7 {
         let orders = permutations(k);
         let wrong = |order: &&Vec<u32>| {
@@ -251,14 +251,14 @@ fn two_slots_are_falsely_shared_in_all_but_2_of_k_orders() {
         let found = orders.iter().filter(wrong).count();
         assert_eq!(found * k, orders.len() * (k - 2), "{k} mms");
         let share = found as f64 / orders.len() as f64;
-        assert!((share - falsely_shared(k as u32)).abs() < 1e-12, "{k} mms: {share}");
+        assert!((share - lost_share_of_two_slots(k as u32)).abs() < 1e-12, "{k} mms: {share}");
     }
 }
 
-fn permutations(of: usize) -> Vec<Vec<u32>> {
-    let shorter = if of == 1 { vec![Vec::new()] } else { permutations(of - 1) };
+fn permutations(count: usize) -> Vec<Vec<u32>> {
+    let shorter = if count == 1 { vec![Vec::new()] } else { permutations(count - 1) };
     let insert = |order: Vec<u32>| {
-        (0..of).map(move |at| [&order[..at], &[of as u32][..], &order[at..]].concat())
+        (0..count).map(move |at| [&order[..at], &[count as u32][..], &order[at..]].concat())
     };
     shorter.into_iter().flat_map(insert).collect()
 }

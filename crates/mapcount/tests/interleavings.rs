@@ -1,9 +1,8 @@
-//! Two and three threads on one folio, in every order with few switches: loom.
+//! Two and three threads on one folio in every order, by loom.
 //!
-//! Two threads are switched at most three times where they need not be, three threads once, which
-//! keeps the tests short. A load may return an old value where the memory model allows it. Loom
-//! does not move an operation before an earlier one of the same thread, so it cannot show that an
-//! order is needed between two read-modify-writes of different counts.
+//! Two threads are preempted at most three times, three threads once, to keep the tests short. Loads
+//! may return old values where the memory model allows it. Loom does not reorder operations of one
+//! thread, so it cannot show that an ordering between two read-modify-writes is needed.
 
 use std::sync::atomic::Ordering;
 
@@ -16,25 +15,25 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use loom::thread;
 
-/// Integers of which loom decides what a load returns, and when threads are switched.
+/// Loom's integers.
 struct Loom;
 
 #[derive(Default)]
 struct LoomU32(AtomicU32);
 
-/// A word of which a bit may be a lock.
+/// A word that may have a lock bit.
 #[derive(Default)]
-struct LoomU64(Exchanged);
+struct LoomU64(ExchangedU64);
 
-/// A store with release order is an exchange.
+/// A word whose release stores are exchanges.
 ///
-/// Loom may order a store of one thread before a read-modify-write of another one that has read
-/// what the store replaces. The memory model forbids this, as nothing comes between the two halves
-/// of a read-modify-write. A lock that is given back by a store would never be free.
+/// Loom may order a store before another thread's read-modify-write that has read the replaced
+/// value. The memory model forbids this, since a read-modify-write is atomic. A lock released by a
+/// store would stay locked.
 #[derive(Default)]
-struct Exchanged(AtomicU64);
+struct ExchangedU64(AtomicU64);
 
-impl Exchanged {
+impl ExchangedU64 {
     fn store(&self, value: u64, order: Ordering) {
         if order == Ordering::Release {
             self.0.swap(value, order);
@@ -44,7 +43,7 @@ impl Exchanged {
     }
 }
 
-impl std::ops::Deref for Exchanged {
+impl std::ops::Deref for ExchangedU64 {
     type Target = AtomicU64;
 
     fn deref(&self) -> &AtomicU64 {
@@ -65,7 +64,7 @@ impl Atomics for Loom {
     }
 }
 
-/// A folio of two pages, with the statistics that its changes add up to.
+/// A folio of two pages, and the sum of its changes in mapped pages.
 struct Shared<C: Mapcount> {
     folio: Folio<C>,
     mapped: AtomicI64,
@@ -77,23 +76,25 @@ impl<C: Mapcount> Shared<C> {
     }
 
     fn map(&self, id: u32) {
-        let change = self.folio.map(mm(id), 0..2);
-        self.mapped.fetch_add(change.pages, Ordering::Relaxed);
+        let pages = self.folio.map(mm(id), 0..2);
+        self.mapped.fetch_add(pages, Ordering::Relaxed);
     }
 
     fn unmap(&self, id: u32) {
-        let change = self.folio.unmap(mm(id), 0..2);
-        self.mapped.fetch_add(change.pages, Ordering::Relaxed);
+        let pages = self.folio.unmap(mm(id), 0..2);
+        self.mapped.fetch_add(pages, Ordering::Relaxed);
     }
 
     fn owner(&self, ids: &[u32]) -> Option<u32> {
         ids.iter().copied().find(|&id| self.folio.counts().owned_by(mm(id)).is_some())
     }
 
-    /// Both pages are mapped by so many mms.
-    fn has(&self, mms: u32) {
+    /// Both pages are mapped by this many mms.
+    fn assert_mapped_by(&self, mms: u32) {
         assert_eq!(self.folio.counts().mappings(), 2 * mms);
-        assert_eq!([0, 1].map(|page| self.folio.page_mappings(page)), [mms; 2]);
+        for page in [0, 1] {
+            assert!(self.folio.page_mappings(page).is_none_or(|mappings| mappings == mms));
+        }
         let pages = if mms > 0 { 2 } else { 0 };
         assert_eq!(self.mapped.load(Ordering::Relaxed), pages);
     }
@@ -103,22 +104,22 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
     explore_with(3, model);
 }
 
-fn explore_with(switches: usize, model: impl Fn() + Send + Sync + 'static) {
+fn explore_with(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(switches);
+    builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// Which owners a configuration knows.
+/// Which owners a scheme knows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Knows {
-    Nobody,
-    OwnersInSlots,
-    EveryOwner,
+enum KnownOwners {
+    None,
+    InSlots,
+    All,
 }
 
-/// Two mms map and unmap: nothing is lost, and nothing is left that hides the next owner.
-fn two_come_and_go<C: Mapcount>(knows: Knows) {
+/// Two mms map and unmap: no update is lost, and nothing remains that hides the next owner.
+fn two_map_and_unmap<C: Mapcount>(known: KnownOwners) {
     explore(move || {
         let shared = Shared::<C>::new();
         let other = shared.clone();
@@ -129,15 +130,15 @@ fn two_come_and_go<C: Mapcount>(knows: Knows) {
         shared.map(1);
         shared.unmap(1);
         thread.join().expect("the thread ends");
-        shared.has(0);
+        shared.assert_mapped_by(0);
         assert!(!shared.folio.counts().maybe_shared());
         shared.map(3);
-        assert_eq!(shared.owner(&[1, 2, 3]), (knows != Knows::Nobody).then_some(3));
-        shared.has(1);
+        assert_eq!(shared.owner(&[1, 2, 3]), (known != KnownOwners::None).then_some(3));
+        shared.assert_mapped_by(1);
     });
 }
 
-/// Two children are forked at once. Three threads: one switch where none is needed.
+/// Two children are forked at the same time, by three threads.
 fn two_forks<C: Mapcount>() {
     explore_with(1, || {
         let shared = Shared::<C>::new();
@@ -149,30 +150,30 @@ fn two_forks<C: Mapcount>() {
         for thread in threads {
             thread.join().expect("the thread ends");
         }
-        shared.has(3);
+        shared.assert_mapped_by(3);
         assert!(shared.folio.counts().maybe_shared());
         assert_eq!(shared.owner(&[1, 2, 3]), None);
     });
 }
 
-/// A child is forked while somebody asks who owns the folio.
-fn a_fork_while_somebody_asks<C: Mapcount>() {
+/// A child is forked during an owner query.
+fn fork_during_owner_query<C: Mapcount>() {
     explore(|| {
         let shared = Shared::<C>::new();
         shared.map(1);
         let other = shared.clone();
         let thread = thread::spawn(move || other.map(2));
-        // The parent maps both pages all the time: nobody else can be the only one.
+        // The parent maps both pages throughout, so no other mm is the only one.
         assert_eq!(shared.owner(&[2]), None);
         let owned = shared.folio.counts().owned_by(mm(1));
         assert!(owned.is_none_or(|mappings| mappings == 2), "{owned:?}");
         thread.join().expect("the thread ends");
-        shared.has(2);
+        shared.assert_mapped_by(2);
         assert_eq!(shared.owner(&[1, 2]), None);
     });
 }
 
-/// One mm leaves, then another comes: at no moment is the folio shared.
+/// One mm unmaps, then another maps: the folio is never shared.
 fn never_shared<C: Mapcount>() {
     explore(|| {
         let shared = Shared::<C>::new();
@@ -189,8 +190,8 @@ fn never_shared<C: Mapcount>() {
     });
 }
 
-/// Two mms stay while a third one comes and goes: the folio is shared at any moment.
-fn shared_all_the_time<C: Mapcount>() {
+/// Two mms stay while a third one maps and unmaps: the folio is always shared.
+fn always_shared<C: Mapcount>() {
     explore(|| {
         let shared = Shared::<C>::new();
         shared.map(1);
@@ -203,13 +204,13 @@ fn shared_all_the_time<C: Mapcount>() {
         assert!(shared.folio.counts().maybe_shared());
         assert_eq!(shared.owner(&[1, 2, 3]), None);
         thread.join().expect("the thread ends");
-        shared.has(2);
+        shared.assert_mapped_by(2);
         assert_eq!(shared.owner(&[1, 2, 3]), None);
     });
 }
 
-/// One mm leaves while another comes, which may take its slot or find none.
-fn a_slot_changes_hands<C: Mapcount>(knows: Knows) {
+/// One mm unmaps while another maps, which may take its slot or find none.
+fn slot_changes_owner<C: Mapcount>(known: KnownOwners) {
     explore(move || {
         let shared = Shared::<C>::new();
         shared.map(1);
@@ -219,19 +220,19 @@ fn a_slot_changes_hands<C: Mapcount>(knows: Knows) {
         shared.map(3);
         assert_eq!(shared.owner(&[1, 2, 3]), None);
         thread.join().expect("the thread ends");
-        shared.has(2);
+        shared.assert_mapped_by(2);
         assert_eq!(shared.owner(&[1, 2, 3]), None);
         shared.unmap(1);
         let owner = shared.owner(&[1, 2, 3]);
-        let may_be_unknown = knows != Knows::EveryOwner;
+        let may_be_unknown = known != KnownOwners::All;
         assert!(owner == Some(3) || owner.is_none() && may_be_unknown, "{owner:?}");
-        shared.has(1);
+        shared.assert_mapped_by(1);
     });
 }
 
-/// Two threads share one id: whoever has it is the only one with mappings, and sees what the last
-/// one with this id did.
-fn an_id_is_reused<C: Mapcount>(knows: Knows) {
+/// Two threads share one id: its owner is the only one with mappings, and sees what the previous
+/// owner did.
+fn id_is_reused<C: Mapcount>(known: KnownOwners) {
     explore(move || {
         let shared = Shared::<C>::new();
         let ids = Arc::new(MmIds::<Loom>::new(1).expect("one id is possible"));
@@ -242,7 +243,7 @@ fn an_id_is_reused<C: Mapcount>(knows: Knows) {
             lives.store(earlier + 1, Ordering::Relaxed);
             shared.map(id.get());
             assert_eq!(shared.folio.counts().mappings(), 2);
-            let owned = (knows != Knows::Nobody).then_some(2);
+            let owned = (known != KnownOwners::None).then_some(2);
             assert_eq!(shared.folio.counts().owned_by(id), owned);
             shared.unmap(id.get());
             ids.release(id);
@@ -250,40 +251,22 @@ fn an_id_is_reused<C: Mapcount>(knows: Knows) {
         };
         let (other, its_ids, its_lives) = (shared.clone(), ids.clone(), lives.clone());
         let thread = thread::spawn(move || live(&other, &its_ids, &its_lives));
-        let ours = live(&shared, &ids, &lives);
-        let its = thread.join().expect("the thread ends");
-        assert_eq!(lives.load(Ordering::Relaxed), ours + its);
-        shared.has(0);
+        let first = live(&shared, &ids, &lives);
+        let second = thread.join().expect("the thread ends");
+        assert_eq!(lives.load(Ordering::Relaxed), first + second);
+        shared.assert_mapped_by(0);
         assert_eq!(ids.allocate().map(filemap_mapcount::MmId::get), Ok(1));
     });
 }
 
-/// One maps the whole folio while another maps its pages.
-fn entire_and_single_mappings<C: Mapcount>() {
-    explore(|| {
-        let shared = Shared::<C>::new();
-        let other = shared.clone();
-        let thread = thread::spawn(move || {
-            other.map(2);
-            other.unmap(2);
-        });
-        let mut mapped = shared.folio.map_entirely(mm(1)).pages;
-        mapped += shared.folio.unmap_entirely(mm(1)).pages;
-        shared.mapped.fetch_add(mapped, Ordering::Relaxed);
-        thread.join().expect("the thread ends");
-        shared.has(0);
-        assert_eq!(shared.folio.counts().entire_mappings(), 0);
-    });
-}
-
-macro_rules! configurations {
-    ($($name:ident: $type:ty, knows $knows:expr;)*) => {$(
+macro_rules! schemes {
+    ($($name:ident: $type:ty, knows $known:expr;)*) => {$(
         mod $name {
             use super::*;
 
             #[test]
-            fn two_come_and_go() {
-                super::two_come_and_go::<$type>($knows);
+            fn two_map_and_unmap() {
+                super::two_map_and_unmap::<$type>($known);
             }
 
             #[test]
@@ -292,8 +275,8 @@ macro_rules! configurations {
             }
 
             #[test]
-            fn a_fork_while_somebody_asks() {
-                super::a_fork_while_somebody_asks::<$type>();
+            fn fork_during_owner_query() {
+                super::fork_during_owner_query::<$type>();
             }
 
             #[test]
@@ -302,31 +285,26 @@ macro_rules! configurations {
             }
 
             #[test]
-            fn shared_all_the_time() {
-                super::shared_all_the_time::<$type>();
+            fn always_shared() {
+                super::always_shared::<$type>();
             }
 
             #[test]
-            fn a_slot_changes_hands() {
-                super::a_slot_changes_hands::<$type>($knows);
+            fn slot_changes_owner() {
+                super::slot_changes_owner::<$type>($known);
             }
 
             #[test]
-            fn an_id_is_reused() {
-                super::an_id_is_reused::<$type>($knows);
-            }
-
-            #[test]
-            fn entire_and_single_mappings() {
-                super::entire_and_single_mappings::<$type>();
+            fn id_is_reused() {
+                super::id_is_reused::<$type>($known);
             }
         }
     )*};
 }
 
-configurations! {
-    page_mapcount: PageMapcount<Loom>, knows Knows::Nobody;
-    mm_owner: MmOwner<Loom>, knows Knows::OwnersInSlots;
-    no_page_mapcount: NoPageMapcount<Loom>, knows Knows::OwnersInSlots;
-    precise_owners: PreciseOwners<Loom>, knows Knows::EveryOwner;
+schemes! {
+    page_mapcount: PageMapcount<Loom>, knows KnownOwners::None;
+    mm_owner: MmOwner<Loom>, knows KnownOwners::InSlots;
+    no_page_mapcount: NoPageMapcount<Loom>, knows KnownOwners::InSlots;
+    precise_owners: PreciseOwners<Loom>, knows KnownOwners::All;
 }

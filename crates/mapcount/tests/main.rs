@@ -3,14 +3,11 @@
 mod address_spaces;
 mod against_a_map;
 mod anon_cow;
-mod atomics_made;
-mod calculator;
+mod atomic_operations;
 mod every_history;
 mod exact_sums;
 mod interleavings;
-mod many_threads;
 mod misuse;
 mod mm_ids;
-mod statistics;
 mod support;
 mod two_threads;

@@ -1,4 +1,4 @@
-//! Ids are given out once, and again when they are back.
+//! Allocation and reuse of ids.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -11,23 +11,23 @@ fn ids(ids: u32) -> MmIds {
 }
 
 #[test]
-fn each_id_is_given_out_once() {
+fn allocates_each_id_once() {
     for count in [1, 63, 64, 65, 200] {
         let ids = ids(count);
-        let given: Vec<u32> =
+        let allocated: Vec<u32> =
             (0..count).map(|_| ids.allocate().expect("one is left").get()).collect();
-        assert_eq!(given, (1..=count).collect::<Vec<_>>());
+        assert_eq!(allocated, (1..=count).collect::<Vec<_>>());
         assert_eq!(ids.allocate(), Err(Error::NoIdLeft { ids: count }));
-        let message = "mm ids are in use; one is free again when an mm is gone";
+        let message = "mm ids are in use; drop an address space to free one";
         assert_eq!(ids.allocate().unwrap_err().to_string(), format!("all {count} {message}"));
     }
 }
 
 #[test]
-fn there_are_as_many_as_31_bits_hold_without_0() {
+fn has_2_to_the_31_less_one_ids() {
     let all = ids(1 << 20);
-    let given = (0..1 << 20).filter_map(|_| all.allocate().ok()).count();
-    assert_eq!(given, 1 << 20);
+    let allocated = (0..1 << 20).filter_map(|_| all.allocate().ok()).count();
+    assert_eq!(allocated, 1 << 20);
     assert_eq!(all.allocate(), Err(Error::NoIdLeft { ids: 1 << 20 }));
     assert_eq!(MmId::LAST.get(), u32::MAX >> 1);
     assert_eq!(MmIds::new(1 << 31).map(|_: MmIds| ()), Err(Error::Ids(1 << 31)));
@@ -35,7 +35,7 @@ fn there_are_as_many_as_31_bits_hold_without_0() {
 }
 
 #[test]
-fn an_id_comes_back_in_a_circle() {
+fn allocates_cyclically() {
     let ids = ids(100);
     let first = ids.allocate().expect("one is left");
     ids.release(first);
@@ -44,22 +44,22 @@ fn an_id_comes_back_in_a_circle() {
     assert_eq!(ids.allocate(), Ok(first));
     ids.release(mm(70));
     ids.release(mm(3));
-    // After the id that was given out last, which was the first.
+    // The search starts after the last allocated id, which was the first.
     assert_eq!([ids.allocate(), ids.allocate()], [Ok(mm(3)), Ok(mm(70))]);
 }
 
 #[test]
-#[should_panic(expected = "an id that is given back is in use; mm id 7 was not")]
-fn an_id_is_given_back_once() {
+#[should_panic(expected = "mm id 7 is released but not in use")]
+fn refuses_a_second_release() {
     let ids = ids(10);
-    let given: Vec<MmId> = (0..7).map(|_| ids.allocate().expect("one is left")).collect();
-    ids.release(given[6]);
-    ids.release(given[6]);
+    let allocated: Vec<MmId> = (0..7).map(|_| ids.allocate().expect("one is left")).collect();
+    ids.release(allocated[6]);
+    ids.release(allocated[6]);
 }
 
 #[test]
-#[should_panic(expected = "an id that is given back is in use; mm id 65 was not")]
-fn an_id_behind_the_last_is_nobodys() {
+#[should_panic(expected = "mm id 65 is released but not in use")]
+fn refuses_the_release_of_an_unknown_id() {
     ids(64).release(mm(65));
 }
 

@@ -1,8 +1,8 @@
 //! `filemap folio-ops`.
 
 use filemap_job::{EngineKind, FolioOps, FolioOpsRecord, FolioOpsSpec};
-use filemap_kernel::folio_ops::{Measured, measure, samples};
-use filemap_study::folio_ops::{self, Asked, report};
+use filemap_kernel::folio_ops::{FolioOpsResult, measure, sample_count};
+use filemap_study::folio_ops::{self, SizeSource, report};
 
 use crate::Outcome;
 use crate::args::FolioOpsArgs;
@@ -12,7 +12,7 @@ use crate::output::Inputs;
 use filemap_study::engine::Engines;
 use filemap_study::provenance;
 
-/// Times operations and prints their record.
+/// Times operations, or counts owners, and prints the report.
 pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     let spec = FolioOpsSpec {
         on: args.on.clone(),
@@ -30,9 +30,9 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     }
     let output = args.output.open(&Inputs::default(), &[])?;
     let record = match job.engine {
-        EngineKind::Model if job.owners => folio_ops::owners(&job)?,
+        EngineKind::Model if job.owners => folio_ops::count_owners(&job)?,
         EngineKind::Model => {
-            folio_ops::record(&job, Asked::Size, |total| RealEngines.progress(Some(total)))?
+            folio_ops::measure(&job, SizeSource::Flag, |total| RealEngines.progress(Some(total)))?
         }
         EngineKind::Kernel => on_kernel(&job, args.change_settings)?,
     };
@@ -44,11 +44,11 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
 
 fn on_kernel(job: &FolioOps, apply: bool) -> Result<FolioOpsRecord, Error> {
     let (journal, _undoing) = RealEngines.journal()?;
-    let progress = RealEngines.progress(Some(samples(job)));
-    let Measured { runs, missing, mut environment } =
+    let progress = RealEngines.progress(Some(sample_count(job)));
+    let FolioOpsResult { runs, warnings, mut environment } =
         measure(job, &journal, apply, || progress.advance())?;
     provenance::stamp(&mut environment, job.engine.name());
     let mut record = FolioOpsRecord::new(job, environment, runs);
-    record.warnings.extend(missing);
+    record.warnings.extend(warnings);
     Ok(record)
 }

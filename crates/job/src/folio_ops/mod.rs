@@ -1,10 +1,9 @@
-//! Operations over anonymous memory in folios of one size, timed with several ways to count who
-//! maps a folio.
+//! A benchmark of operations over anonymous memory in folios of one size, with several mapcount
+//! schemes.
 //!
-//! It is a benchmark and no job over files: it has no limits and no rules, and what is timed is
-//! real. [`FolioOpsSpec::validate`] makes [`FolioOps`] of what was asked for.
+//! It is not a job over files: it has no limits and no rules, and its times are real.
+//! [`FolioOpsSpec::validate`] resolves the options to [`FolioOps`].
 
-mod counted;
 mod operation;
 mod record;
 mod spec;
@@ -12,53 +11,54 @@ mod spec;
 use crate::parts::EngineKind;
 pub use crate::workload::FOLIO_OPS;
 
-pub use counted::{About, Counted};
 pub use operation::Operation;
-pub use record::{Contended, FolioCell, FolioOpsRecord, FolioOpsRun};
+pub use record::{
+    ContendedFolio, FolioOpsRecord, FolioOpsRun, FolioOpsSample, OwnerCount, OwnerQuantity,
+};
 pub use spec::FolioOpsSpec;
 
-/// Counts of pages and no owners: what the others are compared with.
+/// Counts of pages, owners unknown: the base of comparisons.
 pub const PAGE_MAPCOUNT: &str = "page-mapcount";
 
-/// The same with counts of pages that are not atomic: the control.
+/// The same with non-atomic counts of pages: the control.
 pub const PLAIN_COUNTS: &str = "plain-counts";
 
 /// Counts of pages and two owner slots.
 pub const MM_OWNER: &str = "mm-owner";
 
-/// Two owner slots, and no counts of pages.
+/// Two owner slots, without counts of pages.
 pub const NO_PAGE_MAPCOUNT: &str = "no-page-mapcount";
 
-/// Exact owners for any number of mms, and no counts of pages.
+/// Exact owners of any number of mms, without counts of pages.
 pub const PRECISE_OWNERS: &str = "precise-owners";
 
-/// The counters of the running kernel, whichever these are.
+/// The running kernel's own.
 pub const KERNEL: &str = "kernel";
 
-/// What runs here side by side, in the order of tables.
-pub const CONFIGURATIONS: [&str; 5] =
+/// The schemes that `filemap` runs itself, in the order of tables.
+pub const SCHEMES: [&str; 5] =
     [PAGE_MAPCOUNT, PLAIN_COUNTS, MM_OWNER, NO_PAGE_MAPCOUNT, PRECISE_OWNERS];
 
 /// Bytes of a base page.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// Bytes of the largest folio: what one entry of a page middle directory maps.
+/// Bytes of the largest folio: one PMD entry maps as much.
 pub const PMD_BYTES: u64 = 2 << 20;
 
-/// What is timed, every value resolved.
+/// The benchmark, with every option resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolioOps {
-    /// The engine that is to run it: `model` is the small mm of this program, in real time.
+    /// The engine: `model` is the small mm of this program, in real time.
     pub engine: EngineKind,
-    /// Repeats that are recorded: 1 or more.
+    /// Recorded repeats, at least 1.
     pub runs: u64,
-    /// Seed of the order of random writes: not 0.
+    /// Seed of the order of random writes, not 0.
     pub seed: u64,
     /// Bytes of anonymous memory: a multiple of [`PMD_BYTES`].
     pub bytes: u64,
-    /// Sizes of the folios in bytes, ascending: at least one.
+    /// Sizes of the folios in bytes, ascending, at least one.
     pub folio_bytes: Vec<u64>,
-    /// Count what is known of owners, and time nothing.
+    /// Count owners, and time nothing.
     pub owners: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is timed.
+//! The operations that are timed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ named! {
     pub enum Operation {
         /// The only mm unmaps everything.
         Munmap = "munmap",
-        /// It is forked.
+        /// It forks.
         Fork = "fork",
-        /// It was forked, and writes a byte to each page.
+        /// After a fork the parent writes a byte to each page.
         CowByte = "cow-byte",
-        /// The same, after the child is gone.
+        /// The same after the child has exited.
         ReuseByte = "reuse-byte",
-        /// The child writes, after the parent is gone.
+        /// The child writes after the parent has exited.
         ChildReuseByte = "child-reuse-byte",
         /// A child for each CPU writes to its pages in order.
         AnonCowSeq = "anon-cow-seq",
@@ -29,8 +29,8 @@ named! {
 }
 
 impl Operation {
-    /// The operations of one thread, in the order of the published tables.
-    pub const OF_ONE_THREAD: [Operation; 5] = [
+    /// Operations of one thread, in the order of the published tables.
+    pub const SINGLE_THREADED: [Operation; 5] = [
         Operation::Munmap,
         Operation::Fork,
         Operation::CowByte,
@@ -38,8 +38,8 @@ impl Operation {
         Operation::ChildReuseByte,
     ];
 
-    /// Whether one thread does it, and no children at once.
-    pub const fn is_of_one_thread(self) -> bool {
+    /// Whether one thread runs it, not several children.
+    pub const fn is_single_threaded(self) -> bool {
         !matches!(self, Operation::AnonCowSeq | Operation::AnonCowRand)
     }
 
@@ -48,7 +48,7 @@ impl Operation {
         !matches!(self, Operation::Munmap | Operation::Fork)
     }
 
-    /// Whether the pages that it writes to have one owner left, so that they may be reused.
+    /// Whether it writes to pages with one remaining owner, which may be reused.
     pub const fn reuses(self) -> bool {
         matches!(self, Operation::ReuseByte | Operation::ChildReuseByte)
     }
@@ -59,13 +59,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_of_one_thread_are_listed() {
-        let own = Operation::ALL.iter().copied().filter(|operation| operation.is_of_one_thread());
-        assert!(own.eq(Operation::OF_ONE_THREAD));
+    fn single_threaded_operations_are_listed() {
+        let all = Operation::ALL.iter().copied();
+        assert!(
+            all.filter(|operation| operation.is_single_threaded()).eq(Operation::SINGLE_THREADED)
+        );
     }
 
     #[test]
-    fn names_in_records_are_those_of_the_command_line() {
+    fn records_use_the_names_of_the_command_line() {
         for operation in Operation::ALL {
             let json = serde_json::to_value(operation).unwrap();
             assert_eq!(json, operation.name());

@@ -1,4 +1,4 @@
-//! From what is asked for to what is timed, and back.
+//! Options of the benchmark: validation, and the command that repeats it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,27 +11,28 @@ use crate::seed;
 use crate::size::{SizeText, format_size, parse_size, shorten};
 use crate::xorshift::DEFAULT_SEED;
 
-/// Anonymous memory where no size is given, in bytes.
+/// Default size of the memory in bytes.
 const DEFAULT_BYTES: u64 = 256 << 20;
 
-/// Sizes of folios where none are given: the control, then those that were published.
+/// Default sizes of folios: the control, then the published ones.
 const DEFAULT_FOLIO_BYTES: [u64; 9] =
     [4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
 
-/// The same where owners are counted: a server has it many times over.
-const OWNERS_BYTES: u64 = 4 << 20;
-const OWNERS_FOLIO_BYTES: [u64; 2] = [64 << 10, 2 << 20];
+/// Default size of the memory for `--owners`, where a server has several copies of it.
+const DEFAULT_OWNERS_BYTES: u64 = 4 << 20;
+/// Default sizes of folios for `--owners`.
+const DEFAULT_OWNERS_FOLIO_BYTES: [u64; 2] = [64 << 10, 2 << 20];
 
-/// Repeats where no number is given: as many as a median of a shared machine needs.
+/// Default number of repeats: as many as a median on a shared machine needs.
 const DEFAULT_RUNS: u64 = 9;
 
-/// What was asked for. What is `None` was not given.
+/// The options; `None` is the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FolioOpsSpec {
-    /// What does it: `model` is the small mm of this program, in real time.
+    /// The engine: `model` is the small mm of this program, in real time.
     pub on: Option<String>,
-    /// How often each is timed.
+    /// Repeats of each measurement.
     pub runs: Option<u64>,
     /// Seed of the order of random writes.
     pub seed: Option<u64>,
@@ -39,45 +40,45 @@ pub struct FolioOpsSpec {
     pub seed_text: Option<String>,
     /// Size of the anonymous memory.
     pub size: Option<SizeText>,
-    /// Sizes of the folios, joined by `,`.
+    /// Sizes of the folios, separated by `,`.
     pub folio_sizes: Option<String>,
-    /// Count what is known of owners, and time nothing.
+    /// Count owners, and time nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub owners: bool,
 }
 
 impl FolioOpsSpec {
-    /// Checks every value, and resolves what was not given.
+    /// Checks every value and resolves defaults.
     ///
     /// # Errors
-    /// In one line: the first value that is wrong, and the remedy.
+    /// The first invalid value, with the remedy, in one line.
     pub fn validate(&self) -> Result<FolioOps, Error> {
-        let given = seed::given(self.seed, self.seed_text.as_deref())?;
+        let seed = seed::given(self.seed, self.seed_text.as_deref())?;
         Ok(FolioOps {
             engine: name("on", &self.on, EngineKind::Model)?,
             runs: within("runs", self.runs.unwrap_or(DEFAULT_RUNS), 1, MAX_FOLIO_OPS_RUNS)?,
-            seed: within("seed", given.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?,
+            seed: within("seed", seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?,
             bytes: self.valid_bytes()?,
             folio_bytes: match &self.folio_sizes {
                 Some(text) => folio_sizes(text).map_err(|error| error.of("folio-sizes"))?,
-                None => self.usual().1.to_vec(),
+                None => self.defaults().1.to_vec(),
             },
             owners: self.owners,
         })
     }
 
-    /// Memory and sizes of folios where none are given.
-    fn usual(&self) -> (u64, &'static [u64]) {
+    /// Default size of the memory, and sizes of the folios.
+    fn defaults(&self) -> (u64, &'static [u64]) {
         if self.owners {
-            (OWNERS_BYTES, &OWNERS_FOLIO_BYTES)
+            (DEFAULT_OWNERS_BYTES, &DEFAULT_OWNERS_FOLIO_BYTES)
         } else {
             (DEFAULT_BYTES, &DEFAULT_FOLIO_BYTES)
         }
     }
 
     fn valid_bytes(&self) -> Result<u64, Error> {
-        let given = size("size", &self.size, PMD_BYTES, MAX_FOLIO_OPS_BYTES)?;
-        let bytes = given.unwrap_or(self.usual().0);
+        let bytes = size("size", &self.size, PMD_BYTES, MAX_FOLIO_OPS_BYTES)?;
+        let bytes = bytes.unwrap_or(self.defaults().0);
         if bytes.is_multiple_of(PMD_BYTES) {
             return Ok(bytes);
         }
@@ -93,7 +94,7 @@ impl FolioOpsSpec {
 }
 
 impl FolioOps {
-    /// What was asked for, with everything said, defaults included.
+    /// All options, defaults included.
     pub fn to_spec(&self) -> FolioOpsSpec {
         FolioOpsSpec {
             on: Some(self.engine.to_string()),
@@ -101,39 +102,39 @@ impl FolioOps {
             seed: Some(self.seed),
             seed_text: Some(self.seed.to_string()),
             size: Some(SizeText::of(self.bytes)),
-            folio_sizes: Some(listed(&self.folio_bytes)),
+            folio_sizes: Some(list_sizes(&self.folio_bytes)),
             owners: self.owners,
         }
     }
 
-    /// The command line that repeats it, without what is default.
+    /// The command that repeats it, without defaults.
     pub fn command(&self) -> String {
         let mut command = format!("filemap {FOLIO_OPS}");
         if self.owners {
             command += " --owners";
         }
         let spec = FolioOpsSpec { owners: self.owners, ..FolioOpsSpec::default() };
-        let (bytes, folio_bytes) = spec.usual();
-        let mut say = |flag: &str, value: String, is_default: bool| {
+        let (bytes, folio_bytes) = spec.defaults();
+        let mut add = |flag: &str, value: String, is_default: bool| {
             if !is_default {
                 command += &format!(" --{flag} {value}");
             }
         };
-        say("on", self.engine.to_string(), self.engine == EngineKind::Model);
-        say("runs", self.runs.to_string(), self.runs == DEFAULT_RUNS);
-        say("seed", self.seed.to_string(), self.seed == DEFAULT_SEED);
-        say("size", format_size(self.bytes), self.bytes == bytes);
-        let sizes = listed(&self.folio_bytes);
-        say("folio-sizes", sizes, self.folio_bytes == folio_bytes);
+        add("on", self.engine.to_string(), self.engine == EngineKind::Model);
+        add("runs", self.runs.to_string(), self.runs == DEFAULT_RUNS);
+        add("seed", self.seed.to_string(), self.seed == DEFAULT_SEED);
+        add("size", format_size(self.bytes), self.bytes == bytes);
+        let sizes = list_sizes(&self.folio_bytes);
+        add("folio-sizes", sizes, self.folio_bytes == folio_bytes);
         command
     }
 }
 
-fn listed(sizes: &[u64]) -> String {
+fn list_sizes(sizes: &[u64]) -> String {
     sizes.iter().map(|&size| format_size(size)).collect::<Vec<_>>().join(",")
 }
 
-/// The sizes of `text`, ascending.
+/// Parses a list of sizes, and sorts it.
 fn folio_sizes(text: &str) -> Result<Vec<u64>, Error> {
     let mut sizes =
         text.split(',').map(|size| folio_size(size.trim())).collect::<Result<Vec<_>, _>>()?;
@@ -144,7 +145,7 @@ fn folio_sizes(text: &str) -> Result<Vec<u64>, Error> {
     }
 }
 
-/// A size that a folio can have.
+/// Parses the size of a folio.
 fn folio_size(text: &str) -> Result<u64, Error> {
     let range = || out_of_range(shorten(text), format_size(PAGE_BYTES), format_size(PMD_BYTES));
     match parse_size(text) {
@@ -160,16 +161,16 @@ mod tests {
     use super::*;
 
     fn spec(size: &str, folio_sizes: &str) -> FolioOpsSpec {
-        let given = |text: &str| (!text.is_empty()).then(|| text.to_string());
+        let option = |text: &str| (!text.is_empty()).then(|| text.to_string());
         FolioOpsSpec {
-            size: given(size).map(SizeText),
-            folio_sizes: given(folio_sizes),
+            size: option(size).map(SizeText),
+            folio_sizes: option(folio_sizes),
             ..FolioOpsSpec::default()
         }
     }
 
     #[test]
-    fn what_is_not_given_is_as_published() {
+    fn defaults_are_as_published() {
         let job = spec("", "").validate().unwrap();
         assert_eq!((job.runs, job.bytes, job.pages()), (9, 256 << 20, 65_536));
         assert_eq!((job.folio_bytes.len(), job.folio_bytes[0]), (9, 4096));
@@ -178,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_remedy() {
-        let of = |change: &dyn Fn(&mut FolioOpsSpec)| {
+    fn refuses_invalid_values_with_a_remedy() {
+        let spec_with = |change: &dyn Fn(&mut FolioOpsSpec)| {
             let mut spec = FolioOpsSpec::default();
             change(&mut spec);
             spec
@@ -199,10 +200,10 @@ mod tests {
             (spec("", " "), "--folio-sizes: '' is no size"),
             (spec("", "16k,"), "--folio-sizes: '' is no size"),
             (spec("", "large"), "--folio-sizes: 'large' is no size"),
-            (of(&|spec| spec.runs = Some(0)), "--runs: 0 is out of range; give 1 to 1000"),
-            (of(&|spec| spec.seed = Some(0)), "--seed: 0 is out of range"),
+            (spec_with(&|spec| spec.runs = Some(0)), "--runs: 0 is out of range; give 1 to 1000"),
+            (spec_with(&|spec| spec.seed = Some(0)), "--seed: 0 is out of range"),
             (
-                of(&|spec| spec.on = Some("host".to_string())),
+                spec_with(&|spec| spec.on = Some("host".to_string())),
                 "--on: unknown engine 'host'; known: model, kernel",
             ),
         ] {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_from_what_it_says() {
+    fn spec_and_command_round_trip() {
         for spec in [
             spec("", ""),
             FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") },
@@ -226,8 +227,8 @@ mod tests {
         let owners = FolioOpsSpec { owners: true, ..spec("8m", "64k,2m") };
         let expected = "filemap folio-ops --owners --size 8m";
         assert_eq!(owners.validate().unwrap().command(), expected);
-        let given = FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") };
+        let small = FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") };
         let expected = "filemap folio-ops --runs 2 --size 4m --folio-sizes 16k,2m";
-        assert_eq!(given.validate().unwrap().command(), expected);
+        assert_eq!(small.validate().unwrap().command(), expected);
     }
 }

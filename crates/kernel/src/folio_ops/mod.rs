@@ -1,12 +1,14 @@
 //! Operations over folios on the running kernel: what they cost it for each page of anonymous
 //! memory, in folios of each size.
 
-mod needs;
-mod sizes;
+mod memory;
+mod thp_settings;
 
 use std::collections::BTreeMap;
 
-use filemap_job::folio_ops::{FolioCell, FolioOps, FolioOpsRun, KERNEL, Operation, PAGE_BYTES};
+use filemap_job::folio_ops::{
+    FolioOps, FolioOpsRun, FolioOpsSample, KERNEL, Operation, PAGE_BYTES,
+};
 use filemap_job::format_size;
 use serde_json::{Map, Value, json};
 
@@ -17,45 +19,43 @@ use crate::probe::cpus;
 use crate::probe::{FolioProbe, FolioSample};
 use crate::{Error, shutdown};
 
-use sizes::Selected;
-pub(crate) use sizes::Sizes;
+use thp_settings::SelectedSize;
+pub(crate) use thp_settings::ThpSettings;
 #[cfg(test)]
-pub(crate) use sizes::tests::settings;
+pub(crate) use thp_settings::tests::settings;
 
-/// What came out of a job.
+/// The result of [`measure`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct FolioOpsResult {
     /// The repeats, in order.
     pub runs: Vec<FolioOpsRun>,
-    /// What could not be measured, and what can be done about it: a sentence each.
-    pub missing: Vec<String>,
+    /// What could not be measured, with the remedy, a sentence each.
+    pub warnings: Vec<String>,
     /// Where and how it was measured.
     pub environment: Map<String, Value>,
 }
 
-/// How often [`measure`] says that it got on.
-pub fn samples(job: &FolioOps) -> u64 {
+/// Number of samples of [`measure`].
+pub fn sample_count(job: &FolioOps) -> u64 {
     job.runs * (job.folio_bytes.len() * Operation::ALL.len()) as u64
 }
 
-/// Measures `job` on the running kernel: in each repeat every size and every operation once, each
-/// in a process of its own. With `apply`, the settings of the machine are changed so that memory
-/// has folios of one size after the other, and restored after each. `advance` is called after
-/// each sample, [`samples`] times.
+/// Measures `job` on the running kernel: every size and operation once in each repeat, each in a
+/// process of its own. With `apply`, the machine's settings are changed to allow one size after the
+/// other, and restored after each. `advance` is called after each of [`sample_count`] samples.
 ///
-/// A size that the kernel does not give is left out, and what it returns says why.
+/// Sizes that the kernel does not provide are left out with a warning.
 ///
 /// # Errors
-/// When no size can be measured, memory is too little, or with `apply` without root; see
-/// [`Error`].
+/// When no size can be measured, there is not enough memory, or with `apply` without root.
 pub fn measure(
     job: &FolioOps,
     journal: &Journal,
     apply: bool,
     mut advance: impl FnMut(),
-) -> Result<Measured, Error> {
-    needs::check(job)?;
-    let sizes = Sizes::here();
+) -> Result<FolioOpsResult, Error> {
+    memory::check(job)?;
+    let sizes = ThpSettings::here();
     if apply {
         require_root("changing the sizes of folios (--change-settings)")?;
     }
@@ -65,35 +65,36 @@ pub fn measure(
     let mut measuring = Measuring::new(job, &sizes, apply);
     let runs = (0..job.runs).map(|_| measuring.run(journal, &mut advance));
     let runs = runs.collect::<Result<Vec<_>, Error>>()?;
-    measuring.into_measured(runs, environment)
+    measuring.into_result(runs, environment)
 }
 
-/// A job under way.
+/// A measurement in progress.
 struct Measuring<'a> {
     job: &'a FolioOps,
-    sizes: &'a Sizes,
+    sizes: &'a ThpSettings,
     apply: bool,
-    /// Why a size is not measured.
+    /// Sizes that are not measured, with the reason.
     left_out: BTreeMap<u64, String>,
-    /// Repeats without a size, as the kernel did not give its folios.
-    short: BTreeMap<u64, Short>,
-    /// The smallest share of the folios that had their size.
+    /// Sizes of which the kernel did not provide enough folios in some repeats.
+    short: BTreeMap<u64, Shortage>,
+    /// Minimum share of folios that had their size.
     shares: BTreeMap<u64, f64>,
-    /// Whether the kernel tells which pages were copied.
-    tells_copies: bool,
+    /// Whether copied pages are known.
+    knows_copies: bool,
 }
 
-/// Repeats in which the kernel did not give enough folios of a size.
+/// Repeats in which the kernel did not provide enough folios of a size.
 #[derive(Clone, Copy, Debug)]
-struct Short {
+struct Shortage {
     repeats: u64,
-    /// The smallest number that it gave, and the number that the memory takes.
+    /// Minimum number of folios that it provided.
     given: u64,
+    /// Folios that the memory consists of.
     folios: u64,
 }
 
 impl<'a> Measuring<'a> {
-    fn new(job: &'a FolioOps, sizes: &'a Sizes, apply: bool) -> Measuring<'a> {
+    fn new(job: &'a FolioOps, sizes: &'a ThpSettings, apply: bool) -> Measuring<'a> {
         let mut left_out = BTreeMap::new();
         for &bytes in &job.folio_bytes {
             let Some(refusal) = sizes.refusal(bytes) else { continue };
@@ -113,21 +114,21 @@ impl<'a> Measuring<'a> {
             left_out,
             short: BTreeMap::new(),
             shares: BTreeMap::new(),
-            tells_copies: true,
+            knows_copies: true,
         }
     }
 
-    /// One repeat.
+    /// Runs one repeat.
     fn run(&mut self, journal: &Journal, advance: &mut impl FnMut()) -> Result<FolioOpsRun, Error> {
         let mut cells = Vec::new();
         for &bytes in &self.job.folio_bytes {
-            let mut is_had = !self.left_out.contains_key(&bytes);
+            let mut is_available = !self.left_out.contains_key(&bytes);
             let selected = self.select(bytes, journal)?;
             for &operation in Operation::ALL {
                 shutdown::check()?;
-                if is_had {
+                if is_available {
                     let cell = self.cell(bytes, operation)?;
-                    is_had = cell.is_some();
+                    is_available = cell.is_some();
                     cells.extend(cell);
                 }
                 advance();
@@ -137,29 +138,33 @@ impl<'a> Measuring<'a> {
         Ok(FolioOpsRun { locked_ns: None, cells, contended: Vec::new() })
     }
 
-    /// Changes the settings for folios of `bytes`, where they are to be measured and `apply` was
-    /// given. Memory that wants none larger than a page gets such with any settings.
-    fn select(&self, bytes: u64, journal: &Journal) -> Result<Option<Selected>, Error> {
+    /// With `apply`, selects folios of `bytes`, unless they are left out. Single pages need no
+    /// setting.
+    fn select(&self, bytes: u64, journal: &Journal) -> Result<Option<SelectedSize>, Error> {
         let selects = self.apply && bytes > PAGE_BYTES && !self.left_out.contains_key(&bytes);
         selects.then(|| self.sizes.select(bytes, journal)).transpose()
     }
 
-    /// One sample, if the kernel gives the folios.
-    fn cell(&mut self, folio_bytes: u64, operation: Operation) -> Result<Option<FolioCell>, Error> {
+    /// Takes one sample, if the kernel provides the folios.
+    fn cell(
+        &mut self,
+        folio_bytes: u64,
+        operation: Operation,
+    ) -> Result<Option<FolioOpsSample>, Error> {
         let &FolioOps { bytes, seed, .. } = self.job;
         let children = cpus::allowed_cpus();
         let probe = FolioProbe { bytes, folio_bytes, operation, seed, children };
         let FolioSample { folios, given, timing } = probe.run()?;
         let Some(timing) = timing else {
-            let new = Short { repeats: 0, given, folios };
+            let new = Shortage { repeats: 0, given, folios };
             let short = self.short.entry(folio_bytes).or_insert(new);
-            *short = Short { repeats: short.repeats + 1, given: short.given.min(given), folios };
+            *short = Shortage { repeats: short.repeats + 1, given: short.given.min(given), folios };
             return Ok(None);
         };
         let share = self.shares.entry(folio_bytes).or_insert(1.0);
         *share = share.min(given as f64 / folios as f64);
-        self.tells_copies &= timing.copied.is_some() || !operation.writes();
-        Ok(Some(FolioCell {
+        self.knows_copies &= timing.copied.is_some() || !operation.writes();
+        Ok(Some(FolioOpsSample {
             folio_bytes,
             operation,
             counters: KERNEL.to_string(),
@@ -170,11 +175,11 @@ impl<'a> Measuring<'a> {
         }))
     }
 
-    fn into_measured(
+    fn into_result(
         self,
         runs: Vec<FolioOpsRun>,
         mut environment: Map<String, Value>,
-    ) -> Result<Measured, Error> {
+    ) -> Result<FolioOpsResult, Error> {
         let left_out = self.left_out();
         let short = self.short.iter().map(|(&size, &short)| (format_size(size), short));
         if runs.iter().all(|run| run.cells.is_empty()) {
@@ -184,23 +189,23 @@ impl<'a> Measuring<'a> {
             return Err(Error::unavailable(what, whys.join("; ")));
         }
         let sentence = |(sizes, why)| format!("folios of {sizes} are not measured: {why}");
-        let mut missing: Vec<String> = left_out.into_iter().map(sentence).collect();
-        missing.extend(short.map(|(size, short)| {
+        let mut warnings: Vec<String> = left_out.into_iter().map(sentence).collect();
+        warnings.extend(short.map(|(size, short)| {
             let (repeats, all) = (short.repeats, runs.len());
             format!("folios of {size} were short in {repeats} of {all} repeats: {}", short.reason())
         }));
-        if !self.tells_copies {
-            missing.push(
+        if !self.knows_copies {
+            warnings.push(
                 "which pages were copied is not known: run it as root, which may see frames"
                     .to_string(),
             );
         }
         let shares = self.shares.iter().map(|(&size, &share)| (format_size(size), share.into()));
         environment.insert("folio_share".to_string(), Value::Object(shares.collect()));
-        Ok(Measured { runs, missing, environment })
+        Ok(FolioOpsResult { runs, warnings, environment })
     }
 
-    /// Sizes that are left out, as words, and why: those together that have one reason.
+    /// Sizes that are left out, grouped by reason: the sizes as text, and the reason.
     fn left_out(&self) -> Vec<(String, String)> {
         let mut reasons: Vec<(String, String)> = Vec::new();
         for (&size, why) in &self.left_out {
@@ -213,9 +218,9 @@ impl<'a> Measuring<'a> {
     }
 }
 
-impl Short {
+impl Shortage {
     fn reason(self) -> String {
-        let Short { given, folios, .. } = self;
+        let Shortage { given, folios, .. } = self;
         format!(
             "the kernel gave {given} of {folios} such folios, as memory is fragmented or short; \
              end other programs, or try echo 1 > /proc/sys/vm/compact_memory"
@@ -223,11 +228,11 @@ impl Short {
     }
 }
 
-/// Where and how `job` is measured, with the settings as they are before.
-fn environment(job: &FolioOps, sizes: &Sizes) -> Map<String, Value> {
+/// The environment of the record, with the settings before any change.
+fn environment(job: &FolioOps, sizes: &ThpSettings) -> Map<String, Value> {
     let mut environment = host_environment();
     let large = job.folio_bytes.iter().filter(|&&bytes| bytes > PAGE_BYTES);
-    let settings = large.map(|&bytes| (format_size(bytes), sizes.word(bytes).into()));
+    let settings = large.map(|&bytes| (format_size(bytes), sizes.value(bytes).into()));
     let own = json!({
         "scope": "the running kernel; each sample in a process of its own, whose anonymous memory \
                   is mapped page by page; CPU time of the thread",
@@ -251,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_need_no_change_of_settings() {
+    fn single_pages_change_no_settings() {
         let held = [(16 << 10, "never"), (64 << 10, "always"), (2 << 20, "inherit")];
         let sizes = settings("pages", "madvise", &held);
         let file = |kib| sizes.directory.join(format!("hugepages-{kib}kB/enabled"));
@@ -275,19 +280,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_once_for_each_reason() {
+    fn warns_once_for_each_reason() {
         let held = [(16 << 10, "never"), (64 << 10, "never"), (2 << 20, "always")];
-        let sizes = settings("missing", "madvise", &held);
+        let sizes = settings("warnings", "madvise", &held);
         let folio_bytes = vec![8 << 10, 16 << 10, 64 << 10, 2 << 20];
         let (engine, bytes) = (EngineKind::Kernel, 2 << 20);
         let job =
             FolioOps { engine, runs: 3, seed: DEFAULT_SEED, bytes, folio_bytes, owners: false };
         let measuring = |apply| {
             let mut measuring = Measuring::new(&job, &sizes, apply);
-            measuring.short.insert(2 << 20, Short { repeats: 2, given: 1, folios: 8 });
+            measuring.short.insert(2 << 20, Shortage { repeats: 2, given: 1, folios: 8 });
             measuring
         };
-        let cell = FolioCell {
+        let cell = FolioOpsSample {
             folio_bytes: 2 << 20,
             operation: Operation::Fork,
             counters: KERNEL.to_string(),
@@ -298,8 +303,8 @@ mod tests {
         };
         let run = FolioOpsRun { cells: vec![cell], ..FolioOpsRun::default() };
         let runs = || vec![run.clone(), FolioOpsRun::default(), FolioOpsRun::default()];
-        let missing = |apply| measuring(apply).into_measured(runs(), Map::new()).unwrap().missing;
-        let [no_setting, not_allowed, short] = missing(false).try_into().unwrap();
+        let warnings = |apply| measuring(apply).into_result(runs(), Map::new()).unwrap().warnings;
+        let [no_setting, not_allowed, short] = warnings(false).try_into().unwrap();
         assert!(no_setting.starts_with("folios of 8k are not measured: this kernel has no"));
         assert!(not_allowed.starts_with("folios of 16k, 64k are not measured: the settings in"));
         assert!(
@@ -307,9 +312,9 @@ mod tests {
             "{not_allowed}"
         );
         assert!(short.starts_with("folios of 2m were short in 2 of 3 repeats: the kernel gave 1"));
-        assert_eq!(missing(true).len(), 2, "the others can be set");
+        assert_eq!(warnings(true).len(), 2, "the others can be set");
         let none = vec![FolioOpsRun::default()];
-        let error = measuring(false).into_measured(none, Map::new()).unwrap_err();
+        let error = measuring(false).into_result(none, Map::new()).unwrap_err();
         assert!(error.cannot_run_here());
         let text = error.to_string();
         assert!(

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use filemap_job::DEFAULT_SEED;
 use filemap_job::EngineKind;
-use filemap_job::folio_ops::{FolioCell, FolioOps, Operation};
+use filemap_job::folio_ops::{FolioOps, FolioOpsSample, Operation};
 use filemap_kernel::Error;
-use filemap_kernel::folio_ops::{Measured, measure, samples};
+use filemap_kernel::folio_ops::{FolioOpsResult, measure, sample_count};
 use filemap_kernel::journal::{Journal, recover};
 use filemap_kernel::probe::{FolioProbe, cpus};
 
@@ -49,7 +49,11 @@ fn settings() -> BTreeMap<String, String> {
 }
 
 /// [`measure`], once no other run has changed the settings; how often it got on.
-fn measured(job: &FolioOps, journal: &Journal, apply: bool) -> Result<(Measured, u64), Error> {
+fn measured(
+    job: &FolioOps,
+    journal: &Journal,
+    apply: bool,
+) -> Result<(FolioOpsResult, u64), Error> {
     let start = Instant::now();
     loop {
         let mut calls = 0;
@@ -67,7 +71,7 @@ fn is_taken(error: &Error) -> bool {
 }
 
 /// Whether the running kernel tracks the owners of large folios; nothing where it does not say.
-fn tracks_owners(measured: &Measured) -> Option<bool> {
+fn tracks_owners(measured: &FolioOpsResult) -> Option<bool> {
     Some(measured.environment["config"].as_object()?["CONFIG_MM_ID"] == "y")
 }
 
@@ -83,9 +87,9 @@ pub(crate) fn copies_and_reuses_folios_of_each_size(bench: &Bench) {
         Err(error) => panic!("{error}"),
     };
     assert_eq!(settings(), before);
-    measured.missing.iter().for_each(skip);
+    measured.warnings.iter().for_each(skip);
     let cells = &measured.runs[0].cells;
-    let sizes = job.folio_bytes.len() - measured.missing.len();
+    let sizes = job.folio_bytes.len() - measured.warnings.len();
     assert_eq!(cells.len(), sizes * Operation::ALL.len());
     let reuses_large = tracks_owners(&measured);
     for cell in cells {
@@ -102,7 +106,7 @@ const LRU_BATCH: u64 = 31;
 
 /// Checks how many of `pages` pages were copied, and how many reused: all, where it is known of
 /// folios of several pages that one process has them.
-fn check_copies(cell: &FolioCell, pages: u64, reuses_large: Option<bool>) {
+fn check_copies(cell: &FolioOpsSample, pages: u64, reuses_large: Option<bool>) {
     if !cell.operation.writes() {
         assert_eq!((cell.copied, cell.reused), (None, None), "{cell:?}");
         return;
@@ -136,11 +140,11 @@ pub(crate) fn names_sizes_that_are_not_allowed(bench: &Bench) {
     }
     let both = job(4 << 20, &[4 << 10, 16 << 10]);
     let (some, calls) = measured(&both, &bench.journal, false).unwrap();
-    assert_eq!(calls, samples(&both), "what is left out is passed over too");
+    assert_eq!(calls, sample_count(&both), "what is left out is passed over too");
     let cells = &some.runs[0].cells;
     assert!(cells.len() == Operation::ALL.len(), "{cells:?}");
     assert!(cells.iter().all(|cell| cell.folio_bytes == 4 << 10));
-    let why = &some.missing[0];
+    let why = &some.warnings[0];
     assert!(
         why.starts_with("folios of 16k are not measured") && why.contains("--change-settings"),
         "{why}"

@@ -1,17 +1,17 @@
-//! Mappings of pages, and what is counted of them.
+//! Mappings of pages: counters and statistics.
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
+use super::accounting::StatItem;
 use super::cpu::Cpu;
 use super::frame::{EXCLUSIVE, Pfn};
 use super::memory::Memory;
-use super::statistics::Item;
-use crate::mapcount::{Change, Mapcount};
+use crate::folio::Order;
+use crate::mapcount::Mapcount;
 use crate::mm_id::MmId;
-use crate::order::Order;
 
 impl<C: Mapcount> Memory<C> {
-    /// Adds mappings of pages of one folio, from `first` on.
+    /// Maps pages of one folio, from `first` on.
     ///
     /// Mirrors `__folio_add_anon_rmap`, 6.12. Test: `tests/address_spaces.rs`.
     #[inline]
@@ -20,17 +20,16 @@ impl<C: Mapcount> Memory<C> {
         let order = frame.order();
         if order == Order::SINGLE {
             let old = frame.single.fetch_add(1, Relaxed);
-            self.keep(cpu, Change { pages: i64::from(old == 0), in_part: false });
+            self.count_mapped(cpu, i64::from(old == 0));
         } else {
             let batch = self.range(first, pages as usize).iter().map(|frame| &frame.page);
-            let change = self.counts(frame.head()).map(order, mm, batch);
-            self.keep(cpu, change);
+            let mapped = self.counts(frame.head()).map(order, mm, batch);
+            self.count_mapped(cpu, mapped);
         }
     }
 
-    /// The same for a child of whoever maps the pages, which are not exclusive then.
-    ///
-    /// Each page is visited once, if there is a count to change too.
+    /// Maps them for a child too, which makes them no longer exclusive. With counts of pages, flag
+    /// and count are changed in one pass.
     ///
     /// Mirrors `__folio_try_dup_anon_rmap`, 6.12. Test: `tests/address_spaces.rs`.
     #[inline]
@@ -42,7 +41,7 @@ impl<C: Mapcount> Memory<C> {
             frames[0].single.fetch_add(1, Relaxed);
             return;
         }
-        let change = if size_of::<C::Page>() > 0 {
+        let mapped = if size_of::<C::Page>() > 0 {
             let batch = frames.iter().map(|frame| {
                 frame.clear(EXCLUSIVE);
                 &frame.page
@@ -53,11 +52,11 @@ impl<C: Mapcount> Memory<C> {
             let batch = frames.iter().map(|frame| &frame.page);
             self.counts(head).map(order, mm, batch)
         };
-        self.keep(cpu, change);
+        self.count_mapped(cpu, mapped);
     }
 
-    /// Removes mappings of pages of one folio, from `first` on. References go with the next flush.
-    /// Whether that is due.
+    /// Unmaps pages of one folio, from `first` on. References are dropped by the next flush. Returns
+    /// whether that is due.
     ///
     /// Mirrors `__folio_remove_rmap`, 6.12. Test: `tests/address_spaces.rs`.
     #[inline]
@@ -66,28 +65,17 @@ impl<C: Mapcount> Memory<C> {
         let (order, head) = (frame.order(), frame.head());
         if order == Order::SINGLE {
             let old = frame.single.fetch_sub(1, AcqRel);
-            self.keep(cpu, Change { pages: -i64::from(old == 1), in_part: false });
+            self.count_mapped(cpu, -i64::from(old == 1));
         } else {
             let batch = self.range(first, pages as usize).iter().map(|frame| &frame.page);
-            let change = self.counts(head).unmap(order, mm, batch);
-            self.keep(cpu, change);
+            let mapped = self.counts(head).unmap(order, mm, batch);
+            self.count_mapped(cpu, mapped);
         }
-        cpu.gathered.push(head, pages)
-    }
-
-    /// How often a page is mapped, as counters judge it.
-    pub(super) fn page_mappings(&self, pfn: Pfn) -> u32 {
-        let frame = self.frame(pfn);
-        match frame.order() {
-            Order::SINGLE => frame.single.load(Relaxed),
-            order => self.counts(frame.head()).page_mappings(order, &frame.page),
-        }
+        cpu.gather.push(head, pages)
     }
 
     #[inline]
-    fn keep(&self, cpu: &mut Cpu, change: Change) {
-        cpu.mapped_pages += change.pages;
-        cpu.left_in_part += u64::from(change.in_part);
-        self.statistics.count(&mut cpu.differences, Item::Mapped, change.pages);
+    fn count_mapped(&self, cpu: &mut Cpu, pages: i64) {
+        self.statistics.count(&mut cpu.stats, StatItem::Mapped, pages);
     }
 }

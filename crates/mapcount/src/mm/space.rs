@@ -1,32 +1,32 @@
-//! Address spaces.
+//! Address spaces: populate, fork(2) and munmap(2).
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
+use super::accounting::StatItem;
 use super::cpu::Cpu;
 use super::memory::Memory;
-use super::page_table::{ENTRIES, Entry, Mapped};
-use super::statistics::Item;
+use super::page_table::{PTES_PER_TABLE, Pte, PteValue, clear_batch, pte_batch};
 use crate::error::Error;
+use crate::folio::Order;
 use crate::mapcount::Mapcount;
 use crate::mm_id::{MmId, MmIds};
-use crate::order::Order;
 
-/// An mm: an id, page tables, and how many pages they map. Addresses are pages from 0 on.
+/// An mm: an id and page tables. Addresses are page numbers from 0 on.
 ///
-/// One thread at a time uses it, as under its `mmap_lock`. Memory and ids are shared. When it is
-/// dropped, it unmaps everything and then gives its id back. No [`Cpu`] of the caller counts what
-/// dropping unmaps: call [`AddressSpace::munmap`] before if statistics matter.
+/// One thread at a time uses it, as under its `mmap_lock`; memory and ids are shared. Dropping it
+/// unmaps everything and releases the id.
 pub struct AddressSpace<C: Mapcount> {
     pub(super) memory: Arc<Memory<C>>,
     pub(super) ids: Arc<MmIds>,
     pub(super) id: MmId,
-    pub(super) tables: Vec<Box<[Entry]>>,
+    pub(super) tables: Vec<Box<[Pte]>>,
     pub(super) resident: usize,
 }
 
 impl<C: Mapcount> AddressSpace<C> {
-    /// An address space of so many `pages`, in which nothing is mapped.
+    /// An address space of `pages` unmapped pages.
     ///
     /// # Errors
     /// When there is no id left.
@@ -39,16 +39,16 @@ impl<C: Mapcount> AddressSpace<C> {
         let (memory, ids, tables) = (memory.clone(), ids.clone(), Vec::new());
         let mut space = AddressSpace { memory, ids, id, tables, resident: 0 };
         let mut cpu = Cpu::default();
-        (0..pages.div_ceil(ENTRIES)).for_each(|_| space.add_table(&mut cpu));
+        (0..pages.div_ceil(PTES_PER_TABLE)).for_each(|_| space.add_table(&mut cpu));
         space.memory.drain(&mut cpu);
         Ok(space)
     }
 
-    /// Maps new folios of `order` at `pages`, for writing; all bytes are 0. They are smaller where
-    /// the range ends or something is mapped, which stays.
+    /// Maps new, zeroed folios of `order` at `pages`, writable. They are smaller at the ends of the
+    /// range and next to mapped pages, which are kept.
     ///
     /// # Errors
-    /// When there is too little memory. What came before is mapped.
+    /// When there is not enough memory. The pages before are mapped.
     ///
     /// # Panics
     /// When the address space has fewer pages.
@@ -60,14 +60,14 @@ impl<C: Mapcount> AddressSpace<C> {
     ) -> Result<(), Error> {
         let mut page = pages.start;
         while page < pages.end {
-            let entries = &self.tables[page / ENTRIES][page % ENTRIES..];
+            let entries = &self.tables[page / PTES_PER_TABLE][page % PTES_PER_TABLE..];
             let room = entries.iter().take(pages.end - page);
             let room = room.take_while(|entry| entry.load().is_none()).count();
             if room == 0 {
                 page += 1;
                 continue;
             }
-            // The largest order that is aligned here and fits.
+            // The largest order that is aligned and fits.
             let fits = room.ilog2().min(page.trailing_zeros()).min(order.get());
             let order = Order::new(fits).expect("this is no larger than the order asked for");
             let new = order.pages() as u32;
@@ -75,7 +75,7 @@ impl<C: Mapcount> AddressSpace<C> {
             self.memory.contents.clear(first, new);
             self.memory.map(cpu, self.id, first, new);
             for (entry, pfn) in entries.iter().zip(first..first + new) {
-                entry.set(Mapped { pfn, writable: true });
+                entry.set(PteValue { pfn, writable: true });
             }
             self.resident += order.pages();
             page += order.pages();
@@ -83,26 +83,98 @@ impl<C: Mapcount> AddressSpace<C> {
         Ok(())
     }
 
-    /// The id.
-    pub fn id(&self) -> MmId {
-        self.id
-    }
-
-    /// Pages of the address space, mapped or not.
+    /// Pages of the address space, rounded up to whole tables.
     pub fn pages(&self) -> usize {
-        self.tables.len() * ENTRIES
+        self.tables.len() * PTES_PER_TABLE
     }
 
-    /// A table of entries that map nothing.
+    /// Mapped pages.
+    pub fn resident(&self) -> usize {
+        self.resident
+    }
+
+    /// Forks a child with the same mappings. Both may only read them.
+    ///
+    /// Mirrors `copy_present_ptes`, 6.12. Test: `tests/address_spaces.rs`.
+    ///
+    /// # Errors
+    /// When there is no id left.
+    pub fn fork(&mut self, cpu: &mut Cpu) -> Result<AddressSpace<C>, Error> {
+        let mut child = AddressSpace::new(&self.memory, &self.ids, 0)?;
+        for index in 0..self.tables.len() {
+            child.add_table(cpu);
+            self.fork_table(cpu, &mut child, index);
+        }
+        child.resident = self.resident;
+        Ok(child)
+    }
+
+    fn fork_table(&self, cpu: &mut Cpu, child: &mut AddressSpace<C>, index: usize) {
+        let (parent_ptes, child_ptes) = (&self.tables[index], &child.tables[index]);
+        let mut at = 0;
+        while at < parent_ptes.len() {
+            let Some(first) = parent_ptes[at].load() else {
+                at += 1;
+                continue;
+            };
+            let frame = self.memory.frame(first.pfn);
+            let batch = pte_batch(&parent_ptes[at..], frame, first);
+            let (pages, head) = (batch.pages, frame.head());
+            self.memory.frame(head).references.fetch_add(pages, Relaxed);
+            self.memory.share(cpu, child.id, head, first.pfn, pages);
+            let entries = at..at + pages as usize;
+            if batch.writable {
+                parent_ptes[entries.clone()].iter().for_each(Pte::write_protect);
+            }
+            for (entry, pfn) in child_ptes[entries].iter().zip(first.pfn..) {
+                entry.set(PteValue { pfn, writable: false });
+            }
+            at += pages as usize;
+        }
+    }
+
+    /// Unmaps `pages`, in batches of pages of one folio.
+    ///
+    /// Mirrors `zap_present_folio_ptes`, 6.12. Test: `tests/address_spaces.rs`.
+    ///
+    /// # Panics
+    /// When the address space has fewer pages.
+    pub fn munmap(&mut self, cpu: &mut Cpu, pages: Range<usize>) {
+        let mut page = pages.start;
+        while page < pages.end {
+            let table = &self.tables[page / PTES_PER_TABLE];
+            let last = (pages.end - page + page % PTES_PER_TABLE).min(PTES_PER_TABLE);
+            let mut at = page % PTES_PER_TABLE;
+            page += last - at;
+            while at < last {
+                let entries = &table[at..last];
+                let Some(first) = entries[0].load() else {
+                    at += 1;
+                    continue;
+                };
+                let count = pte_batch(entries, self.memory.frame(first.pfn), first).pages;
+                clear_batch(&entries[..count as usize]);
+                let is_flush_due = self.memory.unmap(cpu, self.id, first.pfn, count);
+                self.resident -= count as usize;
+                at += count as usize;
+                if is_flush_due {
+                    self.memory.flush(cpu);
+                }
+            }
+        }
+        self.memory.flush(cpu);
+    }
+
+    /// Adds an empty table.
     ///
     /// Mirrors `__pte_alloc`, 6.12. Test: `tests/address_spaces.rs`.
     pub(super) fn add_table(&mut self, cpu: &mut Cpu) {
-        self.tables.push((0..ENTRIES).map(|_| Entry::default()).collect());
-        self.memory.statistics.count(&mut cpu.differences, Item::PageTables, 1);
+        self.tables.push((0..PTES_PER_TABLE).map(|_| Pte::default()).collect());
+        self.memory.statistics.count(&mut cpu.stats, StatItem::PageTables, 1);
     }
 
-    pub(super) fn entry(&self, page: usize) -> Option<&Entry> {
-        self.tables.get(page / ENTRIES).map(|table| &table[page % ENTRIES])
+    pub(super) fn entry(&self, page: usize) -> Option<&Pte> {
+        self.tables.get(page / PTES_PER_TABLE).map(|table| &table[page % PTES_PER_TABLE])
     }
 }
 
@@ -111,7 +183,7 @@ impl<C: Mapcount> Drop for AddressSpace<C> {
         let mut cpu = Cpu::default();
         self.munmap(&mut cpu, 0..self.pages());
         let tables = self.tables.len() as i64;
-        self.memory.statistics.count(&mut cpu.differences, Item::PageTables, -tables);
+        self.memory.statistics.count(&mut cpu.stats, StatItem::PageTables, -tables);
         self.memory.drain(&mut cpu);
         self.ids.release(self.id);
     }

@@ -1,4 +1,4 @@
-//! Names for mms, and numbers that are the same on every machine.
+//! Short constructors, and a deterministic random generator.
 
 use filemap_mapcount::{Folio, Mapcount, MmId, Order};
 

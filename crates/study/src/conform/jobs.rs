@@ -31,10 +31,11 @@ pub fn of_jobs(
     engines: &impl Engines,
     command: impl FnOnce(&Job) -> String,
 ) -> Result<Conformance, Error> {
+    // An invalid job is an error on every machine, whether or not this one can run conform.
+    let first = named.first().map(|(_, job)| validated(job, on)).transpose()?;
     let (journal, _undoing) = engines.journal()?;
     let mut bench = on.bench(&journal, engines)?;
     let mut found = on_bench(named, on, stops_at_first, &mut bench, engines)?;
-    let first = named.first().map(|(_, job)| validated(job, on)).transpose()?;
     let command = first.as_ref().map_or(String::new(), command);
     let mut footer = footer(first.as_ref().map(|job| &job.rules), on, &bench, command);
     console::add_noted(&mut footer.environment, &found.footer.environment);

@@ -1,8 +1,7 @@
-//! The report on operations over folios: the time of each with every way to count, and what that
-//! saves in units of L. Ways to count are compared within each repeat, and the median of these
-//! changes is the figure: what slows the machine down for a while slows all of a repeat down.
+//! The report on operations over folios: the time of each with every counting scheme, and savings in
+//! units of L. Schemes are compared within each repeat, and the figure is the median of these
+//! changes: a disturbance of the machine affects all schemes of a repeat.
 
-pub(crate) mod batches;
 mod compared;
 mod notes;
 mod owners;
@@ -18,9 +17,10 @@ use filemap_report::{Head, Part, Report, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
-pub use owners::owners;
-pub use run::{Asked, check, record};
+pub use compared::{FAULT_NS, Figure, OperationComparison, SchemeChange, SchemeFigures};
+pub(crate) use owners::BatchCost;
+pub use owners::count_owners;
+pub use run::{SizeSource, check_memory, measure};
 
 use crate::footer::{Footer, Origin};
 use crate::json::{raw, to_json};
@@ -31,13 +31,13 @@ use crate::setup;
 pub(crate) struct Json<'a> {
     #[serde(flatten)]
     record: &'a FolioOpsRecord,
-    /// Each operation, with what changes against the base.
-    compared: &'a [Compared],
+    /// Each operation, with the changes against the base.
+    compared: &'a [OperationComparison],
     scope: &'a str,
     command: &'a str,
 }
 
-/// The report on `record`, which `command` repeats. With `verbose`, the spread of every figure too.
+/// The report on `record`, which `command` repeats; with `verbose`, including every spread.
 pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report {
     let footer = Footer::of(&[origin(record)], command);
     let compared = compared(record);
@@ -59,7 +59,7 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
     Report { parts, rows: rows(record), footer: footer.footer(), record_json: json }
 }
 
-/// What `record` is of.
+/// The title.
 fn title(record: &FolioOpsRecord) -> String {
     let bytes = record.benchmark.size.as_ref().map_or("memory", |size| &size.0);
     let place = if record.engine == EngineKind::Model.name() {
@@ -70,14 +70,14 @@ fn title(record: &FolioOpsRecord) -> String {
     format!("{FOLIO_OPS} over {bytes}, {place}")
 }
 
-/// What was counted.
+/// The facts of a report on counts.
 fn counted_facts(record: &FolioOpsRecord) -> Part {
     let memory = bytes((pages(record) * PAGE_BYTES) as f64);
     let sizes = record.benchmark.folio_sizes.clone().unwrap_or_default();
     setup::facts(vec![("Memory", vec![memory, "anonymous".to_string()]), ("Folios", vec![sizes])])
 }
 
-/// What was timed, and where. The machine is a real one, whatever the engine was.
+/// The facts of a report on times. The machine is a real one with either engine.
 fn facts(record: &FolioOpsRecord) -> Part {
     let environment = |key: &str| record.environment.get(key);
     let text = |key: &str| environment(key).and_then(Value::as_str).unwrap_or_default().to_string();
@@ -86,7 +86,7 @@ fn facts(record: &FolioOpsRecord) -> Part {
         cores => format!("{cores} CPUs"),
     });
     let memory = record.benchmark.size.as_ref().and_then(|size| size.bytes().ok());
-    // Not all that is asked for may be had.
+    // Some of the requested sizes may not have been available.
     let cells = record.runs.iter().flat_map(|run| &run.cells);
     let sizes: BTreeSet<u64> = cells.map(|cell| cell.folio_bytes).collect();
     let kernel = match text("host_kernel").as_str() {
@@ -102,7 +102,7 @@ fn facts(record: &FolioOpsRecord) -> Part {
     ])
 }
 
-/// Where its figures come from.
+/// The origin of the figures.
 pub(crate) fn origin(record: &FolioOpsRecord) -> Origin {
     Origin {
         engine: record.engine.clone(),
@@ -112,12 +112,12 @@ pub(crate) fn origin(record: &FolioOpsRecord) -> Origin {
     }
 }
 
-/// Every operation of `record`.
-pub fn compared(record: &FolioOpsRecord) -> Vec<Compared> {
-    Compared::all(&record.runs)
+/// Compares every operation of `record`.
+pub fn compared(record: &FolioOpsRecord) -> Vec<OperationComparison> {
+    OperationComparison::all(&record.runs)
 }
 
-/// L beside all that was timed with it.
+/// L over all samples.
 pub(crate) fn locked(runs: &[FolioOpsRun]) -> Option<Figure> {
     let cells = runs.iter().flat_map(|run| &run.cells);
     Figure::of(cells.filter_map(|cell| cell.locked_ns))
@@ -129,11 +129,11 @@ pub(crate) fn pages(record: &FolioOpsRecord) -> u64 {
     bytes.unwrap_or(0) / PAGE_BYTES
 }
 
-/// The figures of `record`, of which `all` is what was timed.
-fn figures(record: &FolioOpsRecord, all: &[Compared], verbose: bool) -> Vec<Part> {
-    let of_faults = tables::with_faults(all);
-    let note = (!of_faults.is_empty()).then(notes::with_faults);
-    let tables = tables::of_times(all).into_iter().chain(of_faults).map(Part::Table);
+/// The tables and notes on the times of `record`, compared in `all`.
+fn figures(record: &FolioOpsRecord, all: &[OperationComparison], verbose: bool) -> Vec<Part> {
+    let fault_tables = tables::with_faults(all);
+    let note = (!fault_tables.is_empty()).then(notes::with_faults);
+    let tables = tables::times(all).into_iter().chain(fault_tables).map(Part::Table);
     let mut parts = vec![Part::Paragraph(notes::figures(&record.runs, all))];
     parts.extend(tables.chain(note.map(Part::Paragraph)));
     parts.extend(tables::copies(all, pages(record)).map(Part::Table));

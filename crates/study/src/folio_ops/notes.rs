@@ -1,19 +1,19 @@
-//! What the tables say, in words.
+//! Notes to the tables.
 
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::PAGE_MAPCOUNT;
 
-use super::compared::{Compared, FAULT_NS};
+use super::compared::{FAULT_NS, OperationComparison};
 use crate::stats::MAD;
 use crate::verdict::{LEVEL, least_paired_p_value};
 
-/// Why nothing is said of threads on one folio: here they have at least two CPUs.
+/// The note in place of the table of threads, which needs two CPUs.
 pub(super) const ONE_CPU: &str =
     "Two threads on one folio are left out: they take two CPUs, and filemap had one.";
 
-/// What the figures are, and how they were measured.
-pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
-    let has_base = all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some());
+/// What the figures are and how they were measured.
+pub(super) fn figures(runs: &[FolioOpsRun], all: &[OperationComparison]) -> String {
+    let has_base = all.iter().any(|of| of.scheme(PAGE_MAPCOUNT).is_some());
     let repeats = match (runs.len(), has_base) {
         (1, false) => return "Figures of one repeat.".to_string(),
         (repeats, false) => return format!("Medians of {repeats} repeats. {MAD}"),
@@ -28,8 +28,8 @@ pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
             .to_string()
     } else {
         format!(
-            "~ marks a change that is no difference: chance alone brings about one as large more \
-             often than {LEVEL} (signed-rank test on the changes of the repeats)."
+            "~ marks a change that is not significant at {LEVEL} (signed-rank test on the changes \
+             of the repeats)."
         )
     };
     let locked = super::locked(runs).map_or(String::new(), |locked| {
@@ -42,29 +42,29 @@ pub(super) fn figures(runs: &[FolioOpsRun], all: &[Compared]) -> String {
         )
     });
     format!(
-        "{repeats} All ways to count took turns; one repeat more warmed up. Times are \
-         those of the thread's CPU clock. The base is page-mapcount: an atomic count for each \
-         page. plain-counts is the control: the same with counts of pages that are not atomic, so \
-         what it saves is what the atomics cost.{locked} {tested}"
+        "{repeats} All counting schemes took turns; one repeat more warmed up. Times are CPU \
+         times of the thread. The base is page-mapcount: an atomic count for each page. \
+         plain-counts is the control: the same with non-atomic counts of pages, so that its \
+         saving is the cost of the atomics.{locked} {tested}"
     )
 }
 
-/// What the fault costs are.
+/// The added costs of a fault.
 pub(super) fn with_faults() -> String {
     let [none, one, other] = FAULT_NS;
     format!(
-        "A fault is a call in this mm: the column of {none} ns is what was measured. On a machine \
-         a fault costs more, so the same is shown with {one} and {other} ns added to each."
+        "A fault is a function call in this mm; the column of {none} ns is as measured. A fault of \
+         a machine costs more, so the same is shown with {one} and {other} ns added to each."
     )
 }
 
-/// How to read the table on threads.
+/// Explains the table of threads.
 pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<String> {
     let first = runs.iter().flat_map(|run| &run.contended).next()?;
     Some(format!(
-        "A batch maps or unmaps all pages of the folio, and no count was lost. Fairness is what \
-         the slower thread did for each batch of the faster one. The longest wait is that of {} \
-         batches, which includes the time in which a thread had no CPU.",
+        "A batch maps or unmaps all pages of the folio; no update was lost. Fairness is the \
+         throughput of the slower thread divided by that of the faster one. The longest wait is \
+         the longest time of {} batches, including time without a CPU.",
         first.wait_batches
     ))
 }

@@ -2,18 +2,18 @@
 
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{
-    CONFIGURATIONS, Contended, KERNEL, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT,
-    PLAIN_COUNTS, PRECISE_OWNERS,
+    ContendedFolio, KERNEL, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PLAIN_COUNTS,
+    PRECISE_OWNERS, SCHEMES,
 };
 use filemap_report::units::{bytes, number, time};
 use filemap_report::{Column, Head, SOFT_HYPHEN, Table, Value, digits, figures, table, words};
 
-use super::compared::{Compared, Configuration, FAULT_NS, Figure};
+use super::compared::{FAULT_NS, Figure, OperationComparison, SchemeFigures};
 
-/// The ways to count that are held against the base.
+/// The schemes that are compared with the base.
 const OTHERS: [&str; 4] = [PLAIN_COUNTS, MM_OWNER, NO_PAGE_MAPCOUNT, PRECISE_OWNERS];
 
-/// The heading of a way to count, on two lines where it is long.
+/// The heading of a scheme, on two lines if it is long.
 fn heading(counters: &str) -> Head {
     Head::right(match counters {
         MM_OWNER => counters.to_string(),
@@ -26,28 +26,29 @@ fn heading(counters: &str) -> Head {
 }
 
 /// The size of a folio.
-fn size(of: &Compared) -> String {
+fn size(of: &OperationComparison) -> String {
     bytes(of.folio_bytes as f64)
 }
 
-/// Changes and savings of each operation, or the times alone where there is no base.
-pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
-    if all.iter().all(|of| of.configuration(PAGE_MAPCOUNT).is_none()) {
+/// Changes and savings of each operation, or only times without a base.
+pub(super) fn times(all: &[OperationComparison]) -> Vec<Table> {
+    if all.iter().all(|of| of.scheme(PAGE_MAPCOUNT).is_none()) {
         return vec![spreads(all)];
     }
     let tables = Operation::ALL.iter().flat_map(|operation| {
-        let own: Vec<&Compared> = all.iter().filter(|of| of.operation == *operation).collect();
-        // Writes copy pages or reuse them: what that saves is not what counting takes.
+        let own: Vec<&OperationComparison> =
+            all.iter().filter(|of| of.operation == *operation).collect();
+        // Writes copy or reuse pages, so that their savings are not the cost of counting.
         let savings = (!operation.writes()).then(|| savings(*operation, &own));
         [Some(changes(*operation, &own)), savings]
     });
     tables.flatten().filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// By how many percent the time of a page changes.
-fn changes(operation: Operation, own: &[&Compared]) -> Table {
-    let row = |of: &&Compared| {
-        let base = of.configuration(PAGE_MAPCOUNT);
+/// Changes of the time of a page in percent.
+fn changes(operation: Operation, own: &[&OperationComparison]) -> Table {
+    let row = |of: &&OperationComparison| {
+        let base = of.scheme(PAGE_MAPCOUNT);
         let base = base.map_or("-".to_string(), |base| format!("{:.2}", base.ns_per_page.median));
         let changed = OTHERS.map(|counters| {
             of.change(counters).map_or("-".to_string(), |change| {
@@ -68,9 +69,9 @@ fn changes(operation: Operation, own: &[&Compared]) -> Table {
     }
 }
 
-/// What each saves of a page, in L, and slots of a folio.
-fn savings(operation: Operation, own: &[&Compared]) -> Table {
-    let row = |of: &&Compared| {
+/// Savings of a page in L, and of a folio with slots.
+fn savings(operation: Operation, own: &[&OperationComparison]) -> Table {
+    let row = |of: &&OperationComparison| {
         let saved = OTHERS.map(|counters| {
             let saved = of.change(counters).and_then(|change| change.saved_locked);
             let mad = |of: Figure| signed(of.mad).trim_start_matches('+').to_string();
@@ -92,16 +93,16 @@ fn savings(operation: Operation, own: &[&Compared]) -> Table {
     }
 }
 
-/// What reuse gains with faults of several costs.
-pub(super) fn with_faults(all: &[Compared]) -> Vec<Table> {
+/// Changes of reuse with several costs of a fault.
+pub(super) fn with_faults(all: &[OperationComparison]) -> Vec<Table> {
     let columns = || {
-        let ways = [MM_OWNER, NO_PAGE_MAPCOUNT].into_iter();
-        ways.flat_map(|counters| FAULT_NS.map(|fault_ns| (counters, fault_ns)))
+        let schemes = [MM_OWNER, NO_PAGE_MAPCOUNT].into_iter();
+        schemes.flat_map(|counters| FAULT_NS.map(|fault_ns| (counters, fault_ns)))
     };
-    let of_operation = |operation: &Operation| {
+    let operation_table = |operation: &Operation| {
         let own =
             all.iter().filter(|of| of.operation == *operation && of.change(MM_OWNER).is_some());
-        let row = |of: &Compared| {
+        let row = |of: &OperationComparison| {
             let percents = columns().map(|(counters, fault_ns)| {
                 let mut percents = of.change(counters)?.percent_with_faults.iter();
                 percents.find(|(own_ns, _)| *own_ns == fault_ns)
@@ -119,23 +120,23 @@ pub(super) fn with_faults(all: &[Compared]) -> Vec<Table> {
             rows: own.map(row).collect(),
         }
     };
-    let tables = Operation::ALL.iter().filter(|of| of.reuses()).map(of_operation);
+    let tables = Operation::ALL.iter().filter(|of| of.reuses()).map(operation_table);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// What write faults did, for neighbouring sizes that are alike together; `None` where nobody
-/// counts.
-pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
-    let is_there = |name: &&str| all.iter().any(|of| of.configuration(name).is_some());
-    let names: Vec<&str> = [KERNEL].into_iter().chain(CONFIGURATIONS).filter(is_there).collect();
-    let counts = |of: &Compared| of.configurations.iter().any(|own| own.copied.is_some());
-    let cells = |of: &Compared| -> Vec<String> {
-        let own = |name: &&str| of.configuration(name);
+/// Copies by write faults, with equal neighbouring sizes in one row; `None` if there are none.
+pub(super) fn copies(all: &[OperationComparison], pages: u64) -> Option<Table> {
+    let is_present = |name: &&str| all.iter().any(|of| of.scheme(name).is_some());
+    let names: Vec<&str> = [KERNEL].into_iter().chain(SCHEMES).filter(is_present).collect();
+    let counts =
+        |of: &OperationComparison| of.configurations.iter().any(|own| own.copied.is_some());
+    let cells = |of: &OperationComparison| -> Vec<String> {
+        let own = |name: &&str| of.scheme(name);
         names.iter().map(own).map(|own| copied(of.operation, own, pages)).collect()
     };
     let rows = Operation::ALL.iter().filter(|operation| operation.writes()).flat_map(|operation| {
         let own = all.iter().filter(|of| of.operation == *operation && counts(of));
-        let own: Vec<&Compared> = own.collect();
+        let own: Vec<&OperationComparison> = own.collect();
         let alike = own.chunk_by(|one, other| cells(one) == cells(other)).map(|alike| {
             let (least, most) = (size(alike[0]), size(alike[alike.len() - 1]));
             let sizes = if least == most { least } else { format!("{least}-{most}") };
@@ -157,9 +158,9 @@ pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
     })
 }
 
-/// How many of the pages were copied. Children write to a part of the memory each.
-fn copied(operation: Operation, own: Option<&Configuration>, pages: u64) -> String {
-    let is_all = |copied: u64| copied == pages || !operation.is_of_one_thread();
+/// How many pages were copied. Children write to a part of the memory each.
+fn copied(operation: Operation, own: Option<&SchemeFigures>, pages: u64) -> String {
+    let is_all = |copied: u64| copied == pages || !operation.is_single_threaded();
     match own.map(|own| (own.copied, own.reused)) {
         None => "-".to_string(),
         Some((Some(0), _)) => "none".to_string(),
@@ -169,14 +170,14 @@ fn copied(operation: Operation, own: Option<&Configuration>, pages: u64) -> Stri
     }
 }
 
-/// What threads did on folios of one size with one way to count, in all repeats.
-type OnOneFolio<'a> = Vec<&'a Contended>;
+/// All repeats of threads on a folio of one size, with one scheme.
+type ContendedRepeats<'a> = Vec<&'a ContendedFolio>;
 
-/// Threads on one folio; `None` where there was one CPU.
+/// Threads on one folio; `None` with one CPU.
 pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<Table> {
-    let mut rows: Vec<OnOneFolio> = Vec::new();
+    let mut rows: Vec<ContendedRepeats> = Vec::new();
     for of in runs.iter().flat_map(|run| &run.contended) {
-        let is_same = |known: &&mut OnOneFolio| {
+        let is_same = |known: &&mut ContendedRepeats| {
             (known[0].folio_bytes, &known[0].counters) == (of.folio_bytes, &of.counters)
         };
         match rows.iter_mut().find(is_same) {
@@ -184,11 +185,11 @@ pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<Table> {
             None => rows.push(vec![of]),
         }
     }
-    let columns: [Column<OnOneFolio>; 5] = [
+    let columns: [Column<ContendedRepeats>; 5] = [
         figures("folio", |all| bytes(all[0].folio_bytes as f64).into()),
         words("counters", |all| all[0].counters.clone().into()),
         figures("batches\na ms", |all| {
-            let sum = |of: &&Contended| of.batches_per_second.iter().sum::<f64>() / 1e3;
+            let sum = |of: &&ContendedFolio| of.batches_per_second.iter().sum::<f64>() / 1e3;
             spread(Figure::of(all.iter().map(sum)), 0)
         }),
         figures("fairness", |all| {
@@ -202,7 +203,7 @@ pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<Table> {
     (!rows.is_empty()).then(|| table(title, &columns, &rows))
 }
 
-/// What the slowest thread did for each that the fastest did.
+/// Throughput of the slowest thread divided by that of the fastest.
 fn fairness(batches_per_second: &[f64]) -> Option<f64> {
     let most = batches_per_second.iter().copied().fold(0.0, f64::max);
     let least = batches_per_second.iter().copied().fold(f64::MAX, f64::min);
@@ -214,8 +215,8 @@ fn spread(figure: Option<Figure>, digits: usize) -> Value {
 }
 
 /// The spread of every time.
-pub(super) fn spreads(all: &[Compared]) -> Table {
-    let columns: [Column<(&Compared, &Configuration)>; 7] = [
+pub(super) fn spreads(all: &[OperationComparison]) -> Table {
+    let columns: [Column<(&OperationComparison, &SchemeFigures)>; 7] = [
         figures("folio", |(of, _)| size(of).into()),
         words("operation", |(of, _)| of.operation.to_string().into()),
         words("counters", |(_, own)| own.counters.clone().into()),
@@ -228,7 +229,7 @@ pub(super) fn spreads(all: &[Compared]) -> Table {
     table("Time of a page in ns", &columns, &rows.collect::<Vec<_>>())
 }
 
-/// A number with its sign and three digits or so.
+/// A number with its sign and about three digits.
 fn signed(value: f64) -> String {
     match value.abs() {
         small if small < 9.995 => format!("{value:+.2}"),
@@ -242,12 +243,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_neighbours_that_are_alike_share_a_row() {
-        let of = |order: u32, copied: u64| Compared {
+    fn equal_neighbours_share_a_row() {
+        let of = |order: u32, copied: u64| OperationComparison {
             folio_bytes: 4096 << order,
             operation: Operation::ReuseByte,
             locked_ns: None,
-            configurations: vec![Configuration {
+            configurations: vec![SchemeFigures {
                 counters: MM_OWNER.to_string(),
                 ns_per_page: Figure::of([1.0]).unwrap(),
                 copied: Some(copied),

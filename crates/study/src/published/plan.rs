@@ -47,7 +47,7 @@ impl Plan {
     /// Such operations, with a remedy.
     pub fn check(&self) -> Result<(), Error> {
         let mut jobs = self.0.iter().filter_map(|study| study.folio_ops());
-        jobs.try_for_each(|(job, asked)| folio_ops::check(&job, asked))
+        jobs.try_for_each(|(job, source)| folio_ops::check_memory(&job, source))
     }
 
     /// Runs everything; `command` repeats it.

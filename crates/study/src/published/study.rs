@@ -5,7 +5,7 @@ use filemap_job::{FolioOps, Job, JobSpec, Record};
 use super::cell::Cell;
 use crate::engine::Progress;
 use crate::error::Error;
-use crate::folio_ops::Asked;
+use crate::folio_ops::SizeSource;
 use crate::footer::Origin;
 
 /// One published patch series.
@@ -17,7 +17,7 @@ pub trait Study {
 
     /// Operations over folios that it runs, which may take more memory than there is, and who asked
     /// for them.
-    fn folio_ops(&self) -> Option<(FolioOps, Asked)> {
+    fn folio_ops(&self) -> Option<(FolioOps, SizeSource)> {
         None
     }
 

@@ -1,11 +1,18 @@
-//! What operations came to, as cells.
+//! The cells of the published table: operations, read-modify-writes, and lost owners.
 
 use filemap_job::FolioOpsRecord;
-use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
+use filemap_job::folio_ops::{
+    MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_BYTES, PAGE_MAPCOUNT, PRECISE_OWNERS,
+};
+use filemap_mapcount::atomics::CountingAtomics;
+use filemap_mapcount::exit_orders::lost_share_of_two_slots;
+use filemap_mapcount::{
+    Error as MapcountError, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
+};
 use serde_json::{Value, json};
 
 use super::data::{NAME, OwnerTolerance, PUBLISHED};
-use crate::folio_ops::{Compared, locked};
+use crate::folio_ops::{BatchCost, OperationComparison, locked};
 use crate::published::cell::{Cell, MODEL_ONLY, NOT_COMPARED};
 
 /// Units of the figures: the change of the time, the saving of a page, and pages that were copied.
@@ -13,18 +20,18 @@ pub const PERCENT: &str = "percent";
 const SAVED: &str = "L a page";
 const COPIED: &str = "pages copied of 100";
 
-/// The experiment that says what was run.
+/// The experiment whose cell describes the run.
 pub const BENCHMARK: &str = "benchmark";
 
-/// A published figure and the one here.
-type Both = (Option<f64>, Option<f64>);
+/// A published figure and the measured one.
+type FigurePair = (Option<f64>, Option<f64>);
 
-/// Whether a figure is inside what is tolerated, and what that is.
-type Near = Option<(bool, String)>;
+/// Whether a figure is within its tolerance, and the tolerance.
+type ToleranceCheck = Option<(bool, String)>;
 
-/// Every figure of `all`; times are compared if `compares_times`. Memory is `pages` pages.
-pub fn beside(all: &[Compared], compares_times: bool, pages: u64) -> Vec<Cell> {
-    let of = |of: &Compared| {
+/// The cells of all operations over `pages` pages. Times are compared if `compares_times`.
+pub fn operations(all: &[OperationComparison], compares_times: bool, pages: u64) -> Vec<Cell> {
+    let cells = |of: &OperationComparison| {
         let counters: Vec<&str> =
             of.configurations.iter().map(|own| own.counters.as_str()).collect();
         let others = || counters.iter().copied().filter(|counters| *counters != PAGE_MAPCOUNT);
@@ -33,36 +40,42 @@ pub fn beside(all: &[Compared], compares_times: bool, pages: u64) -> Vec<Cell> {
         let copies = counters.iter().filter_map(|own| copied(of, own, pages));
         times.chain(savings).chain(copies).collect::<Vec<_>>()
     };
-    all.iter().flat_map(of).collect()
+    all.iter().flat_map(cells).collect()
 }
 
-/// A cell of a time. It depends on this machine and on what else that does, so it decides nothing.
-fn timed(of: &Compared, counters: &str, unit: &str, both: Both, near: Near) -> Cell {
-    let own = of.configuration(counters);
-    let base = of.configuration(PAGE_MAPCOUNT);
-    let (is_near, tolerance) = near.unzip();
+/// A cell of a time. It depends on the machine and its load, so it is not judged.
+fn time_cell(
+    of: &OperationComparison,
+    counters: &str,
+    unit: &str,
+    pair: FigurePair,
+    check: ToleranceCheck,
+) -> Cell {
+    let own = of.scheme(counters);
+    let base = of.scheme(PAGE_MAPCOUNT);
+    let (is_near, tolerance) = check.unzip();
     let figures = json!({
-        "median": both.1,
+        "median": pair.1,
         "near": is_near,
         "ns_per_page": own.map(|own| own.ns_per_page),
         "base_ns_per_page": base.map(|base| base.ns_per_page),
         "locked_ns": of.locked_ns,
         "change": own.and_then(|own| own.change.as_ref()),
     });
-    let cell = cell(of, counters, unit, both, tolerance, figures);
-    cell.compared(is_near, otherwise(both))
+    let cell = cell(of, counters, unit, pair, tolerance, figures);
+    cell.compared(is_near, unjudged(pair))
 }
 
-/// The verdict on what is neither judged nor compared.
-fn otherwise((published, _): Both) -> &'static str {
+/// The verdict on a figure that is neither judged nor compared.
+fn unjudged((published, _): FigurePair) -> &'static str {
     if published.is_some() { NOT_COMPARED } else { MODEL_ONLY }
 }
 
 fn cell(
-    of: &Compared,
+    of: &OperationComparison,
     counters: &str,
     unit: &str,
-    (published, own): Both,
+    (published, own): FigurePair,
     tolerance: Option<String>,
     figures: Value,
 ) -> Cell {
@@ -80,17 +93,16 @@ fn cell(
     }
 }
 
-/// The change of the time.
-fn time(of: &Compared, counters: &str, is_compared: bool) -> Cell {
+/// The cell of a change in time.
+fn time(of: &OperationComparison, counters: &str, is_compared: bool) -> Cell {
     let (published, own) = (published_percent(of, counters), percent(of, counters));
-    let both = published.zip(own).filter(|_| is_compared);
-    let near = both.and_then(|both| time_holds(of, counters, both));
-    timed(of, counters, PERCENT, (published, own), near)
+    let pair = published.zip(own).filter(|_| is_compared);
+    let near = pair.and_then(|pair| check_time(of, counters, pair));
+    time_cell(of, counters, PERCENT, (published, own), near)
 }
 
-/// What counting folios alone saves of a page that is unmapped or forked. The series takes one
-/// read-modify-write of a page away.
-fn saving(of: &Compared, counters: &str, is_compared: bool) -> Option<Cell> {
+/// The cell of the saving of a page in munmap or fork. The series removes one read-modify-write.
+fn saving(of: &OperationComparison, counters: &str, is_compared: bool) -> Option<Cell> {
     if of.operation.writes() || of.folio_bytes == PAGE_BYTES {
         return None;
     }
@@ -100,17 +112,17 @@ fn saving(of: &Compared, counters: &str, is_compared: bool) -> Option<Cell> {
     let is_compared = is_compared && published.is_some() && of.folio_bytes >= saved_kib << 10;
     let holds = |own: f64| ((least..=most).contains(&own), format!("{least} to {most} L"));
     let near = own.filter(|_| is_compared).map(holds);
-    Some(timed(of, counters, SAVED, (published, own), near))
+    Some(time_cell(of, counters, SAVED, (published, own), near))
 }
 
-/// Of 100 pages, those that write faults copied: all where nobody knows that a page has one owner
-/// left. It is counted, not timed, and so the same on every machine.
-fn copied(of: &Compared, counters: &str, pages: u64) -> Option<Cell> {
-    let own = of.configuration(counters).filter(|_| of.operation.writes())?;
-    let is_alone = of.operation.is_of_one_thread();
+/// The cell of copied pages of 100: all, unless the remaining owner is known. Counts are the same on
+/// every machine.
+fn copied(of: &OperationComparison, counters: &str, pages: u64) -> Option<Cell> {
+    let own = of.scheme(counters).filter(|_| of.operation.writes())?;
+    let is_alone = of.operation.is_single_threaded();
     let is_published = is_alone && [PAGE_MAPCOUNT, MM_OWNER, NO_PAGE_MAPCOUNT].contains(&counters);
-    let knows = of.folio_bytes == PAGE_BYTES || counters != PAGE_MAPCOUNT;
-    let all = !(of.operation.reuses() && knows);
+    let knows_owner = of.folio_bytes == PAGE_BYTES || counters != PAGE_MAPCOUNT;
+    let all = !(of.operation.reuses() && knows_owner);
     let expected = if all { (pages, 0) } else { (0, pages) };
     let counts = own.copied.zip(own.reused);
     let copied = counts.map(|(copied, reused)| {
@@ -120,28 +132,31 @@ fn copied(of: &Compared, counters: &str, pages: u64) -> Option<Cell> {
     let published = is_published.then_some(if all { 100.0 } else { 0.0 });
     let ok = is_published.then(|| counts == Some(expected));
     let figures = json!({ "median": copied, "copied": own.copied, "reused": own.reused });
-    let (both, tolerance) = ((published, copied), ok.map(|_| "exact".to_string()));
-    Some(cell(of, counters, COPIED, both, tolerance, figures).judged(ok, otherwise(both)))
+    let (pair, tolerance) = ((published, copied), ok.map(|_| "exact".to_string()));
+    Some(cell(of, counters, COPIED, pair, tolerance, figures).judged(ok, unjudged(pair)))
 }
 
-/// The change of the time in percent.
-fn percent(of: &Compared, counters: &str) -> Option<f64> {
+/// The measured change in percent.
+fn percent(of: &OperationComparison, counters: &str) -> Option<f64> {
     of.change(counters).map(|change| change.percent.median)
 }
 
-/// What is published of the change; nothing changes for one thread with folios of one page.
-fn published_percent(of: &Compared, counters: &str) -> Option<f64> {
+/// The published change in percent. With single pages nothing changes for one thread.
+fn published_percent(of: &OperationComparison, counters: &str) -> Option<f64> {
     let position = [MM_OWNER, NO_PAGE_MAPCOUNT].iter().position(|name| *name == counters)?;
     if of.folio_bytes == PAGE_BYTES {
-        return of.operation.is_of_one_thread().then_some(0.0);
+        return of.operation.is_single_threaded().then_some(0.0);
     }
     let by_size = PUBLISHED.changes.get(of.operation.name())?;
-    by_size.get(&(of.folio_bytes >> 10).to_string()).map(|both| both[position])
+    by_size.get(&(of.folio_bytes >> 10).to_string()).map(|percents| percents[position])
 }
 
-/// Whether a change holds beside the published one, and what is tolerated; `None` where it cannot
-/// be said.
-fn time_holds(of: &Compared, counters: &str, (published, own): (f64, f64)) -> Near {
+/// Checks a change in time against its tolerance; `None` if there is none.
+fn check_time(
+    of: &OperationComparison,
+    counters: &str,
+    (published, own): (f64, f64),
+) -> ToleranceCheck {
     let tolerated = &PUBLISHED.tolerance;
     let within = |percent: f64| (own.abs() <= percent, format!("within {percent} %"));
     if of.folio_bytes == PAGE_BYTES {
@@ -150,8 +165,8 @@ fn time_holds(of: &Compared, counters: &str, (published, own): (f64, f64)) -> Ne
     match (of.operation, counters) {
         (Operation::CowByte, _) => Some(within(tolerated.copied_percent)),
         (Operation::ReuseByte | Operation::ChildReuseByte, _) => {
-            let both = [MM_OWNER, NO_PAGE_MAPCOUNT].map(|name| percent(of, name));
-            let apart = both[0].zip(both[1]).map(|(one, other)| (one - other).abs());
+            let percents = [MM_OWNER, NO_PAGE_MAPCOUNT].map(|name| percent(of, name));
+            let apart = percents[0].zip(percents[1]).map(|(one, other)| (one - other).abs());
             let (percent, points) = (tolerated.reuse_percent, tolerated.alike_points);
             let holds = own <= -percent && apart.is_some_and(|apart| apart <= points);
             let tolerance =
@@ -175,32 +190,86 @@ fn time_holds(of: &Compared, counters: &str, (published, own): (f64, f64)) -> Ne
     }
 }
 
-/// What was run, and what threads got done on one folio in each repeat.
-pub fn alone(record: &FolioOpsRecord, bytes: u64) -> Vec<Cell> {
+/// The cells of the run itself, and of threads on one folio in each repeat.
+pub fn benchmark(record: &FolioOpsRecord, bytes: u64) -> Vec<Cell> {
     let figures = json!({
         "bytes": bytes,
         "runs": record.runs.len(),
         "locked_ns": locked(&record.runs),
     });
-    let benchmark = without(BENCHMARK, "operations of one thread".to_string(), "all", figures);
+    let benchmark = unpublished(BENCHMARK, "operations of one thread".to_string(), "all", figures);
     let contended = record.runs.iter().flat_map(|run| &run.contended).map(|of| {
         let figures = json!({
             "batches_per_second": of.batches_per_second,
             "wait_batches": of.wait_batches,
             "longest_wait_ns": of.longest_wait_ns,
         });
-        let cell = without("one folio", "two threads".to_string(), &of.counters, figures);
+        let cell = unpublished("one folio", "two threads".to_string(), &of.counters, figures);
         Cell { folio_kib: Some(of.folio_bytes >> 10), ..cell }
     });
     contended.chain([benchmark]).collect()
 }
 
-/// A cell of an experiment without a published figure.
-pub fn without(experiment: &str, name: String, variant: &str, figures: Value) -> Cell {
+/// A cell without a published figure.
+fn unpublished(experiment: &str, name: String, variant: &str, figures: Value) -> Cell {
     Cell {
         experiment: Some(experiment.to_string()),
         name: Some(name),
         variant: Some(variant.to_string()),
         ..Cell::new(NAME, figures)
+    }
+}
+
+/// Orders of the folios whose read-modify-writes are counted: 64 KiB and 2 MiB.
+const COUNTED_ORDERS: [u32; 2] = [4, 9];
+
+/// Numbers of mms that share a folio.
+const MMS: [u32; 6] = [2, 3, 4, 8, 16, 64];
+
+/// The cells that do not depend on time: read-modify-writes, and lost owners.
+///
+/// # Errors
+/// Never, since such folios have counters.
+pub fn counts() -> Result<Vec<Cell>, MapcountError> {
+    let mut cells = Vec::new();
+    for order in COUNTED_ORDERS {
+        let order = Order::new(order)?;
+        cells.push(batch::<PageMapcount<CountingAtomics>>(PAGE_MAPCOUNT, order)?);
+        cells.push(batch::<MmOwner<CountingAtomics>>(MM_OWNER, order)?);
+        cells.push(batch::<NoPageMapcount<CountingAtomics>>(NO_PAGE_MAPCOUNT, order)?);
+        cells.push(batch::<PreciseOwners<CountingAtomics>>(PRECISE_OWNERS, order)?);
+    }
+    cells.extend(MMS.map(|mms| {
+        let figures = json!({ "mms": mms, "share": lost_share_of_two_slots(mms) });
+        unpublished("falsely shared", format!("{mms} mms"), MM_OWNER, figures)
+    }));
+    Ok(cells)
+}
+
+/// The read-modify-writes of a fork and of the last unmap of all pages.
+fn batch<C: Mapcount>(counters: &str, order: Order) -> Result<Cell, MapcountError> {
+    let BatchCost { fork, last_unmap, .. } = BatchCost::measure::<C>(order)?;
+    let pages = order.pages();
+    let figures = json!({ "pages": pages, "fork": fork, "last_unmap": last_unmap });
+    Ok(unpublished("read-modify-writes", format!("{pages} pages"), counters, figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_takes_one_for_each_page_or_one_for_all() {
+        let cells = counts().unwrap();
+        let atomics = || cells.iter().filter(|cell| cell.is_of("read-modify-writes"));
+        assert_eq!(atomics().count(), 8);
+        for of in atomics() {
+            let pages = of.count("pages");
+            let expected = match of.variant() {
+                PAGE_MAPCOUNT | MM_OWNER => (pages + 1, pages + 2),
+                _ => (1, 1),
+            };
+            assert_eq!((of.count("fork"), of.count("last_unmap")), expected, "{of:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What was published of the series.
+//! The published figures of the series.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,16 +13,16 @@ pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAM
 
 #[derive(Deserialize)]
 pub struct Published {
-    /// What is said of children that copy, by case.
+    /// Statements about children that copy, by case.
     pub vm_scalability: BTreeMap<String, String>,
     pub tolerance: OwnerTolerance,
-    /// By operation and by the size of the folios in KiB: the change of the time in percent, with
-    /// owner slots beside counts of pages, and without these.
+    /// By operation and size of the folios in KiB: the change of the time in percent, with counts of
+    /// pages and without.
     #[serde(flatten)]
     pub changes: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
 }
 
-/// What is tolerated of times; data/published.toml says of what.
+/// Tolerances of times, explained in data/published.toml.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnerTolerance {
@@ -44,8 +44,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_is_whole() {
-        for operation in Operation::OF_ONE_THREAD {
+    fn has_every_operation_and_size() {
+        for operation in Operation::SINGLE_THREADED {
             assert_eq!(PUBLISHED.changes[operation.name()].len(), 8, "{operation}");
         }
         assert_eq!(PUBLISHED.changes["fork"]["2048"], [-1.0, -21.0]);

@@ -1,6 +1,6 @@
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{
-    CONFIGURATIONS, FolioCell, MM_OWNER, Operation, PAGE_BYTES, PLAIN_COUNTS,
+    FolioOpsSample, MM_OWNER, Operation, PAGE_BYTES, PLAIN_COUNTS, SCHEMES,
 };
 use serde_json::{Map, Value};
 
@@ -11,15 +11,15 @@ use crate::published::Published as Record;
 use crate::published::shown::empty_columns;
 use filemap_report::{Format, Report};
 
-/// What each repeat of the study's job comes to where the series does what is published.
-fn record(length: Length, change: impl Fn(&mut FolioCell)) -> FolioOpsRecord {
+/// A record with the published figures.
+fn published_record(length: Length, change: impl Fn(&mut FolioOpsSample)) -> FolioOpsRecord {
     let job = job(length);
     let mut run = FolioOpsRun { locked_ns: Some(5.0), ..FolioOpsRun::default() };
     for &folio_bytes in &job.folio_bytes {
         for &operation in Operation::ALL {
-            let is_alone = operation.is_of_one_thread();
+            let is_alone = operation.is_single_threaded();
             let has = |counters: &&str| is_alone || *counters != PLAIN_COUNTS;
-            for counters in CONFIGURATIONS.into_iter().filter(has) {
+            for counters in SCHEMES.into_iter().filter(has) {
                 let mut cell = as_published(folio_bytes, operation, counters, job.pages());
                 change(&mut cell);
                 run.cells.push(cell);
@@ -30,8 +30,13 @@ fn record(length: Length, change: impl Fn(&mut FolioCell)) -> FolioOpsRecord {
     FolioOpsRecord::new(&job, Map::new(), runs)
 }
 
-fn as_published(folio_bytes: u64, operation: Operation, counters: &str, pages: u64) -> FolioCell {
-    let counts_pages = [CONFIGURATIONS[0], PLAIN_COUNTS].contains(&counters);
+fn as_published(
+    folio_bytes: u64,
+    operation: Operation,
+    counters: &str,
+    pages: u64,
+) -> FolioOpsSample {
+    let counts_pages = [SCHEMES[0], PLAIN_COUNTS].contains(&counters);
     let base = if operation.writes() { 880.0 } else { 15.0 };
     let reuses = operation.reuses() && (folio_bytes == PAGE_BYTES || !counts_pages);
     let ns_per_page = match (operation.writes(), counters) {
@@ -41,7 +46,7 @@ fn as_published(folio_bytes: u64, operation: Operation, counters: &str, pages: u
         (false, name) if !counts_pages && name != MM_OWNER => base - 5.0,
         _ => base,
     };
-    FolioCell {
+    FolioOpsSample {
         folio_bytes,
         operation,
         counters: counters.to_string(),
@@ -52,7 +57,7 @@ fn as_published(folio_bytes: u64, operation: Operation, counters: &str, pages: u
     }
 }
 
-fn told(record: &FolioOpsRecord) -> (usize, Report) {
+fn judge(record: &FolioOpsRecord) -> (usize, Report) {
     let found = vec![found(record).unwrap()];
     let record = Record::new(found, &[], "filemap published mm-owner".to_string());
     (record.failed(), record.report())
@@ -64,8 +69,8 @@ fn cells(report: &Report) -> Vec<Value> {
 }
 
 #[test]
-fn what_does_as_published_holds() {
-    let (failed, report) = told(&record(Length::Short, |_| {}));
+fn published_figures_hold() {
+    let (failed, report) = judge(&published_record(Length::Short, |_| {}));
     assert_eq!(failed, 0);
     assert_eq!(empty_columns(&report), [""; 0]);
     for cell in cells(&report) {
@@ -91,13 +96,13 @@ fn what_does_as_published_holds() {
 }
 
 #[test]
-fn a_time_that_is_off_decides_nothing_and_a_count_does() {
-    let slow = |cell: &mut FolioCell| {
+fn counts_are_judged_and_times_are_not() {
+    let slow = |cell: &mut FolioOpsSample| {
         if cell.counters == "no-page-mapcount" && cell.operation == Operation::Fork {
             cell.ns_per_page = 15.0;
         }
     };
-    let (failed, report) = told(&record(Length::Short, slow));
+    let (failed, report) = judge(&published_record(Length::Short, slow));
     let is_off = |cell: &&Value| cell["verdict"] == "off" && cell["ok"].is_null();
     let missed = cells(&report).iter().filter(is_off).count();
     // Eight sizes in percent, and six in L.
@@ -117,12 +122,12 @@ fn a_time_that_is_off_decides_nothing_and_a_count_does() {
     }
     assert_eq!(flat.matches("Tolerated:").count(), missed, "{flat}");
     assert!(!flat.contains(": fail."), "{flat}");
-    let copies = |cell: &mut FolioCell| {
+    let copies = |cell: &mut FolioOpsSample| {
         if cell.counters == MM_OWNER && cell.operation == Operation::ReuseByte {
             (cell.copied, cell.reused) = (Some(1), cell.reused.map(|reused| reused - 1));
         }
     };
-    let (failed, report) = told(&record(Length::Brief, copies));
+    let (failed, report) = judge(&published_record(Length::Brief, copies));
     let fails = |cell: &&Value| cell["ok"] == false;
     assert_eq!((failed, cells(&report).iter().filter(fails).count()), (3, 3));
     let text = report.render(Format::Markdown);
@@ -134,13 +139,13 @@ fn a_time_that_is_off_decides_nothing_and_a_count_does() {
     assert_eq!(judged, 3 * 3 * 3, "a brief form judges counts alone");
 }
 
-/// One repeat: the command itself takes longer than a test may.
+/// One repeat, as the command takes too long for a test.
 #[test]
-fn mm_owner_is_said_as_it_was_counted() {
+fn reports_what_was_counted() {
     let job = FolioOps { runs: 1, ..job(Length::Brief) };
     let progress = |_| Mock::default().progress(None);
-    let record = folio_ops::record(&job, Asked::Size, progress).unwrap();
-    let (failed, report) = told(&record);
+    let record = folio_ops::measure(&job, SizeSource::Flag, progress).unwrap();
+    let (failed, report) = judge(&record);
     assert_eq!(failed, 0, "copies are the same on every machine");
     let text = report.render(Format::Table);
     for line in text.lines().filter(|line| !line.starts_with("Command:")) {

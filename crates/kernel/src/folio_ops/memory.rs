@@ -1,4 +1,4 @@
-//! What a job needs of the machine beside the sizes of folios.
+//! Checks that the machine has pages of 4k and enough memory.
 
 use filemap_job::folio_ops::{FolioOps, Operation, PAGE_BYTES, PMD_BYTES};
 use filemap_job::format_size;
@@ -7,14 +7,14 @@ use crate::engine::available_bytes;
 use crate::probe::cpus;
 use crate::{Error, page_size};
 
-/// Memory that stays free beside that of a job, in bytes: for the processes, and for others.
+/// Memory left for processes and others, in bytes.
 const RESERVE_BYTES: u64 = 256 << 20;
 
-/// What a page takes beside itself, as a share of it: in each process an entry of a page table and
-/// up to 24 bytes to list its frames, and 4 for its place in an order. That is below 1 in 100.
-const BESIDE_SHARE: u64 = 50;
+/// Overhead of a page as a part of its size: in each process a page-table entry, up to 24 bytes for
+/// lists of frames, and 4 for an order of writes. That is below 1 in 100.
+const OVERHEAD_PART: u64 = 50;
 
-/// Refuses a job for which the machine has too little memory, or other pages.
+/// Refuses a job if the machine has other pages or too little memory.
 ///
 /// # Errors
 /// [`Error::Unavailable`].
@@ -41,7 +41,7 @@ fn check_memory(bytes: u64, cpus: u64, available: u64) -> Result<(), Error> {
         return Ok(());
     }
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-    let remedy = match most_that_fits(times, available) {
+    let remedy = match largest_that_fits(times, available) {
         0 => "end other programs".to_string(),
         fits => format!("end other programs, or give --size {} or less", format_size(fits)),
     };
@@ -56,25 +56,24 @@ fn check_memory(bytes: u64, cpus: u64, available: u64) -> Result<(), Error> {
     ))
 }
 
-/// What a job takes beside its pages.
+/// Memory of a job without its pages.
 fn rest(pages_bytes: u64) -> u64 {
-    RESERVE_BYTES + pages_bytes / BESIDE_SHARE
+    RESERVE_BYTES + pages_bytes / OVERHEAD_PART
 }
 
-/// The largest memory, so many `times`, that takes no more than `available`; 0 if none does.
-fn most_that_fits(times: u64, available: u64) -> u64 {
+/// The largest size of which `times` copies need at most `available`; 0 if none does.
+fn largest_that_fits(times: u64, available: u64) -> u64 {
     let room = u128::from(available.saturating_sub(RESERVE_BYTES));
-    let share = u128::from(BESIDE_SHARE);
-    // Its pages and what is beside them are no more than the room.
+    let share = u128::from(OVERHEAD_PART);
     let each = room * share / ((share + 1) * u128::from(times));
     u64::try_from(each).map_or(0, |each| each / PMD_BYTES * PMD_BYTES)
 }
 
-/// How often the memory is copied at most.
+/// Maximum number of copies of the memory.
 fn copies(operation: Operation, cpus: u64) -> u64 {
     match operation {
         Operation::Munmap | Operation::Fork => 0,
-        // A kernel that does not reuse copies here too.
+        // Kernels that do not reuse pages copy them here too.
         Operation::CowByte | Operation::ReuseByte | Operation::ChildReuseByte => 1,
         Operation::AnonCowSeq | Operation::AnonCowRand => cpus,
     }
@@ -85,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_child_may_copy_all_of_it() {
+    fn each_child_may_copy_everything() {
         let gib = 1 << 30;
         let rest = RESERVE_BYTES + 3 * gib / 50;
         check_memory(gib, 2, 3 * gib + rest).unwrap();
@@ -99,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_as_fitting_fits_and_no_more_does() {
+    fn the_named_size_is_the_largest_that_fits() {
         for (cpus, available) in [(1, 1 << 30), (2, 3 << 30), (64, 24 << 30), (3, 1_234_567_890)] {
-            let fits = most_that_fits(1 + cpus, available);
+            let fits = largest_that_fits(1 + cpus, available);
             assert!(fits > 0 && fits.is_multiple_of(PMD_BYTES), "{fits}");
             check_memory(fits, cpus, available).unwrap();
             let error = check_memory(fits + PMD_BYTES, cpus, available).unwrap_err().to_string();

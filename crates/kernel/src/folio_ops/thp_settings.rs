@@ -1,4 +1,4 @@
-//! The sizes of folios that anonymous memory may have here, and the settings that say so.
+//! The settings of transparent huge pages: which sizes of folios anonymous memory may have.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -12,64 +12,64 @@ use crate::Error;
 use crate::journal::{Guard, Journal, Undo};
 use crate::procstat::selected_word;
 
-/// Where they are.
+/// Directory of the settings.
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// The setting of all sizes that inherit it.
+/// The setting that sizes with `inherit` have.
 const ALL_SIZES: &str = "enabled";
 
-/// Words with which memory that asks for large folios gets them.
+/// Values with which memory that is advised to have large folios gets them.
 const ALLOWING: [&str; 2] = ["always", "madvise"];
 
 /// The settings of transparent huge pages.
 #[derive(Clone, Debug)]
-pub(crate) struct Sizes {
+pub(crate) struct ThpSettings {
     pub(crate) directory: PathBuf,
 }
 
-/// Settings that are changed for one size; restored when this drops.
+/// Settings changed for one size; restored on drop.
 #[derive(Debug)]
-pub(crate) struct Selected {
+pub(crate) struct SelectedSize {
     _guards: Vec<Guard>,
 }
 
-impl Sizes {
-    /// Those of this machine.
-    pub(crate) fn here() -> Sizes {
-        Sizes { directory: DIRECTORY.into() }
+impl ThpSettings {
+    /// The settings of this machine.
+    pub(crate) fn here() -> ThpSettings {
+        ThpSettings { directory: DIRECTORY.into() }
     }
 
-    /// Sizes that have a setting, in bytes, ascending.
+    /// Sizes with a setting, in bytes, ascending.
     pub(crate) fn offered(&self) -> Vec<u64> {
         let sizes = PAGE_BYTES.ilog2() + 1..=PMD_BYTES.ilog2();
-        sizes.map(|bits| 1 << bits).filter(|&bytes| self.word(bytes).is_some()).collect()
+        sizes.map(|bits| 1 << bits).filter(|&bytes| self.value(bytes).is_some()).collect()
     }
 
-    /// Whether memory that asks for large folios may have such of `bytes`.
+    /// Whether advised memory may have folios of `bytes`.
     pub(crate) fn allows(&self, bytes: u64) -> bool {
-        match self.word(bytes).as_deref() {
+        match self.value(bytes).as_deref() {
             Some("inherit") => read(&self.directory.join(ALL_SIZES)).is_some_and(is_allowing),
             word => word.is_some_and(is_allowing),
         }
     }
 
-    /// What the setting of a size holds.
-    pub(crate) fn word(&self, bytes: u64) -> Option<String> {
+    /// The value of a size's setting.
+    pub(crate) fn value(&self, bytes: u64) -> Option<String> {
         read(&self.setting(bytes))
     }
 
-    /// Whether memory that asks for large folios waits until some are made.
+    /// The value of `defrag`.
     pub(crate) fn defrag(&self) -> Option<String> {
         read(&self.directory.join("defrag"))
     }
 
-    /// Why memory does not get folios of `bytes`, and only such, as the settings are.
+    /// Why advised memory would not get folios of `bytes` only.
     pub(crate) fn refusal(&self, bytes: u64) -> Option<Refusal> {
         if bytes == PAGE_BYTES {
             return None;
         }
         let directory = self.directory.display();
-        if self.word(bytes).is_none() {
+        if self.value(bytes).is_none() {
             let why = format!("this kernel has no setting for them in {directory}");
             return Some(Refusal { why, can_be_set: false });
         }
@@ -83,32 +83,31 @@ impl Sizes {
         Some(Refusal { why, can_be_set: true })
     }
 
-    /// Has memory that asks for large folios get only such of `bytes`, more than a page, if it
-    /// gets any.
+    /// Allows large folios of `bytes` only, until the result drops.
     ///
     /// # Errors
-    /// When a setting cannot be changed. What was changed before that is restored.
-    pub(crate) fn select(&self, bytes: u64, journal: &Journal) -> Result<Selected, Error> {
-        assert!(bytes > PAGE_BYTES, "a page alone has no setting");
+    /// When a setting cannot be changed; earlier changes are undone.
+    pub(crate) fn select(&self, bytes: u64, journal: &Journal) -> Result<SelectedSize, Error> {
+        assert!(bytes > PAGE_BYTES, "single pages have no setting");
         let wrong = |&other: &u64| self.allows(other) != (other == bytes);
         let guards = self.offered().into_iter().filter(wrong).map(|other| {
             let path = self.setting(other);
-            let value = self.word(other).unwrap_or_default();
+            let value = self.value(other).unwrap_or_default();
             let word = if other == bytes { "madvise" } else { "never" };
             let write = || fs::write(&path, word).map_err(|error| Error::os("write", &path, error));
             let undo = Undo::Restore { path: path.clone(), value, set: Some(word.to_owned()) };
             let ((), guard) = journal.change(undo, write)?;
             Ok(guard)
         });
-        Ok(Selected { _guards: guards.collect::<Result<_, Error>>()? })
+        Ok(SelectedSize { _guards: guards.collect::<Result<_, Error>>()? })
     }
 
-    /// Keeps other runs from changing the settings until what is returned drops. Each of two that
-    /// `changes` them would take what the other has set for what it has to restore, and one that
-    /// does not would lose the sizes that it found allowed. Where there are none it does nothing.
+    /// Locks the settings against other runs: exclusively if this one `changes` them, since each of
+    /// two would restore the other's values, else shared, so that the allowed sizes stay. `None`
+    /// without settings.
     ///
     /// # Errors
-    /// When another run changes them now, or measures with them while this one is to change them.
+    /// When another run has a conflicting lock.
     pub(crate) fn lock(&self, changes: bool) -> Result<Option<File>, Error> {
         let path = self.directory.join(ALL_SIZES);
         let file = match File::open(&path) {
@@ -129,19 +128,19 @@ impl Sizes {
         }
     }
 
-    /// The file that holds the setting of a size. Before Linux 6.8 there is one for all.
+    /// The file of a size's setting. Before Linux 6.8 there is one for all sizes.
     fn setting(&self, bytes: u64) -> PathBuf {
         let own = self.directory.join(format!("hugepages-{}kB/enabled", bytes >> 10));
         if bytes == PMD_BYTES && !own.exists() { self.directory.join(ALL_SIZES) } else { own }
     }
 }
 
-/// Why memory does not get folios of a size.
+/// Why advised memory does not get folios of a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// In words.
+    /// The reason.
     pub(crate) why: String,
-    /// Other settings would change that.
+    /// Whether other settings would change that.
     pub(crate) can_be_set: bool,
 }
 
@@ -149,7 +148,7 @@ fn is_allowing(word: impl AsRef<str>) -> bool {
     ALLOWING.contains(&word.as_ref())
 }
 
-/// The word that a setting holds.
+/// The selected value of a setting.
 fn read(path: &Path) -> Option<String> {
     selected_word(&fs::read_to_string(path).ok()?)
 }
@@ -160,8 +159,8 @@ pub(crate) mod tests {
 
     const WORDS: [&str; 4] = ["always", "inherit", "madvise", "never"];
 
-    /// Settings of sizes in a directory of their own, each with the word that it holds.
-    pub(crate) fn settings(test: &str, all: &str, sizes: &[(u64, &str)]) -> Sizes {
+    /// Settings in a test directory, with the value of each size.
+    pub(crate) fn settings(test: &str, all: &str, sizes: &[(u64, &str)]) -> ThpSettings {
         let directory =
             std::env::temp_dir().join(format!("filemap-sizes-{test}-{}", std::process::id()));
         let marked = |chosen: &str| {
@@ -175,11 +174,11 @@ pub(crate) mod tests {
         }
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join(ALL_SIZES), marked(all)).unwrap();
-        Sizes { directory }
+        ThpSettings { directory }
     }
 
     #[test]
-    fn only_what_is_allowed_and_the_largest_is_had() {
+    fn refuses_sizes_that_are_not_the_largest_allowed() {
         let sizes = [(16 << 10, "never"), (64 << 10, "madvise"), (2 << 20, "inherit")];
         let settings = settings("refusals", "madvise", &sizes);
         assert_eq!(settings.offered(), sizes.map(|(bytes, _)| bytes));
@@ -197,7 +196,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn before_sizes_had_settings_there_was_one() {
+    fn old_kernels_have_one_setting() {
         let settings = settings("old", "madvise", &[]);
         assert_eq!(settings.offered(), [2 << 20]);
         assert_eq!(settings.refusal(2 << 20), None);
@@ -205,7 +204,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_selected_is_alone_and_all_is_restored() {
+    fn selects_one_size_and_restores_all() {
         let sizes = [(16 << 10, "never"), (64 << 10, "always"), (2 << 20, "inherit")];
         let settings = settings("selected", "always", &sizes);
         let journal = Journal::open_in(&settings.directory.join("journal")).unwrap();
@@ -222,7 +221,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_run_that_changes_them_is_alone() {
+    fn a_run_that_changes_settings_excludes_others() {
         let settings = settings("lock", "madvise", &[]);
         let is_refused = |changes| {
             let error = settings.lock(changes).unwrap_err();
