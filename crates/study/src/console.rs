@@ -1,4 +1,4 @@
-//! What kernels that were booted warned of, in what is written of their runs.
+//! Kernel warnings from guest consoles, in the environment of records.
 
 use filemap_kernel::engine::CONSOLE_KEY;
 use filemap_kernel::image::Incident;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 
-/// Notes `incidents` in `environment`, those in the pattern or job of that name where there are
+/// Records `incidents` in `environment`, with the name of their pattern or job if there are
 /// several.
 pub(crate) fn note(environment: &mut Map<String, Value>, incidents: &[Incident], of: &str) {
     let named = incidents.iter().map(|incident| {
@@ -19,7 +19,7 @@ pub(crate) fn note(environment: &mut Map<String, Value>, incidents: &[Incident],
     add(environment, named.collect());
 }
 
-/// Adds what `other` has noted of a console.
+/// Adds the console warnings recorded in `other`.
 pub(crate) fn add_noted(environment: &mut Map<String, Value>, other: &Map<String, Value>) {
     add(environment, noted(other).cloned().collect());
 }
@@ -34,7 +34,7 @@ fn add(environment: &mut Map<String, Value>, said: Vec<Value>) {
     }
 }
 
-/// What is noted of the consoles of `environment`, or of each of those in it, in a line each.
+/// One line for each console warning recorded in `environment` or in an environment inside it.
 pub(crate) fn lines(environment: &Map<String, Value>) -> Vec<String> {
     let several = environment.values().filter_map(Value::as_object).flat_map(noted);
     let line = |said: &Value| {
@@ -48,10 +48,10 @@ fn noted(environment: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     environment.get(CONSOLE_KEY).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Refuses to call figures done whose `environment` says that the kernel warned.
+/// Fails if `environment` records a kernel warning: its figures are not to be trusted.
 ///
 /// # Errors
-/// What it warned of first.
+/// The first warning.
 pub fn check(environment: &Map<String, Value>) -> Result<(), Error> {
     let lines = lines(environment);
     match lines.split_first() {

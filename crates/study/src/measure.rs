@@ -24,7 +24,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// That of `samples`; `None` without any.
+    /// Statistics of `samples`; `None` if empty.
     pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Measure> {
         let samples: Vec<f64> = samples.into_iter().collect();
         let min = samples.iter().copied().reduce(f64::min)?;

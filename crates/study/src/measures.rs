@@ -11,18 +11,18 @@ use serde_json::{Map, Value};
 use crate::figures::{FIGURES, Figure, seen};
 use crate::measure::Measure;
 
-/// Each of [`FIGURES`] over the runs of a record, under its key in JSON; `None` = no run saw it.
+/// Each of [`FIGURES`] over the runs of a record, by its JSON key; `None` if no run has the figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measures(Vec<Option<Measure>>);
 
 impl Measures {
-    /// Those of `record`, of `job` where it is at hand.
+    /// Measures `record`; `job` is the job that it ran, if known.
     pub(crate) fn of(record: &Record, job: Option<&Job>) -> Self {
         let seen = seen(record, job);
         Measures(FIGURES.iter().map(|figure| Measure::of(figure.of_runs(&seen))).collect())
     }
 
-    /// Those that are read of a record with it, or that it has without them: older ones say none.
+    /// The measures stored in `record`, or computed from its runs if it stores none.
     pub(crate) fn or_of(&self, record: &Record) -> Cow<'_, Self> {
         if self.0.is_empty() { Cow::Owned(Measures::of(record, None)) } else { Cow::Borrowed(self) }
     }

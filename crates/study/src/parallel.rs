@@ -1,18 +1,18 @@
-//! Jobs that do not depend on each other, on all processors.
+//! Independent jobs on all processors.
 
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use rustix::process::{Resource, getrlimit};
 
-/// With less address space (`ulimit -v`) than this, no threads are started. A thread that finds no
-/// memory while it starts is the end of the process (glibc).
+/// Minimum address space (`ulimit -v`) for threads. glibc aborts the process when a thread finds no
+/// memory while it starts.
 const LEAST_ADDRESS_SPACE: u64 = 1 << 30;
 
-/// What `of` makes of each of `items`, in their order. Where there is no room for threads, they are
-/// done one after the other.
+/// Maps `items` in parallel, with the results in order; sequentially if there is no room for
+/// threads.
 ///
 /// # Errors
-/// That of an item for which `of` fails. Some of those after it are then not begun.
+/// The error of an item. Later items may not have run then.
 pub fn map<T: Send, R: Send, E: Send>(
     items: Vec<T>,
     of: impl Fn(T) -> Result<R, E> + Send + Sync,
@@ -20,7 +20,7 @@ pub fn map<T: Send, R: Send, E: Send>(
     let space = getrlimit(Resource::As).current.unwrap_or(u64::MAX);
     let threads = items.len() > 1 && space >= LEAST_ADDRESS_SPACE;
     match threads.then(|| ThreadPoolBuilder::new().build()) {
-        // One item a piece: they differ in length by far.
+        // Items vary widely in cost, so each is stolen alone.
         Some(Ok(pool)) => {
             let done = items.into_par_iter().with_max_len(1).map(of);
             pool.install(|| done.collect())

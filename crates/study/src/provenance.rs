@@ -1,4 +1,4 @@
-//! What every record says of where it comes from.
+//! Provenance of records: date, kernel, version.
 
 use std::sync::OnceLock;
 use std::time::SystemTime;
@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::input;
 
-/// The commit that this program was built from; `None` for a build outside of a checkout.
+/// Commit of this build; `None` outside of a checkout.
 const REVISION: Option<&str> = option_env!("FILEMAP_REVISION");
 
-/// Adds the date, the kernel of this machine, this program's version and commit, and what ran the
-/// job, `engine`, to `environment`.
+/// Adds date, host kernel, version, commit and the name of the `engine` to `environment`.
 pub fn stamp(environment: &mut Map<String, Value>, engine: &str) {
     let stated = [
         ("date", Value::from(began())),
@@ -24,13 +23,13 @@ pub fn stamp(environment: &mut Map<String, Value>, engine: &str) {
     environment.extend(stated.map(|(key, value)| (key.to_string(), value)));
 }
 
-/// Adds the same to the environment of `ran`.
+/// Stamps the environment of `ran`.
 pub fn stamped(mut ran: Ran) -> Ran {
     stamp(&mut ran.environment, ran.engine.name());
     ran
 }
 
-/// When this command began, in UTC: the same in all that it writes.
+/// Start of this command in UTC (RFC 3339), identical in everything that it writes.
 fn began() -> &'static str {
     static BEGAN: OnceLock<String> = OnceLock::new();
     BEGAN.get_or_init(|| humantime::format_rfc3339_seconds(SystemTime::now()).to_string())

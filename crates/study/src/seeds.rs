@@ -1,4 +1,4 @@
-//! Other seeds of a random job: whether one seed says what the others do.
+//! Other seeds of a random job: whether one seed is representative.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::Error;
 use crate::parallel;
 
-/// Seeds that a job is tried with in the model where it was run with one.
+/// Number of further seeds that the model tries for a job that ran with one.
 const OTHER_SEEDS: u64 = 12;
 
-/// Fewer of them do not tell enough to be worth it.
+/// Minimum number of further seeds worth trying.
 const LEAST_SEEDS: u64 = 4;
 
-/// Most work of all these runs together: accesses, faults, readahead calls, and groups of 64 pages
-/// read. That is a few seconds.
+/// Budget of all these runs together, in accesses, faults, readahead calls and groups of 64 pages
+/// read: a few seconds.
 const MOST_WORK: u64 = 1 << 26;
 
-/// Most time of this process that they may take together: two processors do that in a second.
+/// Processor time budget of all these runs together: a second on two processors.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
-/// The time that all processors have given to this process.
+/// Processor time of this process so far.
 pub fn spent() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Refuses a seed of 0, which the generator stays at.
+/// Refuses seed 0, a fixed point of xorshift64.
 ///
 /// # Errors
-/// Such a seed.
+/// If the seed is 0.
 pub fn check(spec: &JobSpec) -> Result<(), Error> {
     match spec.seed {
         Some(0) => Err(Error::Usage(format!("--seed: 0 is out of range; give 1 to {}", u64::MAX))),
@@ -41,30 +41,30 @@ pub fn check(spec: &JobSpec) -> Result<(), Error> {
     }
 }
 
-/// `command` with the number of seeds that was asked for.
+/// Appends `--seeds` to `command`, if given.
 pub fn with_seeds(command: String, seeds: Option<u64>) -> String {
     seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
 }
 
 /// A job that was run with one seed.
 pub struct RanJob<'a> {
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub name: &'a str,
     /// The job.
     pub job: &'a Job,
     /// The machine profile of the model.
     pub profile: &'a Profile,
-    /// What came out.
+    /// Its result.
     pub record: &'a Record,
 }
 
-/// One line for each of `cells` whose bytes read differ widely over other seeds in the model. All
-/// of them `took` so much of this process's time. Nothing is tried where it would take more than
-/// about a second, for kernels that are booted, and for the running kernel where the model stands
-/// beside it. A seed that the model cannot run says nothing.
+/// Warnings for the `cells` whose bytes read vary widely over other seeds in the model; `took` is
+/// the processor time that the cells themselves took. Nothing is tried if it would take more than
+/// about a second, for booted kernels, and for the running kernel if the model ran the same job.
+/// Seeds that the model cannot run are ignored.
 ///
 /// # Errors
-/// When no thread can be started.
+/// If no thread can be started.
 pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> {
     let begun = spent();
     let model = |cell: &&RanJob| cell.job.engine == EngineKind::Model;
@@ -85,7 +85,7 @@ pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> 
     });
     let runs: Vec<(usize, u64)> = runs.collect();
     let read = |(at, seed): (usize, u64)| {
-        // Where a run takes longer with another seed, or is a kernel's, none begins too late.
+        // A run may take longer with another seed or on a kernel: stop at the deadline.
         if spent() - begun > MOST_TIME {
             return Ok(None);
         }
@@ -104,7 +104,7 @@ pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> 
     Ok(drawn.iter().enumerate().filter_map(warning).collect())
 }
 
-/// How much one run of a record took the model to do.
+/// Work of one run in the model, in the units of the budget.
 fn work(record: &Record) -> u64 {
     let Some(run) = record.runs.first() else { return 0 };
     let counters = &run.counters;
@@ -118,7 +118,7 @@ fn work(record: &Record) -> u64 {
     parts.into_iter().flatten().sum()
 }
 
-/// Whether a job that came to `record` can be run `times` times more within a few seconds.
+/// Whether the job of `record` can run `times` more times within the budget.
 pub fn is_cheap(record: &Record, times: u64) -> bool {
     work(record).saturating_mul(times) <= MOST_WORK
 }

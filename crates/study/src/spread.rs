@@ -1,4 +1,4 @@
-//! How far the figures of random jobs spread over seeds.
+//! Spread of the figures of random jobs over seeds.
 
 use filemap_job::Record;
 
@@ -6,13 +6,13 @@ use crate::figures::{FigureInput, seen};
 use crate::stats::{Mode, Sample};
 use filemap_report::units::{bytes, bytes_range};
 
-/// Bytes read over seeds are called wide where the most is more than so many times the least.
+/// Ratio of maximum to minimum bytes read over seeds above which the spread is wide.
 pub const WIDE_FACTOR: f64 = 1.5;
 
-/// Seeds that show how often each outcome of a cell comes, as in the published tables.
+/// Number of seeds that shows the frequency of each outcome, as in the published tables.
 pub const ENOUGH_SEEDS: u64 = 25;
 
-/// Over how many seeds figures are: `with one seed`, `over 25 seeds`.
+/// `with one seed`, `over 25 seeds`.
 pub(crate) fn over_seeds(seeds: usize) -> String {
     match seeds {
         1 => "with one seed".to_string(),
@@ -20,8 +20,8 @@ pub(crate) fn over_seeds(seeds: usize) -> String {
     }
 }
 
-/// How many of the figures end where, from the most: `19 end near 223 GiB (220 to 224)`. `figure`
-/// writes one figure, `range` two.
+/// Frequency of each mode, the largest value first: `19 end near 223 GiB (220 to 224)`. `figure`
+/// formats one figure, `range` a pair.
 pub fn outcomes(
     modes: &[Mode],
     figure: impl Fn(f64) -> String,
@@ -36,17 +36,17 @@ pub fn outcomes(
     modes.iter().rev().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes read in each run of `record`, where they are known.
+/// Bytes read in each run of `record` that has the figure.
 pub fn bytes_read(record: &Record) -> Vec<f64> {
     seen(record, None).iter().filter_map(FigureInput::read_bytes).collect()
 }
 
-/// Whether bytes read differ by so much over seeds that one seed says little.
+/// Whether bytes read vary so much over seeds that one seed is no basis for a conclusion.
 pub fn is_wide(read: &Sample) -> bool {
     read.max > WIDE_FACTOR * read.min
 }
 
-/// What to warn of where `variant` was run with one seed, and with others too it is `read`.
+/// Warning for a `variant` that ran with one seed, if `read` (bytes with other seeds) is wide.
 pub fn warning(variant: &str, read: &Sample) -> Option<String> {
     is_wide(read).then(|| {
         format!(
@@ -56,8 +56,7 @@ pub fn warning(variant: &str, read: &Sample) -> Option<String> {
     })
 }
 
-/// What to say of `variant` where its runs have seeds of their own: its outcomes, if there are
-/// several.
+/// Note on a `variant` that ran with several seeds, if it has several outcomes.
 pub(crate) fn note(variant: &str, read: &Sample) -> Option<String> {
     (read.modes.len() > 1).then(|| {
         format!(
@@ -68,7 +67,7 @@ pub(crate) fn note(variant: &str, read: &Sample) -> Option<String> {
     })
 }
 
-/// How many seeds the runs of `record` have.
+/// Number of distinct seeds of the runs of `record`.
 pub(crate) fn seeds(record: &Record) -> usize {
     let mut seeds: Vec<u64> = record.runs.iter().map(|run| run.seed).collect();
     seeds.sort_unstable();

@@ -2,33 +2,33 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a MAD is, for reports that show one.
+/// Definition of the MAD, for reports that show one.
 pub(crate) const MAD: &str =
     "The MAD is the median of the distances of all figures from their median.";
 
-/// A number of figures and what describes them.
+/// Samples with their descriptive statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sample {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Median; for an even number of figures the mean of the two in the middle.
+    /// Median; the mean of the two middle samples for an even number.
     pub median: f64,
-    /// Standard deviation with n - 1 in the denominator; 0 for a single figure.
+    /// Sample standard deviation (n - 1 in the denominator); 0 for a single sample.
     pub sd: f64,
     /// Smallest.
     pub min: f64,
     /// Largest.
     pub max: f64,
-    /// Groups of figures more than a factor of 2 apart, from the smallest.
+    /// Clusters that lie more than a factor of 2 apart, in ascending order.
     pub modes: Vec<Mode>,
-    /// Every figure, in the order in which they came.
+    /// All samples in the order of the runs.
     pub samples: Vec<f64>,
 }
 
-/// Figures that lie together.
+/// A cluster of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mode {
-    /// How many.
+    /// Number of samples.
     pub count: usize,
     /// Their mean.
     pub mean: f64,
@@ -39,7 +39,7 @@ pub struct Mode {
 }
 
 impl Sample {
-    /// Describes `samples`; `None` for none.
+    /// Statistics of `samples`; `None` if empty.
     pub fn of(samples: Vec<f64>) -> Option<Sample> {
         let mut sorted = samples.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -57,7 +57,7 @@ impl Sample {
         })
     }
 
-    /// Whether `figure` lies between the smallest and the largest.
+    /// Whether `figure` lies between the minimum and the maximum.
     pub fn spans(&self, figure: f64) -> bool {
         (self.min..=self.max).contains(&figure)
     }
@@ -76,7 +76,7 @@ impl Mode {
 
 pub use filemap_report::units::percent;
 
-/// The median of `sorted`; `None` for none.
+/// The median of `sorted`; `None` if empty.
 pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
     let (low, high) =
         (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);

@@ -1,9 +1,8 @@
-//! Whether figures after a change are less or more than before it, or whether chance explains what
-//! there is between them: the one verdict of every comparison.
+//! The verdict of every comparison: whether figures after a change are lower or higher than before,
+//! or whether chance explains the difference.
 //!
-//! Runs that have nothing in common are tested as two samples. Runs that alternate are tested as
-//! pairs: what slows the machine down for a while slows both of a pair down. Predicted figures are
-//! exact: of these only a margin says which differences are none.
+//! Independent runs are tested as two samples, alternating runs as pairs, since a slow phase of the
+//! machine slows both runs of a pair. Predicted figures are exact, and only a margin decides.
 
 mod permutation;
 
@@ -14,19 +13,19 @@ pub use permutation::{LEVEL, least_p_value, least_paired_p_value, p_value};
 
 use crate::stats::{median, percent};
 
-/// What figures after a change are beside those before it.
+/// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Verdict {
     Less,
     More,
-    /// They differ by less than the margin, or chance explains the difference.
+    /// The difference is within the margin, or chance explains it.
     NoDifference,
-    /// There are too few runs for the test.
+    /// Too few runs for the test to reach [`LEVEL`].
     NotTested,
 }
 
-/// Differences that are none, however seldom chance brings them about.
+/// Differences too small to matter, even where they are statistically significant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
     /// In the unit of the figures.
@@ -36,7 +35,7 @@ pub struct Margin {
 }
 
 impl Margin {
-    /// Every difference is one.
+    /// Every difference counts.
     pub const NONE: Margin = Margin::share(0.0);
 
     /// This share of the figure before.
@@ -44,7 +43,7 @@ impl Margin {
         Margin { least: 0.0, share }
     }
 
-    /// Whether `after` is as good as `before`.
+    /// Whether `after` is within the margin of `before`.
     fn spans(self, before: f64, after: f64) -> bool {
         let margin = self.least.max(before * self.share);
         margin > 0.0 && (after - before).abs() <= margin
@@ -52,7 +51,7 @@ impl Margin {
 }
 
 impl Verdict {
-    /// Of figures that are exact.
+    /// Compares exact figures, which need no test.
     pub fn of_exact(before: f64, after: f64, margin: Margin) -> Verdict {
         match () {
             () if margin.spans(before, after) => Verdict::NoDifference,
@@ -62,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// In words, of which `less` and `more` are those of the figure, such as `faster` and `slower`.
+    /// Renders the verdict with the figure's own words, such as [`OF_TIME`].
     pub const fn said(self, [less, more]: [&'static str; 2]) -> &'static str {
         match self {
             Verdict::Less => less,
@@ -79,24 +78,24 @@ pub const OF_TIME: [&str; 2] = ["faster", "slower"];
 /// The words of an amount.
 pub const OF_AMOUNT: [&str; 2] = ["less", "more"];
 
-/// Samples before and after a change, and what they show.
+/// Samples before and after a change, tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Tested {
     pub verdict: Verdict,
-    /// The medians.
+    /// Median of the samples before the change; `after` likewise.
     pub before: f64,
     pub after: f64,
-    /// How often chance alone sets the samples apart as much.
+    /// Probability that chance alone sets the samples apart as much.
     pub p_value: f64,
-    /// The least that it can be for so many runs.
+    /// Smallest p-value that this number of runs can reach.
     pub least_p_value: f64,
-    /// Before, and after.
+    /// Number of runs before and after.
     pub runs: [usize; 2],
 }
 
 impl Tested {
-    /// Of runs that have nothing in common.
+    /// Tests independent runs as two samples.
     pub fn unpaired(before: &[f64], after: &[f64], margin: Margin) -> Tested {
         let least = least_p_value(before.len(), after.len());
         let tested = Tested::of([before, after], p_value(before, after), least);
@@ -106,8 +105,7 @@ impl Tested {
         tested.judged(Verdict::of_exact(tested.before, tested.after, margin))
     }
 
-    /// Of runs that alternate: as many after as before. What is tested, and what the verdict is of,
-    /// is the share by which the second of each pair differs from the first.
+    /// Tests alternating runs, equally many on both sides: the relative change within each pair.
     pub fn paired(before: &[f64], after: &[f64]) -> Tested {
         let changes = before.iter().zip(after).filter_map(|(old, own)| percent(*own, *old));
         let changes: Vec<f64> = changes.collect();
@@ -116,7 +114,7 @@ impl Tested {
         tested.judged(Verdict::of_exact(0.0, median_of(&changes), Margin::NONE))
     }
 
-    /// Of figures that chance may explain: `verdict` is what they show where it does not.
+    /// Applies `verdict` where the test is significant.
     fn judged(self, verdict: Verdict) -> Tested {
         let verdict = match () {
             () if self.least_p_value > LEVEL => Verdict::NotTested,
@@ -126,21 +124,21 @@ impl Tested {
         Tested { verdict, ..self }
     }
 
-    /// Not judged yet.
+    /// Medians and p-values, before the verdict is applied.
     fn of(samples: [&[f64]; 2], p_value: f64, least_p_value: f64) -> Tested {
         let [before, after] = samples.map(median_of);
         let (verdict, runs) = (Verdict::NoDifference, samples.map(<[f64]>::len));
         Tested { verdict, before, after, p_value, least_p_value, runs }
     }
 
-    /// In percent of the median before; `None` where that is 0.
+    /// Change in percent of the median before; `None` if that is 0.
     pub fn change_percent(&self) -> Option<f64> {
         percent(self.after, self.before)
     }
 }
 
-/// Whether a figure of which less is better rose by more than `margin` and noise. Where there are
-/// too few runs for the test, all of them have to be worse than all before.
+/// Whether a lower-is-better figure rose by more than `margin` and noise. With too few runs for the
+/// test, every run after has to be worse than every run before.
 pub fn is_worse(before: &[f64], after: &[f64], margin: Margin) -> bool {
     if before.is_empty() || after.is_empty() {
         return false;
@@ -155,27 +153,27 @@ pub fn is_worse(before: &[f64], after: &[f64], margin: Margin) -> bool {
     }
 }
 
-/// Whole figures as samples.
+/// Converts integer figures to samples.
 pub fn samples(figures: impl IntoIterator<Item = u64>) -> Vec<f64> {
     figures.into_iter().map(|figure| figure as f64).collect()
 }
 
-/// The median; 0 of none.
+/// The median; 0 for no samples.
 pub fn median_of(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     median(&sorted).unwrap_or(0.0)
 }
 
-/// A sample is an outlier when it lies so many standard deviations from the median, where the MAD
-/// stands for the standard deviation.
+/// Distance from the median, in standard deviations estimated from the MAD, beyond which a sample
+/// is an outlier.
 const OUTLIER_SDS: f64 = 3.5;
 
-/// Standard deviation of normally distributed samples in MADs.
+/// Standard deviation of a normal distribution in units of its MAD.
 const SDS_PER_MAD: f64 = 1.4826;
 
-/// Positions of the samples that lie far from the others. Where more than half of the samples
-/// agree to the last digit, nothing can be said of the rest.
+/// Positions of the outliers. Empty if more than half of the samples are identical, since the MAD
+/// is 0 then.
 pub fn outliers(samples: &[u64]) -> Vec<usize> {
     let Some(spread) = Spread::of(samples.iter().copied()) else { return Vec::new() };
     let limit = OUTLIER_SDS * SDS_PER_MAD * spread.mad;
@@ -217,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The machine gets slower from pair to pair by more than the two differ in any.
+    /// The machine slows down from pair to pair by more than the two runs of any pair differ.
     #[test]
     fn what_slows_both_of_a_pair_down_takes_no_part() {
         let before: Vec<f64> = (0..9).map(|pair| 100.0 + 50.0 * f64::from(pair)).collect();
@@ -239,7 +237,7 @@ mod tests {
             (&[100], &[101], false),
             (&[100], &[102], true),
             (&[100], &[50], false),
-            // Too few for the test: no overlap is wanted.
+            // Too few runs for the test: the ranges must not overlap.
             (&[10, 12], &[13, 14], true),
             (&[10, 12], &[12, 14], false),
             // By the permutation test: 2 of 252 ways.

@@ -1,15 +1,16 @@
-//! How often chance alone sets samples apart as much: permutation tests on ranks.
+//! Permutation tests on ranks: the probability that chance alone sets samples apart as much.
 
-/// Differences that chance brings about as often as this are not called any.
+/// Significance level: a larger p-value shows no difference.
 pub const LEVEL: f64 = 0.05;
 
-/// Samples that are ranked exactly; the sum of ranks of more is as good as normally distributed.
+/// Maximum number of samples whose rank sums are enumerated. Beyond it the normal approximation of
+/// the rank sum is exact enough.
 const MOST_EXACT: usize = 120;
 
-/// How often chance alone sets two samples apart as much as these: of all ways to deal the
-/// figures out again, the share whose sum of ranks is at least as far from the middle.
+/// Two-sided p-value of the rank-sum test: the share of all partitions of the figures whose rank
+/// sum is at least as far from its mean.
 ///
-/// It asks nothing of how the figures are distributed. 1 where one of the samples is empty.
+/// Makes no assumption about the distribution. 1 if one of the samples is empty.
 pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
@@ -28,17 +29,16 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     far.map(|sum| ways[sum]).sum::<f64>() / all
 }
 
-/// The least that [`p_value`] can be for samples of these sizes.
+/// Smallest value that [`p_value`] can take for samples of these sizes.
 pub fn least_p_value(a: usize, b: usize) -> f64 {
     let ranks: Vec<f64> = (0..a + b).map(|rank| rank as f64).collect();
     p_value(&ranks[..a], &ranks[a..])
 }
 
-/// How often chance alone moves pairs as far apart as in these `changes`, one for each pair: of all
-/// ways to give them signs, the share whose sum of signed ranks is at least as far from 0.
+/// Two-sided p-value of the signed-rank test on `changes`, one for each pair: the share of all sign
+/// assignments whose sum of signed ranks is at least as far from 0.
 ///
-/// What changes both of a pair alike takes no part in it, nor does a pair that did not change. 1
-/// where nothing changed.
+/// Pairs without a change are left out. 1 if nothing changed.
 pub fn paired_p_value(changes: &[f64]) -> f64 {
     let moved: Vec<f64> = changes.iter().copied().filter(|&change| change != 0.0).collect();
     let sizes: Vec<f64> = moved.iter().map(|change| change.abs()).collect();
@@ -59,12 +59,12 @@ pub fn paired_p_value(changes: &[f64]) -> f64 {
     far.map(|sum| shares[sum]).sum()
 }
 
-/// The least that `paired_p_value` can be for so many pairs.
+/// Smallest value that [`paired_p_value`] can take for this number of pairs.
 pub fn least_paired_p_value(pairs: usize) -> f64 {
     paired_p_value(&vec![1.0; pairs])
 }
 
-/// For each sum, the share of the ways to choose some of the ranks that make it up.
+/// For each sum, the share of all subsets of `ranks` that add up to it.
 fn shares_of_sums(ranks: &[usize]) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
     let mut shares = vec![0.0; total + 1];
@@ -78,7 +78,7 @@ fn shares_of_sums(ranks: &[usize]) -> Vec<f64> {
     shares
 }
 
-/// Twice the rank of each figure among all, so that it is whole: equal figures share the mean.
+/// Twice the rank of each figure, so that the mean rank of ties is an integer.
 fn doubled_ranks(all: &[f64]) -> Vec<usize> {
     let mut sorted = all.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -90,7 +90,7 @@ fn doubled_ranks(all: &[f64]) -> Vec<usize> {
     all.iter().map(rank).collect()
 }
 
-/// For each sum, in how many ways `count` of the ranks make it up.
+/// For each sum, the number of subsets of `count` ranks that add up to it.
 fn ways_to_sum(ranks: &[usize], count: usize) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
     let mut ways = vec![vec![0.0; total + 1]; count + 1];
@@ -105,8 +105,8 @@ fn ways_to_sum(ranks: &[usize], count: usize) -> Vec<f64> {
     ways.swap_remove(count)
 }
 
-/// The share of a normal distribution at least `distance` from its middle, with the variance that
-/// the sum of `count` of the ranks has.
+/// Two-sided tail of a normal distribution beyond `distance`, with the variance of the sum of
+/// `count` of the ranks.
 fn normal_p(ranks: &[usize], count: usize, distance: f64) -> f64 {
     let n = ranks.len() as f64;
     let mean = ranks.iter().sum::<usize>() as f64 / n;
@@ -118,9 +118,9 @@ fn normal_p(ranks: &[usize], count: usize, distance: f64) -> f64 {
     both_tails(distance / variance.sqrt())
 }
 
-/// The share of a normal distribution at least `z` standard deviations from its middle.
+/// Two-sided tail of the standard normal distribution beyond `z`.
 fn both_tails(z: f64) -> f64 {
-    // Abramowitz and Stegun 26.2.17, off by at most 7.5e-8.
+    // Abramowitz and Stegun 26.2.17, absolute error below 7.5e-8.
     let t = 1.0 / (1.0 + 0.2316419 * z);
     let terms = [0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429];
     let series = terms.iter().rev().fold(0.0, |sum, term| (sum + term) * t);
@@ -131,7 +131,7 @@ fn both_tails(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// By hand: of 252 ways to deal ten ranks out, two set them apart completely.
+    /// By hand: two of the 252 partitions of ten ranks separate them completely.
     #[test]
     fn few_samples_are_counted_out() {
         let (low, high) = ([1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]);
@@ -143,7 +143,8 @@ mod tests {
         assert_eq!(least_p_value(5, 5), 2.0 / 252.0);
     }
 
-    /// By hand: of 16 ways to give four ranks signs, two agree in all, two in all but the first.
+    /// By hand: of the 16 sign assignments of four ranks, two agree in all signs, two in all but
+    /// the first.
     #[test]
     fn changes_of_pairs_are_counted_out() {
         assert_eq!(paired_p_value(&[-1.0, -2.0, -3.0, -4.0]), 2.0 / 16.0);
@@ -164,7 +165,7 @@ mod tests {
         assert!((exact - normal).abs() < 0.005 && exact < LEVEL, "{exact}, {normal}");
     }
 
-    /// Every way to deal figures out, one by one.
+    /// Against enumeration of all partitions.
     #[test]
     fn sums_of_ranks_are_those_of_all_ways() {
         let (a, b) = ([3.0, 9.0, 9.0, 14.0], [1.0, 9.0, 20.0]);
