@@ -1,62 +1,62 @@
-//! Why a question has no answer.
+//! Errors of studies, their exit codes and messages.
 
 pub use filemap_attach::reason;
 use filemap_govern::recorder::RecordError;
 use filemap_recording::Problem;
 use filemap_recording::import::Error as ImportError;
 
-/// Longest message, in characters.
+/// Maximum length of a message in characters.
 const MAX_MESSAGE: usize = 600;
 
-/// The exit code of a command whose booted kernel broke down or warned of itself.
+/// Exit code if a booted kernel crashed or warned.
 const BROKEN_KERNEL: u8 = 3;
 
-/// Why a question has no answer: one line that names the value and the remedy.
+/// Why a command failed: one line that names the value and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Error {
-    /// Flags that make no sense.
+    /// Invalid or contradictory flags.
     #[error("{0}")]
     Usage(String),
-    /// A job that makes no sense.
+    /// An invalid job.
     #[error(transparent)]
     Job(#[from] filemap_job::Error),
-    /// What is in a file makes no sense.
+    /// An error in a file.
     #[error("{path}: {error}")]
     InFile { path: String, error: Box<Error> },
-    /// What is wrong with one variant of a comparison.
+    /// An error in one variant of a comparison.
     #[error("--variants {variant}: {error}")]
     InVariant { variant: String, error: Box<Error> },
-    /// A name is not one of the published series.
+    /// Not one of the published series.
     #[error("unknown published series '{name}'; known: {known}")]
     UnknownSeries {
         /// The name given.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// What a page was to be made of is no record.
+    /// The input of a page is not a record.
     #[error("it is no record of filemap: {reason}; give what --json wrote")]
     NoRecord {
-        /// What is wrong with it.
+        /// Why it could not be read.
         reason: String,
     },
-    /// What a page was to be made of is an object of another kind or version.
+    /// The input of a page is of another kind or schema version.
     #[error(
         "there is no page of this record{}; give what --json of run, compare, explain, advise, \
          published, conform, search, folio-ops, govern, calibrate or doctor wrote",
         of_schema(*schema, *known)
     )]
     NoPage {
-        /// The version of its layout, where it says one.
+        /// Its schema version, if it has one.
         schema: Option<u64>,
-        /// The version that is known.
+        /// The supported version.
         known: u32,
     },
-    /// What the model could not run.
+    /// The model cannot run the job.
     #[error(transparent)]
     Model(#[from] filemap_model::Error),
-    /// What the kernel could not run.
+    /// The kernel engine cannot run the job.
     #[error(transparent)]
     Kernel(#[from] filemap_kernel::Error),
     /// A process that cannot be followed.
@@ -65,7 +65,7 @@ pub enum Error {
     /// A recording that cannot be read.
     #[error(transparent)]
     Recording(#[from] filemap_recording::Error),
-    /// A trace of which there is no recording.
+    /// A trace that cannot be imported.
     #[error(transparent)]
     Import(#[from] filemap_recording::import::Error),
     /// A file that cannot be read.
@@ -74,35 +74,35 @@ pub enum Error {
     /// A file that cannot be written to.
     #[error("'{path}' cannot be opened: {reason}; give a file that can be written, or -")]
     Open { path: String, reason: String },
-    /// What came out did not reach its file.
+    /// An output that could not be written completely.
     #[error("'{path}' cannot be written: {reason}; {}", remedy(reason))]
     Write { path: String, reason: String },
-    /// Whoever read stdout has closed it, and knows.
+    /// The reader of stdout has closed it.
     #[error("the reader of stdout has left")]
     ReaderLeft,
-    /// What `filemap calibrate` left for this user is no profile.
+    /// The user's profile, written by `filemap calibrate`, is invalid.
     #[error(
         "the machine profile of this user cannot be used: {error}; run filemap calibrate again, \
          remove the file, or give --machine default"
     )]
     UserProfile { error: Box<Error> },
-    /// What the small mm of anonymous memory could not run.
+    /// The mm of the mapcount crate cannot run the operation.
     #[error(transparent)]
     Mapcount(#[from] filemap_mapcount::Error),
     /// A program that cannot be run.
     #[error(transparent)]
     Program(#[from] filemap_attach::program::Refused),
-    /// What went wrong in one of several patterns.
+    /// An error in one of several patterns.
     #[error("pattern {pattern}: {error}")]
     InPattern { pattern: String, error: Box<Error> },
-    /// A kernel that was booted warned of itself, and went on.
+    /// A booted kernel warned and continued.
     #[error(
         "the kernel warned {}: {first}; its figures are in the report, and all that it said is in \
          --json",
         if *others == 0 { "once".to_string() } else { format!("{} times, first", others + 1) }
     )]
     KernelWarned { first: String, others: usize },
-    /// What this machine or this build cannot do.
+    /// Not possible on this machine or with this build.
     #[error("{0}")]
     CannotRun(String),
 }
@@ -120,7 +120,7 @@ impl From<RecordError> for Error {
 }
 
 impl Error {
-    /// The exit code of a command that it ends.
+    /// Exit code of the command.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Write { .. } | Error::ReaderLeft => 1,
@@ -150,10 +150,10 @@ impl Error {
         }
     }
 
-    /// The message in one line of readable length.
+    /// The message as a single line of at most `MAX_MESSAGE` characters.
     pub fn one_line(&self) -> String {
         let text = without_numbers(&self.to_string());
-        // Blanks in a line may be those of a value.
+        // Blanks inside a line may belong to a value.
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines.collect::<Vec<_>>().join(" ").replace('\t', " ");
         let line: String = line.chars().filter(|c| !c.is_control()).collect();
@@ -167,7 +167,7 @@ impl Error {
     }
 }
 
-/// The text without the numbers of system errors, whose names stand before them.
+/// Removes the `(os error N)` suffixes: the error's name precedes them.
 fn without_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut kept = parts.next().unwrap_or_default().to_string();
@@ -177,7 +177,7 @@ fn without_numbers(text: &str) -> String {
     kept
 }
 
-/// What to do about what cannot be written for `reason`.
+/// Remedy for a write that failed for `reason`.
 fn remedy(reason: &str) -> &'static str {
     match reason {
         "it is closed" => "leave it open, or send it to a file",
@@ -185,7 +185,7 @@ fn remedy(reason: &str) -> &'static str {
     }
 }
 
-/// What is said of a version that is not known.
+/// How a message names an unsupported schema version.
 fn of_schema(schema: Option<u64>, known: u32) -> String {
     match schema {
         Some(schema) if schema != u64::from(known) => {

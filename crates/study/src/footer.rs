@@ -1,4 +1,4 @@
-//! What every report says of itself: its scope, how to repeat it, and where it ran.
+//! The footer of every report: its scope, the command that repeats it, and where it ran.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use serde_json::{Map, Value};
 
 use crate::console;
 
-/// The end of a report.
+/// Scope, command and environment of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Footer {
-    /// By which rules, and what they leave out.
+    /// The rules that were applied, and what they do not model.
     pub scope: String,
     /// The command that repeats the report.
     pub command: String,
-    /// Where it ran.
+    /// Environment of the run, or one for each engine.
     #[schemars(with = "Environments")]
     pub environment: Map<String, Value>,
 }
@@ -32,21 +32,21 @@ enum Environments {
     PerEngine(BTreeMap<String, Environment>),
 }
 
-/// Where figures come from.
+/// Source of a set of figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
     /// The name of the engine.
     pub engine: String,
-    /// By which rules the model ran; `None` where it goes by none.
+    /// Kernel whose rules the model applied; `None` for a real kernel.
     pub kernel: Option<String>,
-    /// The architecture of the job, where one was given.
+    /// Architecture of the job, if given.
     pub arch: Option<String>,
-    /// What the engine says of itself.
+    /// Environment reported by the engine.
     pub environment: Map<String, Value>,
 }
 
 impl Origin {
-    /// That of `record`.
+    /// Origin of the figures of `record`.
     pub fn of(record: &Record) -> Self {
         Origin {
             engine: record.engine.clone(),
@@ -63,7 +63,7 @@ impl Footer {
         Footer::of(&records.iter().map(Origin::of).collect::<Vec<_>>(), command)
     }
 
-    /// The same, with the name of the environment of each of `records`, where they differ.
+    /// Like [`Footer::new`], and the name of each record's environment where these differ.
     pub(crate) fn with_names<'a>(
         records: impl Iterator<Item = &'a Record>,
         command: String,
@@ -74,13 +74,13 @@ impl Footer {
         (footer, names.into_iter().map(Some).collect())
     }
 
-    /// The environment of that name, or the one that there is.
+    /// The environment called `name`, or the only one.
     pub(crate) fn environment_of(&self, name: &str) -> &Map<String, Value> {
         let own = self.environment.get(name).and_then(Value::as_object);
         own.unwrap_or(&self.environment)
     }
 
-    /// The footer of a report on what comes from `origins`, which `command` repeats.
+    /// The footer of a report on figures from `origins`, which `command` repeats.
     pub fn of(origins: &[Origin], command: String) -> Self {
         Footer {
             scope: scope(origins),
@@ -92,7 +92,7 @@ impl Footer {
         }
     }
 
-    /// What a report says of it.
+    /// The footer as rendered by reports.
     pub fn footer(&self) -> filemap_report::Footer {
         let facts = [("Scope", self.limits().to_string()), ("Engine", self.engine())];
         let warned = console::lines(&self.environment).into_iter().map(|line| ("Warned", line));
@@ -105,7 +105,7 @@ impl Footer {
         }
     }
 
-    /// Which version wrote it, and when.
+    /// Version and date.
     fn origin(&self) -> String {
         let several = self.environment.values().filter_map(Value::as_object);
         let mut all = [&self.environment].into_iter().chain(several);
@@ -114,17 +114,17 @@ impl Footer {
         format!("filemap {}, {}", text(VERSION), text("date"))
     }
 
-    /// The scope without the rules, which `Footer::engine` names.
+    /// The scope without the rules, which [`Footer::engine`] names.
     pub fn limits(&self) -> &str {
         self.rules_and_limits().map_or(&self.scope, |(_, limits)| limits)
     }
 
-    /// The rules of the model and what they leave out, where it is the model's scope.
+    /// The rules of the model and what they do not model, if the scope is the model's.
     fn rules_and_limits(&self) -> Option<(&str, &str)> {
         self.scope.split_once(", ").filter(|(rules, _)| rules.starts_with(RULES))
     }
 
-    /// What ran by which rules, in a few words; all of the environment is in JSON.
+    /// Engine and kernel in a few words; JSON has the whole environment.
     fn engine(&self) -> String {
         let several = || self.environment.values().filter_map(Value::as_object);
         let of_engines =
@@ -144,24 +144,24 @@ impl Footer {
     }
 }
 
-/// The key of the version of filemap in an environment.
+/// Key of filemap's version in an environment.
 const VERSION: &str = "filemap";
 
-/// How the rules of the model begin in a scope.
+/// Prefix of a scope that names the model's rules.
 const RULES: &str = "rules of Linux";
 
-/// The release of the kernel that ran, where one did.
+/// Release of the kernel, if one ran.
 fn release(environment: &Map<String, Value>) -> Option<&str> {
     environment.get("kernel").and_then(Value::as_str)
 }
 
-/// By which rules `record` came about, and what they leave out.
+/// The rules that produced `record`, and what they do not model.
 pub fn scope_of(record: &Record) -> String {
     scope(&[Origin::of(record)])
 }
 
-/// By which rules what comes from `origins` came about, and what they leave out; an engine on a
-/// real kernel says itself which that is.
+/// The rules that produced the figures of `origins`, and what they do not model. A real kernel
+/// names itself.
 fn scope(origins: &[Origin]) -> String {
     let uncompared = uncompared(origins);
     let mut kernels: Vec<&str> = Vec::new();
@@ -190,8 +190,8 @@ fn scope(origins: &[Origin]) -> String {
     format!("{rules}{}", scopes.join("; "))
 }
 
-/// The kernels and architectures of the `origins` of the model whose rules are those of sources
-/// alone.
+/// Kernels and architectures of the model's `origins` whose rules were derived from sources alone
+/// and never compared with a running kernel.
 fn uncompared(origins: &[Origin]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for origin in origins.iter().filter(|origin| origin.engine == EngineKind::Model.name()) {
@@ -209,13 +209,13 @@ fn uncompared(origins: &[Origin]) -> String {
     format!("no running kernel was compared with the rules of {}", names.join(" and "))
 }
 
-/// Whether all of `origins` have one environment.
+/// Whether all `origins` share one environment.
 fn is_one(origins: &[Origin]) -> bool {
     origins.windows(2).all(|two| two[0].environment == two[1].environment)
 }
 
-/// The environments under the names of the engines that they belong to, and the name of each;
-/// further ones of an engine, such as those with another machine profile, have a number.
+/// Environments by engine name, and the name of each. Further environments of an engine, such as
+/// with another machine profile, are numbered.
 fn per_engine(origins: &[Origin]) -> (Map<String, Value>, Vec<String>) {
     let (mut map, mut names) = (Map::new(), Vec::new());
     for origin in origins {

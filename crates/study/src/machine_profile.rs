@@ -1,5 +1,5 @@
-//! Machine profiles: the built-in one, that of the user, which `filemap calibrate` found, and
-//! others that a job names.
+//! Machine profiles: built-in ones, the user's (written by `filemap calibrate`), and files named by
+//! a job.
 
 use std::env;
 use std::fs::DirBuilder;
@@ -13,20 +13,20 @@ use filemap_model::Profile;
 use crate::error::{Error, reason};
 use crate::input;
 
-/// What `--machine` calls the built-in profile that is assumed where there is no other.
+/// Name of the built-in profile that is used if there is no other.
 pub const DEFAULT: &str = "default";
 
-/// What it calls the built-in profile of a server whose memory is short.
+/// Name of the built-in profile of a server under memory pressure.
 const SERVER: &str = "server";
 const SERVER_TEXT: &str = include_str!("../../../data/machines/server.toml");
 
-/// The flag of `filemap calibrate` that names another place for the profile.
+/// Flag of `filemap calibrate` that selects another path for the profile.
 pub const FLAG: &str = "--output";
 
-/// The file of the user's own, below the state directory.
+/// Path of the user's profile below the state directory.
 const FILE: &str = "filemap/machine-profile.toml";
 
-/// Longest profile, in bytes.
+/// Maximum size of a profile in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The machine profile that the model of `spec` goes by, which `spec` then names: the one that it
@@ -72,19 +72,19 @@ pub fn is_built_in(name: &str) -> bool {
     [DEFAULT, SERVER].contains(&name)
 }
 
-/// The machine profile at `path`.
+/// Reads the profile at `path`.
 fn at(path: &str) -> Result<Profile, Error> {
     let text = input::read("machine profile", path, MAX_BYTES)?;
     Profile::parse(&text)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
-/// Where the user's own is: below `$XDG_STATE_HOME`, or `~/.local/state` where that is not set.
+/// Path of the user's profile, below `$XDG_STATE_HOME` or `~/.local/state`.
 ///
 /// # Errors
-/// When the user has no directory for it, or one whose name is no text.
+/// If there is no home directory, or its path is not UTF-8.
 pub fn path() -> Result<String, Error> {
-    // A relative path is to be ignored, as the XDG base directory specification has it.
+    // The XDG base directory specification has relative paths ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME");
     let state = state.or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
@@ -97,10 +97,10 @@ pub fn path() -> Result<String, Error> {
     })
 }
 
-/// The user's own and its path; where there is none, the built-in one and [`DEFAULT`].
+/// The user's profile and its path, or the built-in one and [`DEFAULT`].
 ///
 /// # Errors
-/// A file that is there and cannot be used.
+/// If the file exists and is not a valid profile.
 pub fn users_own() -> Result<(String, Profile), Error> {
     let missing = |path: &String| {
         use io::ErrorKind::{NotADirectory, NotFound};
@@ -116,17 +116,17 @@ pub fn users_own() -> Result<(String, Profile), Error> {
     }
 }
 
-/// Makes the directory of `path`, which is that of the profile.
+/// Creates the parent directory of the profile's `path`.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn make_directory(path: &str) -> Result<(), Error> {
     let directory = Path::new(path).parent().unwrap_or(Path::new("/"));
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| Error::Open { path: path.to_string(), reason: reason(&error) })
 }
 
-/// Whether a command has to name the machine profile `name` to go by it.
+/// Whether a command has to name the machine profile `name` to use it.
 pub fn needs_said(name: &str) -> bool {
     users_own().map_or(true, |(usual, _)| usual != name)
 }

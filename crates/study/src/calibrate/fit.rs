@@ -1,4 +1,4 @@
-//! The profile that measured costs give.
+//! Fits a machine profile to measured costs.
 
 use filemap_kernel::calibrate::{
     CallSample, DIRECT_BYTES, DeviceSample, REQUEST_ENTRIES, REQUEST_SEGMENTS, ReclaimSample,
@@ -11,7 +11,7 @@ use super::report::{Cost, Direct};
 use crate::error::Error;
 use crate::stats;
 
-/// All that was measured, round by round.
+/// All measurements, by round.
 #[derive(Default)]
 pub struct Samples {
     pub file: Vec<DeviceSample>,
@@ -32,15 +32,15 @@ fn whole<S>(samples: &[S], of: fn(&S) -> f64) -> u64 {
     median(samples, of).round() as u64
 }
 
-/// Whether reads that overlap, and are so much of the time of one `apart`, are complete together.
-/// They are half of it apart where they share the device, and the whole where they are served one
-/// after the other.
+/// Whether overlapping reads complete together: `apart` is the time between their completions as a
+/// share of the time of one read. Reads that share the device complete half a read apart, reads
+/// served one by one a whole read.
 fn is_complete_together(apart: f64) -> bool {
     apart < 0.25
 }
 
-/// What to warn of where the profile leaves out the ring of the device, if it has one: others who
-/// use the processor or the device take reads apart that would be complete together.
+/// Warning if the profile omits the ring of a device that has one: load on the processor or the
+/// device separates completions that would come together.
 fn no_ring(entries: Option<u32>, apart: f64) -> Option<String> {
     let entries = entries.filter(|_| !is_complete_together(apart))?;
     Some(format!(
@@ -51,11 +51,11 @@ fn no_ring(entries: Option<u32>, apart: f64) -> Option<String> {
 }
 
 impl Samples {
-    /// The profile of a device of such requests and such a ring, if it has one, and what to warn
-    /// of. Each kind of access costs in it what was measured.
+    /// The profile in which each kind of access costs what was measured, and warnings. The device
+    /// takes requests of `io_bytes` and has a ring of this many entries, if any.
     ///
     /// # Errors
-    /// Figures of which the latency and the bandwidth cannot be told.
+    /// If the measurements do not determine latency and bandwidth.
     pub fn profile(
         &self,
         io_bytes: u64,
@@ -75,11 +75,11 @@ impl Samples {
             call_ns: whole(&self.calls, |s| s.call),
             entry_ns: whole(&self.calls, |s| s.entry),
             protect_page_ns: Some(whole(&self.calls, |s| s.protect)),
-            // A fork takes the lock for half of the time that it and the end of its child take.
+            // fork holds mmap_lock for about half of the time of fork plus the child's exit.
             fork_ns: whole(&self.calls, |s| s.fork / 2.0),
             zero_page_ns: free_ns.max(0.0).round() as u64,
             evict_page_ns: whole(&self.reclaim, ReclaimSample::evict),
-            // What the one that wakes does for it is part of both that follow.
+            // The waker's own work is included in the two costs below.
             wake_ns: 0,
             switch_ns: whole(&self.wakes, |s| s.on_one),
             wake_latency_ns: whole(&self.wakes, |s| s.on_all),
@@ -89,7 +89,7 @@ impl Samples {
         Ok((profile, no_ring(ring_entries, apart)))
     }
 
-    /// What the report shows of them. Pages that are evicted are not in it where `unlimited`.
+    /// Rows of the report; without evictions if `is_unlimited`.
     pub fn costs(&self, is_unlimited: bool) -> Vec<Cost> {
         let (file, calls, wakes) = (self.file.as_slice(), &self.calls, &self.wakes);
         let mut costs = vec![
@@ -113,7 +113,7 @@ impl Samples {
         costs
     }
 
-    /// What the device alone gives.
+    /// Direct reads of each request size.
     pub fn direct(&self) -> Vec<Direct> {
         let of = |(number, bytes)| {
             let ns = sample(self.file.iter().map(|sample| sample.direct_ns[number]));
@@ -127,19 +127,19 @@ fn cost<S>(samples: &[S], name: &str, of: fn(&S) -> f64) -> Cost {
     Cost { name: name.to_string(), ns: sample(samples.iter().map(of)) }
 }
 
-/// What accesses to a file tell of the device and of costs.
+/// Device and fault costs fitted to accesses of a file.
 struct Fitted {
     device: profile::Device,
     cost: profile::Cost,
 }
 
-/// What the medians give for `device`, of which its numbers are known.
+/// Fits the medians of `samples`; `device` supplies the parameters that are read from sysfs.
 fn of_file(samples: &[DeviceSample], device: profile::Device) -> Result<Fitted, Error> {
     let touch = median(samples, |s| s.touch_ns);
     let map_page = median(samples, map_page_ns);
     let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
     let add_page = median(samples, |s| s.add_page_ns);
-    // A fault that misses begins twice.
+    // A fault that misses is retried, so it enters twice.
     let own = touch + 2.0 * fault;
     let DeviceSample { window_pages, around_pages, .. } = samples[0];
     let pages = window_pages as f64;
@@ -177,21 +177,20 @@ fn of_file(samples: &[DeviceSample], device: profile::Device) -> Result<Fitted, 
     })
 }
 
-/// Base pages that are complete together in a ring of so many entries, before the next ones of a
-/// window are begun: those of as many full requests as it holds. One is taken whatever it needs.
+/// Base pages of a window that complete together in a ring with `entries` descriptors: those of as
+/// many full requests as fit. At least one request is always accepted.
 fn pages_together(entries: u32) -> f64 {
     f64::from((entries / REQUEST_ENTRIES).max(1) * REQUEST_SEGMENTS)
 }
 
-/// A page of a read that has few segments: the longest of the reads past the page cache, against
-/// the shortest.
+/// Transfer time of a page: the slope between the longest and the shortest direct read.
 fn transfer_ns(samples: &[DeviceSample], page_bytes: f64) -> f64 {
     let last = DIRECT_BYTES.len() - 1;
     let more_ns = median(samples, |s| s.direct_ns[last] - s.direct_ns[0]);
     more_ns.max(1.0) * page_bytes / (DIRECT_BYTES[last] - DIRECT_BYTES[0]) as f64
 }
 
-/// A page more that fault-around maps.
+/// Cost of each further page that fault-around maps.
 fn map_page_ns(sample: &DeviceSample) -> f64 {
     let more = sample.around_pages.saturating_sub(1).max(1) as f64;
     ((sample.around_ns - sample.minor_ns) / more).max(0.0)

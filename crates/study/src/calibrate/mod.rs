@@ -1,4 +1,4 @@
-//! What this machine's device and faults cost, and how well that predicts.
+//! Measures the device and fault costs of this machine, and how well they predict times.
 
 mod fit;
 mod report;
@@ -27,27 +27,27 @@ pub use report::Calibration;
 const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];
 const ADVICE: [&str; 2] = ["normal", "random"];
 
-/// What is measured of calls and of threads that wake each other.
+/// Jobs that measure system calls and wake-ups.
 const CALLS: &str = include_str!("calls.toml");
 const WAKES: &str = include_str!("wakes.toml");
 
-/// A calibration that is asked for.
+/// Options of a calibration.
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Asked {
-    /// Bytes of the file that it is made on.
+    /// Size of the test file in bytes.
     pub bytes: u64,
     pub rounds: u64,
-    /// Where the profile goes, and what is said of that.
+    /// Path of the profile; `kept` is the sentence of the report about it.
     pub path: String,
     pub kept: String,
-    /// What repeats it.
+    /// Command that repeats the calibration.
     pub command: String,
 }
 
-/// Measures this machine. `keep` gets the profile as a file as soon as it is known.
+/// Measures this machine. `keep` gets the text of the profile as soon as it is complete.
 ///
 /// # Errors
-/// What cannot be measured here; those of `keep`.
+/// What cannot be measured here, and the errors of `keep`.
 pub fn calibrate(
     asked: Asked,
     engines: &impl Engines,
@@ -71,7 +71,7 @@ pub fn calibrate(
     let progress = engines.progress(Some(asked.rounds));
     let mut samples = Samples::default();
     for _ in 0..asked.rounds {
-        // In turn, so that what else runs here meets costs and rows alike.
+        // Alternates, so that other load on the machine affects costs and rows alike.
         for pair in rows.chunks_mut(ADVICE.len()) {
             samples.file.push(bench.sample()?);
             for row in pair {
@@ -104,8 +104,7 @@ pub fn calibrate(
     Ok(calibration.with_rows(predicted))
 }
 
-/// The program that the job file `text` says, on so many CPUs of this machine, and how often its
-/// threads do their phases.
+/// The job of the job file `text` on `cpus` CPUs, and the number of rounds of its threads.
 fn repeated(text: &str, cpus: Option<u64>) -> Result<(Job, f64), Error> {
     let mut spec = ProgramSpec::from_toml(text)?;
     spec.on = Some(EngineKind::Kernel.to_string());
@@ -117,7 +116,7 @@ fn repeated(text: &str, cpus: Option<u64>) -> Result<(Job, f64), Error> {
     Ok((program, rounds as f64))
 }
 
-/// A job that reads a hole in order, with as much memory as it likes or with a limit.
+/// A job that reads a hole sequentially, with or without a memory limit.
 fn hole(limit_bytes: Option<u64>) -> Result<Job, Error> {
     resolved(JobSpec {
         workload: Some("sequential".to_string()),
@@ -129,14 +128,14 @@ fn hole(limit_bytes: Option<u64>) -> Result<Job, Error> {
     })
 }
 
-/// A job on this machine.
+/// Validates `spec` for this machine.
 fn resolved(mut spec: JobSpec) -> Result<Job, Error> {
     spec.on = Some(EngineKind::Kernel.to_string());
     host::resolve(&mut spec)?;
     Ok(spec.validate(input::host_release().as_deref())?)
 }
 
-/// A row as it is measured.
+/// A row under measurement.
 struct Timed {
     workload: &'static str,
     advice: &'static str,
@@ -171,7 +170,7 @@ impl Timed {
     }
 }
 
-/// The profile as a file for `--machine`.
+/// The profile as TOML for `--machine`.
 fn profile_text(profile: &Profile) -> String {
     let text = toml::to_string(profile).expect("a profile has numbers only");
     format!(

@@ -1,4 +1,4 @@
-//! The report on a machine's costs, and on how well they predict.
+//! The record and report of a calibration.
 
 use filemap_job::format_size;
 use filemap_report::units::number;
@@ -11,57 +11,57 @@ use crate::footer::Footer;
 use crate::json::to_json;
 use crate::stats::{Sample, percent};
 
-/// What was measured, and what a profile of it predicts.
+/// Measured costs, and the predictions of the profile fitted to them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Calibration {
     pub schema: u32,
-    /// The machine profile, as a value and as TOML.
+    /// The machine profile as a JSON value; `profile_toml` as TOML.
     pub profile: Value,
     pub profile_toml: String,
     pub costs: Vec<Cost>,
-    /// What the device alone gives by size of request.
+    /// Direct reads by request size.
     pub direct: Vec<Direct>,
-    /// Jobs with their measured and predicted times.
+    /// Jobs with measured and predicted times.
     pub rows: Vec<Row>,
     pub median_error_percent: Option<f64>,
     pub worst: Option<String>,
     pub warnings: Vec<String>,
-    /// Where the profile is, and who uses it from now on, as a sentence.
+    /// Sentence on where the profile is stored and which commands use it.
     #[serde(default)]
     pub kept: String,
     #[serde(flatten)]
     pub footer: Footer,
 }
 
-/// A cost.
+/// A measured cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// What costs it.
+    /// The operation.
     pub name: String,
-    /// Every figure, in nanoseconds.
+    /// All samples in nanoseconds.
     pub ns: Sample,
 }
 
-/// Reads that bypass the page cache, one at a time.
+/// Direct reads (O_DIRECT) of one size, at queue depth 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Direct {
-    /// Size of each.
+    /// Size of a read in bytes.
     pub bytes: u64,
-    /// Median time of one, by round.
+    /// Median time of a read in each round, in nanoseconds.
     pub ns: Sample,
 }
 
-/// A job's time.
+/// Measured and predicted time of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     workload: String,
     advice: String,
-    /// Every measured time in seconds.
+    /// All measured times in seconds.
     measured_s: Sample,
-    /// The predicted time in seconds.
+    /// Predicted time in seconds.
     predicted_s: f64,
-    /// Of the prediction against the median measured.
+    /// Error of the prediction against the measured median.
     error_percent: f64,
 }
 
@@ -95,13 +95,13 @@ const CSV: [Column<Row>; 5] = [
     raw("error_percent", |row| row.error_percent.into()),
 ];
 
-/// Small figures with a decimal.
+/// Formats nanoseconds, with a decimal below 10.
 fn figure(ns: f64) -> String {
     if ns < 100.0 { format!("{ns:.1}") } else { number(ns.round()) }
 }
 
 impl Row {
-    /// A job that took so long, and should take so long.
+    /// Row of a job with its measured and predicted times.
     pub fn of(workload: &str, advice: &str, measured_s: Sample, predicted_s: f64) -> Row {
         Row {
             workload: workload.to_string(),
@@ -113,13 +113,13 @@ impl Row {
     }
 }
 
-/// The row with the largest error.
+/// The row with the largest absolute error.
 fn worst(rows: &[Row]) -> Option<&Row> {
     rows.iter().max_by(|a, b| a.error_percent.abs().total_cmp(&b.error_percent.abs()))
 }
 
 impl Calibration {
-    /// The same with what its rows come to.
+    /// Adds `rows` and their summary.
     pub fn with_rows(self, rows: Vec<Row>) -> Self {
         let errors = rows.iter().map(|row| row.error_percent.abs()).collect();
         let worst = worst(&rows).map(|row| format!("{} {}", row.workload, row.advice));

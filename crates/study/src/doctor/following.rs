@@ -1,4 +1,4 @@
-//! What it takes to follow processes from outside: each thing is tried, on a process of our own.
+//! Checks whether processes can be followed from outside, by trying it on a child.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,16 +7,16 @@ use filemap_attach::{Advice, Error, Follower, Refusal, Way, advise_any, process}
 use filemap_kernel::doctor::MachineCheck;
 use rustix::mm::ProtFlags;
 
-/// The commands that follow a process.
+/// Commands that follow a process.
 const FOLLOWS: &str = "govern, record, advise --check";
 
-/// How long the process that is tried on may take until it runs its program.
+/// Time limit for the child to exec its program.
 const STARTS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a process does that is tried on: nothing, in user mode.
+/// Command of the child: it spins in user mode.
 const BUSY: [&str; 3] = ["/bin/sh", "-c", "while :; do :; done"];
 
-/// All of them.
+/// Runs all checks.
 pub(super) fn checks() -> Vec<MachineCheck> {
     vec![perf_events(), page_tables(), advice()]
 }
@@ -36,7 +36,7 @@ fn page_tables() -> MachineCheck {
     of("page table scan", "govern", opened.map(|_| "permitted".to_string()))
 }
 
-/// Whether a thread of another process can be made to advise.
+/// Whether madvise(2) can be injected into a thread of another process.
 fn advice() -> MachineCheck {
     let name = "advice to others";
     let lacking = |why: String, remedy: &str| MachineCheck {
@@ -70,7 +70,7 @@ fn of(name: &'static str, used_by: &'static str, found: Result<String, Error>) -
     MachineCheck { name, used_by, state, note }
 }
 
-/// A process that runs in user mode. It is killed when this drops.
+/// A child that spins in user mode, killed on drop.
 struct Busy(Child);
 
 impl Busy {
@@ -81,13 +81,13 @@ impl Busy {
         command.spawn().map(Busy)
     }
 
-    /// Gives advice for a mapping that has it already; `None` where it has none in time.
+    /// Injects advice that the mapping already has; `None` if the child maps no file in time.
     fn advise(&self) -> Option<Result<(), Refusal>> {
         let pid = self.0.id();
         let start = Instant::now();
         while start.elapsed() < STARTS_WITHIN {
             let maps = process::maps(pid).ok()?;
-            // The loader is mapped last before the program runs.
+            // The dynamic loader is the last mapping before the program runs.
             let of_file = maps.iter().filter(|range| range.file.is_some());
             let mut read_only = of_file.filter(|range| range.protection == ProtFlags::READ.bits());
             if let Some(range) = read_only.next_back() {

@@ -1,4 +1,4 @@
-//! What a machine allows.
+//! Checks what filemap can do on this machine.
 
 mod following;
 
@@ -15,7 +15,7 @@ use crate::footer::Footer;
 use crate::json::to_json;
 use crate::provenance;
 
-/// What this machine allows, and what commands lack here.
+/// The checks of this machine, and the commands that lack something.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
     schema: u32,
@@ -25,18 +25,18 @@ pub struct Doctor {
     footer: Footer,
 }
 
-/// One thing that commands need.
+/// A capability that commands need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Check {
-    /// What it is.
+    /// Its name.
     name: String,
-    /// The commands that need it.
+    /// Commands that need it.
     used_by: String,
-    /// Whether it is here.
+    /// Whether it is available.
     ok: bool,
-    /// What is here, or what is missing.
+    /// The finding: what is available, or what is missing.
     here: String,
-    /// What to do about it, or what follows.
+    /// The remedy, or the consequence.
     note: Option<String>,
 }
 
@@ -44,11 +44,11 @@ struct Check {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Command {
     name: String,
-    /// The checks that fail, of those that it needs.
+    /// Names of the failed checks that it needs.
     lacks: Vec<String>,
 }
 
-/// What is told of each check in CSV.
+/// Columns of a check in CSV.
 const COLUMNS: [Column<Check>; 5] = [
     NAME,
     Column::of("used_by", "", Unit::Text, |own| own.used_by.as_str().into()),
@@ -57,7 +57,7 @@ const COLUMNS: [Column<Check>; 5] = [
     Column::of("note", "", Unit::Text, |own| own.note.clone().unwrap_or_default().into()),
 ];
 
-/// The same in text.
+/// Columns in text.
 const SHOWN: [Column<Check>; 3] =
     [NAME, Column::of("", "", Unit::Text, |own| sign(own.ok).into()), HERE];
 
@@ -66,7 +66,7 @@ const NAME: Column<Check> =
 
 const HERE: Column<Check> = Column::of("here", "here", Unit::Text, |own| own.here.as_str().into());
 
-/// A thing that a command lacks, where it lacks any; its name stands beside the first.
+/// A missing capability of a command: command (on its first row only), capability, remedy.
 type Lacked = (String, &'static str, String);
 
 const LACKED: [Column<Lacked>; 3] = [
@@ -80,7 +80,7 @@ fn sign(ok: bool) -> &'static str {
 }
 
 impl Doctor {
-    /// Looks at this machine. What is changed meanwhile is noted in `journal`.
+    /// Runs all checks. Temporary changes to the machine go through `journal`.
     pub fn examine(journal: &Journal) -> Doctor {
         let mut environment = host_environment();
         provenance::stamp(&mut environment, EngineKind::Kernel.name());
