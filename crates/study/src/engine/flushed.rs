@@ -1,8 +1,8 @@
-//! The model beside a kernel whose memory is short: it has the kernel's flushes.
+//! Replays the kernel's memcg statistics flushes in the model.
 //!
-//! A memory cgroup's statistics are flushed every two seconds, and what reclaim evicts depends on
-//! at which access that is. A machine that is emulated takes longer for it than any that a profile
-//! describes, so the model takes from the kernel where its runs had them.
+//! The kernel flushes a cgroup's statistics every two seconds, and reclaim depends on the access at
+//! which that happens. No profile predicts this on an emulated machine, so the model uses the
+//! positions observed on the kernel.
 
 use filemap_job::{Job, Machine, Ran, Ready, flushes};
 use filemap_model::Profile;
@@ -11,8 +11,8 @@ use super::{Engines, RunsOn, prepare};
 use crate::error::Error;
 use crate::provenance;
 
-/// What `ran` of `jobs`, that of the model made again with the flushes of a kernel's runs that were
-/// recorded beside them, by the same rules and under the same limit.
+/// Reruns the model's jobs with the flushes of a kernel that ran the same accesses under the same
+/// rules and limits; returns all results in order.
 pub fn with_flushes(
     engines: &impl Engines,
     jobs: &[Job],
@@ -40,7 +40,7 @@ pub fn with_flushes(
     Ok(ran)
 }
 
-/// What has to be alike for the same accesses to evict alike.
+/// The limits that have to be equal for the same accesses to evict the same pages.
 fn limits(machine: &Machine) -> impl PartialEq {
     let Machine { memory_max_bytes, memory_high_bytes, .. } = *machine;
     let limits = (memory_max_bytes, memory_high_bytes);

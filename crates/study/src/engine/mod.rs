@@ -1,4 +1,4 @@
-//! How jobs are run on the engines: which beside each other, which in turn.
+//! Runs jobs on the engines: in parallel, alternating, or boot by boot.
 
 mod flushed;
 #[cfg(test)]
@@ -19,50 +19,49 @@ use crate::error::Error;
 use crate::parallel;
 use crate::provenance;
 
-/// What a study runs its jobs on, and how it reaches the process that it runs in. Those of the
-/// command are real; those of tests run nothing.
+/// The engines of a study, and its connection to the process. Tests use a mock.
 pub trait Engines {
     /// The model.
     type Model: Engine<Error: Into<Error>, Ready: Send>;
     /// The running kernel.
     type Host: Engine<Error: Into<Error>>;
-    /// Kernels that are booted.
+    /// Kernels booted in a guest.
     type Boot: Engine<Error: Into<Error>>;
 
-    /// The model, which predicts the times of the machine with `profile`.
+    /// The model of a machine with `profile`.
     fn model(&self, profile: Profile) -> Self::Model;
 
-    /// The running kernel, whose settings may be changed with `apply`.
+    /// The running kernel; `apply` permits changes to its settings.
     ///
     /// # Errors
-    /// When nothing can be run on it.
+    /// If nothing can run on it.
     fn host(&self, apply: bool) -> Result<Self::Host, Error>;
 
-    /// Kernels that are booted.
+    /// Kernels booted in a guest.
     fn boot(&self) -> Self::Boot;
 
-    /// Shows how far `total` jobs are; `None` is as many as there is time for.
+    /// Shows progress over `total` jobs; `None` if the number is not known in advance.
     fn progress(&self, total: Option<u64>) -> Box<dyn Progress>;
 
-    /// Takes lines that are to be told at once.
+    /// Sink of lines that are shown immediately.
     fn tell(&self) -> fn(&str);
 
-    /// A journal that is undone on signals too, as long as the second value lives.
+    /// A journal that is also undone on signals while the second value lives.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// If it cannot be created.
     fn journal(&self) -> Result<(Journal, Undoing), Error>;
 }
 
-/// As long as it lives, signals undo what a journal lists.
+/// While it lives, signals undo the entries of a journal.
 pub type Undoing = Box<dyn Send>;
 
-/// How far a study is, as long as it lives.
+/// Progress of a study, shown while it lives.
 pub trait Progress: Send + Sync {
-    /// So many jobs were done before.
+    /// Starts at `done` completed jobs.
     fn begin_at(&self, done: u64);
 
-    /// One job is done.
+    /// Counts one completed job.
     fn advance(&self);
 }
 
@@ -79,13 +78,13 @@ pub fn run_jobs(
     Ok(jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran)).collect())
 }
 
-/// Runs each job of `lists`, of which the model has the profile of the same position, with `count`
-/// seeds; what came of them is in the order of the jobs. Boots and progress are those of all. Jobs
-/// of the model run in parallel; after them those of the kernel, one run of each in turn, and those
-/// that boot kernels, boot by boot. With `apply`, settings of the machine are changed for them
-/// where they want others. Beside the running kernel each of the profiles gets the largest request
-/// of the device that it reads the same file from. Where a kernel's runs are short of memory, the
-/// model's beside them have their flushes.
+/// Runs each job of `lists` with `count` seeds; each list has a model profile at the same position.
+/// Results are in the order of the jobs, and the lists share boots and progress.
+///
+/// Jobs of the model run in parallel, then those of the running kernel, alternating run by run,
+/// then booted kernels, boot by boot. With `apply`, settings of the machine are changed where jobs
+/// ask for others. If the running kernel runs the same file, the profile takes its device's maximum
+/// request size. Under memory pressure the model replays the kernel's flushes.
 pub fn run_lists(
     engines: &impl Engines,
     lists: Vec<(&[Job], &mut [Profile])>,
@@ -100,7 +99,7 @@ pub fn run_lists(
     for (jobs, of) in lists {
         of.iter_mut().zip(&mut profiles).for_each(|(of, profile)| *of = profile);
         let ran: Vec<Ran> = ran.by_ref().take(jobs.len()).collect();
-        // One environment says of one seed only where its runs had their flushes.
+        // The recorded flushes belong to one seed.
         of_lists.push(match count {
             1 => flushed::with_flushes(engines, jobs, of, ran)?,
             _ => ran,
@@ -109,7 +108,7 @@ pub fn run_lists(
     Ok(of_lists)
 }
 
-/// What came of `jobs`, each by itself.
+/// Results of `jobs`.
 fn run_turns(
     engines: &impl Engines,
     jobs: &[Job],
@@ -128,11 +127,11 @@ fn run_turns(
         let message = "--change-settings is for the running kernel; give --on kernel, or remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    // Before the model runs: what cannot be done here is told at once.
-    // One job a seed: they share boots.
+    // Before the model runs, so that a job that cannot run here fails immediately.
+    // One job for each seed: they share boots.
     let of_images: Vec<Job> = on(RunsOn::Image).into_iter().flat_map(of_seeds).collect();
     let booted = prepare(&engines.boot(), &of_images.iter().collect::<Vec<_>>())?;
-    // Outlives its jobs, so that a signal undoes what they changed until it is undone.
+    // Outlives its jobs, so that a signal undoes their changes until they are undone in order.
     let host = (!of_host.is_empty()).then(|| engines.host(apply)).transpose()?;
     let measured = host.as_ref().map(|host| prepare(host, &of_host)).transpose()?;
     let measured = measured.unwrap_or_default();
@@ -141,7 +140,7 @@ fn run_turns(
         let io_bytes = io_bytes(job, &of_host, &measured);
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
         if RunsOn::of(job) == RunsOn::Model {
-            // One job a seed: they run beside each other too.
+            // One job for each seed, so that seeds run in parallel too.
             let seeds = of_seeds(job);
             models.extend(prepare(&engines.model(*profile), &seeds.iter().collect::<Vec<_>>())?);
         }
@@ -169,13 +168,12 @@ fn prepare<E: Engine<Error: Into<Error>>>(
     engine.prepare_all(jobs).map_err(Into::into)
 }
 
-/// Turns of `ready` for one seed.
+/// Number of turns of `ready` for one seed.
 fn turns(ready: &[impl Ready]) -> u64 {
     ready.iter().map(|ready| ready.turns()).sum()
 }
 
-/// Runs each of `ready` with its own seed, as many at once as there are processors. Each `count`
-/// of them are one job's.
+/// Runs each of `ready` with its own seed, in parallel. Each `count` consecutive ones are one job.
 fn beside_each_other<R: Ready<Error: Into<Error>> + Send>(
     ready: Vec<R>,
     count: u64,
@@ -185,8 +183,8 @@ fn beside_each_other<R: Ready<Error: Into<Error>> + Send>(
     Ok(merged(parallel::map(ready, run)?, count))
 }
 
-/// Runs each of `ready` with its own seed, those that share a boot after each other. Each `count`
-/// of them are one job's.
+/// Runs each of `ready` with its own seed, grouped by boot. Each `count` consecutive ones are one
+/// job.
 fn by_batch<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
@@ -202,7 +200,7 @@ fn by_batch<R: Ready<Error: Into<Error>>>(
     Ok(merged(done.into_iter().map(|(_, done)| done).collect(), count))
 }
 
-/// All turns of `ready`, with its own seed.
+/// Runs all turns of `ready` with its own seed.
 fn all_turns<R: Ready<Error: Into<Error>>>(
     mut ready: R,
     progress: &dyn Progress,
@@ -216,7 +214,7 @@ fn all_turns<R: Ready<Error: Into<Error>>>(
     Ok((ready, runs))
 }
 
-/// What came of each `count` of `done`, which are those of one job with all its seeds.
+/// Joins each `count` consecutive results, which are one job's seeds.
 fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) -> Vec<Ran> {
     let mut done = done.into_iter();
     let mut ran = Vec::new();
@@ -235,8 +233,8 @@ fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) ->
     ran
 }
 
-/// One turn of each of `ready`, and again, until each has had its turns with `count` seeds: what
-/// changes on the machine meanwhile meets all of them.
+/// Runs one turn of each of `ready` in rotation until all have run with `count` seeds, so that a
+/// change of the machine's load affects all of them.
 fn in_turn<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
@@ -260,14 +258,14 @@ fn in_turn<R: Ready<Error: Into<Error>>>(
     Ok(jobs.into_iter().map(|(ready, _, runs)| ready.ran(runs)).collect())
 }
 
-/// Where a job runs.
+/// The engine of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunsOn {
     /// In the model.
     Model,
     /// On the running kernel.
     Host,
-    /// On a kernel that is booted for it.
+    /// On a kernel booted in a guest.
     Image,
 }
 
@@ -281,15 +279,15 @@ impl RunsOn {
     }
 }
 
-/// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads
-/// the file of `job`, so that the model beside them decides alike.
+/// Maximum request size, in bytes, of the device from which one of the host's jobs reads the file
+/// of `job`. The model needs the same for equal decisions.
 fn io_bytes(job: &Job, of_host: &[&Job], ready: &[impl Ready]) -> Option<u64> {
     let device = |job: &Job| device(&job.machine);
     let same = of_host.iter().position(|host| device(host) == device(job));
     ready.get(same.unwrap_or(0))?.io_bytes()
 }
 
-/// By what the kernel engine chooses where the files of a job for `machine` lie.
+/// The properties by which the kernel engine places the files of a job.
 fn device(machine: &JobMachine) -> (PageCount, Filesystem, u64) {
     (machine.read_ahead, machine.fs, machine.block_bytes)
 }

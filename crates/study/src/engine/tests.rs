@@ -1,4 +1,4 @@
-//! In which order jobs run, on engines that run nothing.
+//! Order of jobs on mock engines.
 
 pub mod mock;
 
@@ -13,7 +13,7 @@ fn job(keys: &str) -> Job {
     JobSpec::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap()
 }
 
-/// Runs `jobs` and says what came out, of how many turns was told, and how many were.
+/// Runs `jobs`; returns the results, the announced number of turns, and the number taken.
 fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Ran>, Error>, u64, u64) {
     let mut profiles = vec![Profile::DEFAULT; jobs.len()];
     let ran = run_lists(mock, vec![(jobs, &mut profiles)], count, false);
@@ -38,7 +38,7 @@ fn runs_of_the_kernel_alternate_between_jobs() {
     let records = records.unwrap();
     assert_eq!(times(&records[0]), [1, 3].map(|seconds| Some(seconds * 1_000_000_000)));
     assert_eq!(times(&records[1]), [2, 4, 5].map(|seconds| Some(seconds * 1_000_000_000)));
-    // What each job changed goes before the engine, which undoes it on signals too.
+    // Jobs drop before the engine, which undoes their changes on signals too.
     assert_eq!(mock.asked().last().unwrap(), "host is gone");
     assert!(!records[0].environment.is_empty());
 }
@@ -61,7 +61,7 @@ fn records_have_the_runs_of_all_seeds_in_order() {
     assert_eq!(seeds_of(&records[3]), [a, a, a, b, b, b, c, c, c]);
     let engines: Vec<&str> = records.iter().map(|ran| ran.engine.name()).collect();
     assert_eq!(engines, ["model", "kernel", "model", "kernel"]);
-    // A seed of the model or of a booted kernel is one turn, and a run of this kernel is one.
+    // A turn is a seed of the model or of a booted kernel, or a run of the running kernel.
     assert_eq!((total, advanced), (3 + 6 + 3 + 3, 3 + 6 + 3 + 3));
     let turns = mock.turns();
     let of = |engine: &str| turns.iter().position(|turn| turn.starts_with(engine)).unwrap();
@@ -107,7 +107,7 @@ fn the_model_has_the_flushes_of_the_kernel_under_the_same_limit() {
     let flushed: Vec<&String> = asked.iter().filter(|entry| entry.contains("flush as")).collect();
     assert_eq!(flushed, ["model: flush as [[1, 3], [1, 3]]"]);
     assert_eq!(mock.turns().last().unwrap(), "model: run normal 7");
-    // Nothing is said of more than one seed, nor without a kernel.
+    // Not with several seeds, nor without a kernel.
     for (jobs, count) in [(vec![job(limited), kernel], 2), (vec![job(limited)], 1)] {
         let mock = Mock::with_flushes(&[1, 3]);
         run(&mock, &jobs, count).0.unwrap();

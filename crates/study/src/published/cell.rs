@@ -1,5 +1,5 @@
-//! A cell of a published table beside the model's: what is compared, what was published, what came
-//! out and whether that holds. Everything that a report shows comes from its cells.
+//! A cell of a published table: conditions, published figure, the model's figure and the verdict.
+//! Reports are made from cells alone.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A cell. Keys that not every series has are left out where they say nothing.
+/// A cell. Keys that only some series have are omitted if empty.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// `mmap-miss`, `vma-bound`, `exec-order`, `vma-retry` or `mm-owner`.
@@ -39,7 +39,7 @@ pub struct Cell {
     pub touched_gib: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The published figure in `unit`; null where none was published.
+    /// Published figure in `unit`; null if none was published.
     pub published: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_elapsed_s: Option<Option<f64>>,
@@ -47,11 +47,11 @@ pub struct Cell {
     pub published_rerun: Option<Option<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_ms: Option<BTreeMap<String, f64>>,
-    /// What came out here.
+    /// The model's figures.
     pub figures: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<Map<String, Value>>,
-    /// Of the figure against the published one, in `error_unit`.
+    /// Error of the model's figure against the published one, in `error_unit`.
     pub error: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_unit: Option<String>,
@@ -59,48 +59,48 @@ pub struct Cell {
     pub below_mib: Option<Option<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<String>,
-    /// Whether it holds; null where nothing is judged. The command fails where one does not.
+    /// Whether it holds; null if not judged. The command fails if any cell does not hold.
     pub ok: Option<bool>,
-    /// `ok`, `fail`, `near` or `off` (inside what is tolerated or not, where that decides nothing),
+    /// `ok`, `fail`, `near` or `off` (within or outside the tolerance of an unjudged cell),
     /// `fitted`, `model only`, `needs more seeds` or `not compared`.
     pub verdict: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobSpec>,
 }
 
-/// The verdict on a cell that holds.
+/// Verdict: judged, and holds.
 pub const HOLDS: &str = "ok";
 
-/// The verdict on a cell that fails: of these the command fails.
+/// Verdict: judged, and does not hold.
 pub const FAILS: &str = "fail";
 
-/// The verdict on a cell that is outside what is tolerated, where that decides nothing.
+/// Verdict: not judged, outside the tolerance.
 pub const OFF: &str = "off";
 
-/// The verdict on a cell that is inside what is tolerated, where that decides nothing.
+/// Verdict: not judged, within the tolerance.
 pub const NEAR: &str = "near";
 
-/// The verdict on a figure that what is assumed was chosen by: it tests nothing.
+/// Verdict: an assumption was fitted to this figure, so it tests nothing.
 pub const FITTED: &str = "fitted";
 
-/// The verdict on what was not published.
+/// Verdict: no figure was published.
 pub const MODEL_ONLY: &str = "model only";
 
-/// The verdict on what too few seeds were run for.
+/// Verdict: too few seeds to judge.
 pub const NEEDS_MORE_SEEDS: &str = "needs more seeds";
 
-/// The verdict on what is published and not judged.
+/// Verdict: published, but the model has nothing to compare.
 pub const NOT_COMPARED: &str = "not compared";
 
 impl Cell {
-    /// A cell that stands beside nothing. `figures` is an object.
+    /// A cell without a published figure. `figures` is a JSON object.
     pub fn new(series: &str, figures: Value) -> Cell {
         let Value::Object(figures) = figures else { panic!("figures have names") };
         let (series, verdict) = (series.to_string(), MODEL_ONLY.to_string());
         Cell { series, figures, verdict, ..Cell::default() }
     }
 
-    /// The same, judged; `otherwise` is the verdict where nothing is.
+    /// Sets the verdict of a judged cell; `otherwise` is the verdict if `ok` is `None`.
     pub fn judged(self, ok: Option<bool>, otherwise: &str) -> Cell {
         let verdict = match ok {
             Some(true) => HOLDS,
@@ -110,7 +110,7 @@ impl Cell {
         Cell { ok, verdict: verdict.to_string(), ..self }
     }
 
-    /// The same, compared and not judged; `otherwise` is the verdict where it is not compared.
+    /// Sets the verdict of an unjudged cell; `otherwise` is the verdict if it is not compared.
     pub fn compared(self, is_near: Option<bool>, otherwise: &str) -> Cell {
         let verdict = match is_near {
             Some(true) => NEAR,
@@ -120,7 +120,7 @@ impl Cell {
         Cell { verdict: verdict.to_string(), ..self }
     }
 
-    /// What names it.
+    /// The keys and values that identify it.
     pub fn names(&self) -> Vec<(&'static str, String)> {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let names = [
@@ -145,7 +145,7 @@ impl Cell {
         self.names().into_iter().map(text).collect::<Vec<_>>().join(", ")
     }
 
-    /// What is at `path` of its figures, as `counters/major_faults`.
+    /// The value at `path` of its figures, such as `counters/major_faults`.
     pub fn at(&self, path: &str) -> Option<&Value> {
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
         let first = self.figures.get(first)?;
@@ -157,12 +157,12 @@ impl Cell {
         self.at(path)?.as_f64()
     }
 
-    /// The count at `path` of its figures; 0 where nothing was counted.
+    /// The count at `path` of its figures; 0 if absent.
     pub fn count(&self, path: &str) -> u64 {
         self.at(path).and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// What is at `path` of its figures, where it is a `T`.
+    /// Deserializes the value at `path` of its figures.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
         T::deserialize(self.at(path)?).ok()
     }

@@ -1,4 +1,4 @@
-//! What is published, and what a report says and shows of it, as data.
+//! Published figures, and the notes, tables and rows of their reports, as data.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,58 +10,58 @@ use serde::de::DeserializeOwned;
 use super::shown::Shown;
 use super::source::Source;
 
-/// Each series by its name in the data.
+/// The series by name.
 static PUBLISHED: LazyLock<BTreeMap<String, Series>> = LazyLock::new(|| {
     let text = include_str!("../../../../data/published.toml");
     toml::from_str(text).expect("data/published.toml is of the form that is declared here")
 });
 
-/// What is said and shown of a series.
+/// Data of a series.
 #[derive(Debug, Deserialize)]
 pub struct Series {
-    /// What it does, who posted it where, and what was measured on what.
+    /// Purpose, postings and measured setup.
     #[serde(flatten)]
     pub source: Source,
-    /// Why cells of it are fitted.
+    /// Why some cells are fitted.
     pub fitted_as: Option<String>,
-    /// Why cells of it are not judged.
+    /// Why some cells are not judged.
     pub unjudged_as: Option<String>,
-    /// Names of notes and tables, in their order.
+    /// Names of notes and tables in the order of the report.
     pub report: Vec<String>,
     notes: BTreeMap<String, String>,
     pub table: BTreeMap<String, Shown>,
-    /// Its results as rows.
+    /// Rows of its CSV.
     pub csv: Vec<Shown>,
-    /// What was published, in a form that is the series' own.
+    /// Published figures, in a layout of the series' own.
     #[serde(flatten)]
     figures: toml::Table,
 }
 
-/// A value for each name that a note has in braces.
+/// Values of the `{name}` placeholders of a note.
 pub type Values<'a> = Vec<(&'a str, String)>;
 
-/// Notes that are there as often as there are values for them. The others are there once.
+/// Notes that appear once for each set of values. All others appear once.
 pub type Notes<'a> = Vec<(&'a str, Vec<Values<'a>>)>;
 
 impl Series {
-    /// The series of that name.
+    /// The series called `name`.
     pub fn find(name: &str) -> Option<&'static Series> {
         PUBLISHED.get(&name.replace('-', "_"))
     }
 
-    /// What was published of the series of that name.
+    /// Published figures of the series called `name`.
     ///
     /// # Panics
-    /// When the data is not of this form, which the tests of each series exclude.
+    /// If the data has another layout, which the tests of each series exclude.
     pub fn figures<T: DeserializeOwned>(name: &str) -> T {
         let series = Series::find(name).expect("the series is in data/published.toml");
         series.figures.clone().try_into().expect("its figures are of the form of its module")
     }
 
-    /// The note of that name, with each of `values` in the places of its name.
+    /// The note called `name`, with its placeholders replaced by `values`.
     ///
     /// # Panics
-    /// When there is no such note, which the tests of each series exclude.
+    /// If there is no such note, which the tests of each series exclude.
     pub fn note(&self, name: &str, values: &[(&str, String)]) -> String {
         let note = self.notes.get(name).expect("the note is in data/published.toml");
         let mut note = note.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -71,7 +71,7 @@ impl Series {
         note
     }
 
-    /// The notes and tables on `cells`, which are as JSON has them.
+    /// Notes and tables for `cells`, given as JSON.
     pub fn parts(&self, cells: &[serde_json::Value], notes: &Notes) -> Vec<Part> {
         let (mut parts, once) = (Vec::new(), vec![Vec::new()]);
         for name in &self.report {

@@ -1,4 +1,4 @@
-//! The exec-order series: 512 MiB of stubs that are called, on arm64 with pages of 64 KiB.
+//! The exec-order series: calls to 512 MiB of stubs, on arm64 with 64 KiB pages.
 
 mod times;
 
@@ -20,38 +20,38 @@ pub const NAME: &str = "exec-order";
 
 static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
-/// Before and after, and what was merged in its place. The published baseline contains vma-bound.
+/// Before, after, and the rule merged instead. The published baseline contains vma-bound.
 const VARIANTS: [(&str, &str); 3] = [
     ("before", "vma-bound"),
     ("after", "vma-bound+exec-order-v5"),
     ("merged", "vma-bound+exec-order"),
 ];
 
-/// Advice and KiB of readahead, neither of which was published. The published ratios stand beside
-/// the first: the default readahead, and the advice without which the series changes nothing here.
+/// Advice and readahead in KiB; neither was published. The published ratios are compared with the
+/// first: default readahead, and the advice without which the series changes nothing here.
 const CONDITIONS: [(&str, u64); 4] =
     [("hugepage", 128), ("normal", 128), ("hugepage", 2048), ("normal", 2048)];
 
-/// Calls of the random phase: their number was not published.
+/// Calls of the random phase; not published.
 const CALLS: u64 = 1_000_000;
 
-/// Chosen so that the cold ratio comes out, as the published device is not known: a fitted value.
+/// Fitted to the cold ratio, since the published device is unknown.
 const LATENCY_NS: f64 = 8_000.0;
 
-/// What the published time of the cold phase needs at least: 512 MiB in 41.3 ms.
+/// Minimum bandwidth in GB/s for the published cold phase: 512 MiB in 41.3 ms.
 const BANDWIDTH: f64 = 13.0;
 
 #[derive(Deserialize)]
 struct Published {
     rows: Vec<PhaseRow>,
-    /// The phase that the latency is fitted to: its ratio tests nothing.
+    /// Phase that the latency is fitted to: its ratio tests nothing.
     fitted: String,
-    /// How many misses in code read ahead without the series where no hit is credited.
+    /// Number of misses in code that read ahead without the series if no hit is credited.
     misses: u64,
 }
 
-/// The calls that tell how many misses read ahead: their pages lie too far apart for a window to
-/// have two of them, so that each call misses and none is credited.
+/// Calls whose pages lie too far apart to share a window, so that each call misses and none is
+/// credited.
 const FAR_APART: (&str, u64) = ("stride:8", 1000);
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ pub fn study(_: &Options, _: Length) -> Chosen {
     Ok(Box::new(ExecOrder))
 }
 
-/// How many figures were published: ratios, and how many misses read ahead.
+/// Number of published figures: ratios, and misses that read ahead.
 pub fn figures() -> usize {
     PUBLISHED.rows.len() + 1
 }
@@ -98,15 +98,15 @@ fn job(
     spec.validate(None).expect("the conditions of this study are jobs")
 }
 
-/// Each condition with each variant.
+/// All conditions with all variants.
 fn conditions() -> impl Iterator<Item = ((&'static str, u64), &'static str, &'static str)> {
     let both = |condition| VARIANTS.map(|(name, variant)| (condition, name, variant));
     CONDITIONS.into_iter().flat_map(both)
 }
 
 impl Study for ExecOrder {
-    /// For each condition and variant the cold phase alone, and both phases: what the random one
-    /// counts is the difference. Then calls that are far apart.
+    /// For each condition and variant the cold phase alone, and both phases: the random phase is
+    /// the difference. Then the calls that are far apart.
     fn jobs(&self) -> Vec<Job> {
         let phases = [("exec:cold", None), ("exec", Some(CALLS))];
         let both = |(condition, _, variant)| {
@@ -146,7 +146,7 @@ impl Study for ExecOrder {
     }
 }
 
-/// How many misses read ahead, of calls that all miss. What was published is of the first variant.
+/// Number of misses that read ahead among calls that all miss. Published for the first variant.
 fn misses(((name, variant), record): ((&str, &str), &Record)) -> Cell {
     let counters = &record.runs[0].counters;
     let read_ahead = counters.readahead_calls.unwrap_or(0);
@@ -171,7 +171,7 @@ fn misses(((name, variant), record): ((&str, &str), &Record)) -> Cell {
     cell.judged(published.map(|count| read_ahead == count), MODEL_ONLY)
 }
 
-/// A published ratio beside that of the first two of `conditions`.
+/// Compares a published ratio with the first two of `conditions`.
 fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
     let path = format!("{}/predicted_ms", row.phase);
     let ms = [0, 1].map(|of: usize| conditions[of].number(&path).unwrap_or(f64::NAN));
@@ -201,8 +201,7 @@ fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
     cell.judged(None, if row.phase == PUBLISHED.fitted { FITTED } else { NOT_COMPARED })
 }
 
-/// What a walk would have to take for the published ratio of a phase whose time is the processor's
-/// alone.
+/// Cost of a page-table walk that would give the published ratio of a phase without I/O.
 fn walk_ns(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Option<f64> {
     let of = |name: &str| {
         let place = format!("{}/{name}", row.phase);
@@ -230,7 +229,7 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
     ]
 }
 
-/// How much the phases touch beside what they read after.
+/// Pages touched and pages read by the phases.
 fn touched(cells: &[Cell]) -> Option<Values<'_>> {
     let after = cells.iter().find(|cell| cell.variant() == VARIANTS[1].1)?;
     let job = job(CONDITIONS[0], VARIANTS[0].1, "exec:cold", None);

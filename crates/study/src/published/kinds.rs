@@ -1,17 +1,17 @@
-//! The series that there are.
+//! Registry of the published series.
 
 use super::cell::Cell;
 use super::data::{Notes, Series};
 use super::study::{Chosen, Length, Options};
 use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
 
-/// What is special of a series.
+/// The functions of one series.
 pub(super) struct Kind {
     pub name: &'static str,
     pub study: fn(&Options, Length) -> Chosen,
-    /// How many figures were published.
+    /// Number of published figures.
     pub figures: fn() -> usize,
-    /// The values of its notes.
+    /// Values for the placeholders of its notes.
     pub notes: for<'a> fn(&Series, &'a [Cell]) -> Notes<'a>,
 }
 
@@ -48,12 +48,12 @@ pub(super) const KINDS: [Kind; 5] = [
     },
 ];
 
-/// Every published series.
+/// Names of all published series.
 pub const NAMES: [&str; 5] =
     [KINDS[0].name, KINDS[1].name, KINDS[2].name, KINDS[3].name, KINDS[4].name];
 
-/// The series of which cells depend on a seed.
+/// Series with cells that depend on a seed.
 pub const RANDOM: [&str; 2] = [mmap_miss::NAME, vma_retry::NAME];
 
-/// The series to which this machine has something to add.
+/// The series that also runs programs of this machine.
 pub const OF_PROGRAMS: &str = vma_bound::NAME;

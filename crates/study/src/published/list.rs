@@ -1,4 +1,4 @@
-//! Which series there are, without running anything.
+//! Lists the series without running anything.
 
 use filemap_report::{Footer, Head, Part, Report, Table};
 use serde_json::json;
@@ -8,8 +8,7 @@ use super::kinds::KINDS;
 use super::source::Source;
 use crate::json::to_json;
 
-/// A report of every series: what it does, what became of it and of its versions, and how many
-/// figures were published. `command` repeats it.
+/// Report on every series: purpose, status and versions, number of published figures.
 pub fn list(command: String) -> Report {
     let all: Vec<(&str, usize, &Source)> = KINDS
         .iter()

@@ -18,39 +18,39 @@ use crate::stats::{Sample, percent};
 
 pub const NAME: &str = "mmap-miss";
 
-/// What was published.
+/// Published figures.
 pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
 const WORKLOADS: [&str; 5] = [RANDOM, "stride1021", "stride2053", "stride4099", "sequential"];
 
-/// The workload whose accesses depend on a seed.
+/// Workload whose accesses depend on a seed.
 const RANDOM: &str = "random";
 
 const VARIANTS: [&str; 4] = ["baseline", "p1", "p2", "p1+p2"];
 
-/// How much more and less page cache the study tries, in GiB.
+/// Step of the page cache sensitivity in GiB, in both directions.
 const CAPACITY_STEP_GIB: f64 = 0.1;
 
-/// Where by how many GiB the random baseline of the largest file changes with such a step is.
+/// Key of the change of the random baseline of the largest file for such a step, in GiB.
 const SLOPE: &str = "gib_for_a_step_of_page_cache";
 
 const GIB: f64 = (1u64 << 30) as f64;
 
 #[derive(Deserialize)]
 pub struct Published {
-    /// One table for each size of the file.
+    /// One table for each file size.
     pub case: Vec<Case>,
 }
 
-/// The table of one size of the file.
+/// Table of one file size.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     file_gib: u64,
-    /// RAM of the guest.
+    /// RAM of the guest in GiB.
     ram_gib: u64,
     pub rows: Vec<Row>,
-    /// Rows that were published a second time.
+    /// Rows that were published twice.
     rerun: Vec<Row>,
 }
 
@@ -61,7 +61,7 @@ pub struct Row {
     variant: String,
     /// GiB read.
     pub gib: f64,
-    /// Seconds that the accesses took.
+    /// Elapsed seconds.
     s: f64,
 }
 
@@ -70,25 +70,25 @@ struct MmapMiss {
     seeds: Vec<u64>,
 }
 
-/// The study with as many seeds as are asked for in each random cell.
+/// The study, with `options.seeds` in each random cell.
 pub fn study(options: &Options, _: Length) -> Chosen {
     let count = options.seeds.unwrap_or(ENOUGH_SEEDS);
     Ok(Box::new(MmapMiss { seeds: seeds(DEFAULT_SEED, count).collect() }))
 }
 
-/// How many figures were published.
+/// Number of published figures.
 pub fn figures() -> usize {
     PUBLISHED.case.iter().map(|case| case.rows.len()).sum()
 }
 
 impl MmapMiss {
-    /// The seeds that a workload is run with.
+    /// Seeds of a workload.
     fn seeds_of(&self, workload: &str) -> &[u64] {
         if workload == RANDOM { &self.seeds } else { &self.seeds[..1] }
     }
 }
 
-/// What a cell is of.
+/// Coordinates of a cell.
 #[derive(Clone, Copy)]
 struct Of {
     case: &'static Case,
@@ -107,7 +107,7 @@ impl Study for MmapMiss {
             let job = of.job();
             self.seeds_of(of.workload).iter().map(move |&seed| job.with_seed(seed))
         };
-        // At the end the first cell with a step less and a step more page cache.
+        // Last: the first cell with one step less and one step more page cache.
         let first = matrix().next().expect("there are cells").job();
         let steps = [-CAPACITY_STEP_GIB, CAPACITY_STEP_GIB];
         matrix().flat_map(of_cell).chain(steps.map(|step| with_more_cache(&first, step))).collect()
@@ -128,7 +128,7 @@ impl Study for MmapMiss {
 }
 
 impl Of {
-    /// The job: 1 % of the file's pages, through one mapping, from a cold cache.
+    /// The job: touches 1 % of the file's pages through one mapping, with a cold cache.
     fn job(&self) -> Job {
         let gib = |count: u64| Some(SizeText::of(count << 30));
         let spec = JobSpec {
@@ -142,14 +142,14 @@ impl Of {
         spec.validate(None).expect("published cells are jobs")
     }
 
-    /// That of `rows` which is of the cell.
+    /// The row of the cell.
     fn find(self, rows: &[Row]) -> Option<&Row> {
         rows.iter().find(|row| row.workload == self.workload && row.variant == self.variant)
     }
 
-    /// When the model's figure holds. Where the accesses are known, the pages of the file must be
-    /// what is left of the published figure without what else the machine read; where they are
-    /// drawn, the published one is one more draw.
+    /// Tolerance of the model's figure. With known accesses the file's pages must equal the
+    /// published figure less other reads of the machine; with random ones the published figure is
+    /// one more sample.
     fn tolerance(&self) -> Tolerance {
         let large = self.case.file_gib == 20;
         match (self.workload, self.variant) {
@@ -160,7 +160,7 @@ impl Of {
         }
     }
 
-    /// The cell with `records`, one for each seed and at least one.
+    /// Makes the cell from `records`, one for each seed, at least one.
     fn cell(self, records: &[Record]) -> Cell {
         let Of { case, workload, variant } = self;
         let gib = Sample::of(records.iter().map(gib_read).collect()).expect("there is a seed");
@@ -201,12 +201,12 @@ impl Of {
     }
 }
 
-/// GiB that the first run of `record` read.
+/// GiB read by the first run of `record`.
 fn gib_read(record: &Record) -> f64 {
     record.runs[0].counters.bytes_read.map_or(f64::NAN, |bytes| bytes as f64 / GIB)
 }
 
-/// `job` with `gib` GiB more page cache than its RAM leaves.
+/// `job` with `gib` GiB more page cache.
 fn with_more_cache(job: &Job, gib: f64) -> Job {
     let mut job = job.clone();
     let limit = job.machine.cache_limit.expect("published cells have RAM").0;
@@ -222,7 +222,7 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
     vec![("beside", vec![beside(cells)]), ("capacity", vec![capacity(&cells[0])]), ("modes", modes)]
 }
 
-/// By how much the model's figures lie below, and by how much they may.
+/// Distance of the model's figures below the published ones, and the allowance.
 fn beside(cells: &[Cell]) -> Values<'_> {
     let below: Vec<f64> = cells.iter().filter_map(|cell| cell.below_mib?).collect();
     let Beside { fixed_kib, kib_for_a_gib } = *BESIDE;
@@ -234,7 +234,7 @@ fn beside(cells: &[Cell]) -> Values<'_> {
     ]
 }
 
-/// What depends on the page cache, of which `first` has the slope.
+/// Sensitivity to the page cache size, from the slope in `first`.
 fn capacity(first: &Cell) -> Values<'_> {
     let ram = first.ram_gib.unwrap_or_default() as f64;
     let slope = first.number(SLOPE).map(|gib| format!("{gib:+.1}"));
@@ -249,7 +249,7 @@ fn capacity(first: &Cell) -> Values<'_> {
     ]
 }
 
-/// How many seeds of a cell end where, if not all of them end near each other.
+/// Modes of a cell over seeds, if there are several.
 fn modes(cell: &Cell) -> Option<Values<'_>> {
     let gib = cell.read::<Sample>("distribution").filter(|gib| gib.modes.len() > 1)?;
     let figure = |value: f64| format!("{value:.3} GiB");

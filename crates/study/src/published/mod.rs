@@ -1,16 +1,15 @@
-//! Published tables beside the model's.
+//! Compares published tables with the model, cell by cell.
 //!
-//! A series is data: what was published, what is tolerated beside it, and which notes, tables and
-//! rows a report has of it (`data/published.toml`). What is special of a series is in its module:
-//! what it runs, how its figures come from that, and the values in its notes. A report is made of
-//! the cells alone.
+//! A series is mostly data (`data/published.toml`): published figures, tolerances, notes, tables
+//! and rows. Its module has the jobs it runs, how figures follow from their records, and the values
+//! in notes. Reports are made from cells alone.
 //!
-//! A figure is judged by what is known of the published one, and can fail on either side. An
-//! unknown list of accesses is one sample, so such a cell is judged by the spread over seeds. Known
-//! accesses are judged by a measured bound: a counter of the whole machine counts more than the
-//! file. Runs that were published twice are judged by their own range. Counts are judged exactly.
-//! What depends on an unknown machine, or on this one, is compared and decides nothing. What is
-//! fitted is said, and is not judged. The first lines say how many cells are which.
+//! The tolerance of a figure follows from what is known about its measurement, and it can fail on
+//! either side. With an unknown list of accesses the published figure is one sample, judged by the
+//! spread over seeds. With known accesses it is judged by a measured bound, since a counter of the
+//! whole machine counts more than the file. Figures published twice are judged by their own range,
+//! counts exactly. Figures that depend on an unknown machine or on this one are compared, not
+//! judged. Fitted figures are marked and not judged. The first lines of a report count each kind.
 
 mod cell;
 mod data;

@@ -1,4 +1,4 @@
-//! What a page shows of cells: rings and dots on one scale, and how seeds spread.
+//! Pictures of cells on a page: published (ring) and model (dot) on one scale, spread over seeds.
 
 use filemap_report::units::figure;
 use filemap_report::{Card, DotCell, DotColumn, Dots, Head, Mark, Outcomes, Part, Scale, Unit};
@@ -7,15 +7,15 @@ use super::cell::Cell;
 use super::shown::signed;
 use crate::stats::Sample;
 
-/// Where the figure of the model is.
+/// Paths of the model's figure, tried in order.
 const MODEL: [&str; 4] = ["gib", "ratio", "median", "cached_outside"];
 
-/// Where its spread is. Times are told as a change in percent.
+/// Paths of its spread. Times are shown as a change in percent.
 const SPREADS: [&str; 3] = ["distribution", "gib", "change/percent"];
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// How many of all cells hold, and how pictures of them are read.
+/// Number of cells that hold, and how to read the pictures.
 pub fn cards(cells: &[Cell]) -> Part {
     let judged = cells.iter().filter(|cell| cell.ok.is_some()).count();
     let held = cells.iter().filter(|cell| cell.ok == Some(true)).count();
@@ -28,7 +28,7 @@ pub fn cards(cells: &[Cell]) -> Part {
     ])
 }
 
-/// The pictures of one series: a table of dots for each unit, and how seeds spread.
+/// Pictures of one series: a dot plot for each unit, and the spread over seeds.
 pub fn pictures(cells: &[Cell]) -> Vec<Part> {
     let mut tables: Vec<(String, Vec<&Cell>)> = Vec::new();
     let is_drawn = |cell: &&Cell| cell.model().is_some() || cell.published.is_some();
@@ -49,25 +49,25 @@ pub fn pictures(cells: &[Cell]) -> Vec<Part> {
 }
 
 impl Cell {
-    /// The figure of the model.
+    /// The model's figure.
     pub(super) fn model(&self) -> Option<f64> {
         MODEL.iter().find_map(|key| self.number(key))
     }
 
-    /// The least and the most over seeds.
+    /// Minimum and maximum over seeds.
     fn spread(&self) -> Option<(f64, f64)> {
         let bound = |key: &str, which: &str| self.number(&format!("{key}/{which}"));
         let of = |key: &&str| Some((bound(key, "min")?, bound(key, "max")?));
         SPREADS.iter().find_map(of).filter(|(least, most)| least < most)
     }
 
-    /// The sizes that name its table.
+    /// Sizes in the name of its table.
     pub(super) fn sizes(&self) -> impl Iterator<Item = String> {
         let sizes = [(self.file_gib, "file"), (self.ram_gib, "RAM")].into_iter();
         sizes.filter_map(|(gib, of)| Some(format!("{} GiB {of}", gib?)))
     }
 
-    /// What names its table.
+    /// Name of its table.
     fn table(&self) -> String {
         self.sizes().chain(self.unit.clone()).collect::<Vec<_>>().join(", ")
     }
@@ -87,7 +87,7 @@ impl Cell {
     }
 }
 
-/// A table of `cells`, which are of one unit.
+/// Dot plot of `cells` in one unit.
 fn dots(title: String, cells: &[&Cell], is_first: bool) -> Dots {
     let values = cells.iter().flat_map(|cell| {
         let (least, most) = cell.spread().unzip();
@@ -142,7 +142,7 @@ fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
     row
 }
 
-/// The seeds of the cells that have several outcomes, in bytes.
+/// Bytes by seed of the cells with several outcomes.
 fn several_outcomes(cells: &[&Cell]) -> Vec<Outcomes> {
     let of = |cell: &&Cell| {
         let sample = cell.read::<Sample>("distribution").filter(|sample| sample.modes.len() > 1)?;

@@ -1,4 +1,4 @@
-//! From the series that are asked for to their record.
+//! Selects and runs series.
 
 use filemap_job::Job;
 use filemap_model::Profile;
@@ -10,14 +10,14 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::folio_ops;
 
-/// The series that are asked for.
+/// The selected series.
 pub struct Plan(Vec<Box<dyn Study>>);
 
 impl Plan {
-    /// Of the series named; for no name of all, of which those that take long are brief.
+    /// Selects the series in `names`; if empty all of them, the long ones in brief form.
     ///
     /// # Errors
-    /// For a name that is no series.
+    /// For an unknown name.
     pub fn of(names: &[String], options: &Options) -> Result<Plan, Error> {
         let is_unknown = |name: &&String| !NAMES.contains(&name.as_str());
         if let Some(name) = names.iter().find(is_unknown) {
@@ -40,20 +40,20 @@ impl Plan {
         Ok(Plan(studies))
     }
 
-    /// Refuses operations over folios for which there is too little memory now: they are run last,
-    /// and what was run before would be lost.
+    /// Checks the memory that folio operations need: they run last, and earlier results would be
+    /// lost.
     ///
     /// # Errors
-    /// Such operations, with a remedy.
+    /// If there is too little memory, with the remedy.
     pub fn check(&self) -> Result<(), Error> {
         let mut jobs = self.0.iter().filter_map(|study| study.folio_ops());
         jobs.try_for_each(|(job, source)| folio_ops::check_memory(&job, source))
     }
 
-    /// Runs everything; `command` repeats it.
+    /// Runs all selected series; `command` repeats them.
     ///
     /// # Errors
-    /// When something cannot be run.
+    /// If a job cannot run.
     pub fn run(&self, engines: &impl Engines, command: String) -> Result<Published, Error> {
         let per_study: Vec<Vec<Job>> = self.0.iter().map(|study| study.jobs()).collect();
         let jobs = per_study.concat();

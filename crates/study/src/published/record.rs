@@ -1,4 +1,4 @@
-//! The record of published tables, and the report on it.
+//! Record and report of published tables.
 
 use filemap_job::Record;
 use filemap_job::record::SCHEMA;
@@ -16,7 +16,7 @@ use super::summary::{self, Summary};
 use crate::footer::{Footer, Origin};
 use crate::json::to_json;
 
-/// The title of a report on several series.
+/// Title of a report on several series.
 const TITLE: &str = "Published figures beside the model's";
 
 /// The record of published tables.
@@ -25,17 +25,17 @@ pub struct Published {
     schema: u32,
     #[serde(flatten)]
     footer: Footer,
-    /// Of each series.
+    /// One for each series.
     #[serde(default)]
     summary: Vec<Summary>,
-    /// Of each series.
+    /// One for each series.
     sources: Vec<Source>,
-    /// Those of a series together, in the order of `sources`.
+    /// Cells grouped by series, in the order of `sources`.
     cells: Vec<Cell>,
 }
 
 impl Published {
-    /// What was found of series; `records` are those of all, and `command` repeats it.
+    /// Joins the results of all series; `records` are the runs behind them.
     pub fn new(found: Vec<Found>, records: &[Record], command: String) -> Self {
         let own = found.iter().filter_map(|(_, origin)| origin.clone());
         let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
@@ -51,16 +51,16 @@ impl Published {
         }
     }
 
-    /// How many published cells the model misses, of those that decide whether the command fails.
+    /// Number of judged cells that do not hold.
     pub fn failed(&self) -> usize {
         self.cells.iter().filter(|cell| cell.verdict == FAILS).count()
     }
 
-    /// The whole report on it.
+    /// The report.
     pub fn report(&self) -> Report {
         let all: Vec<&[Cell]> =
             self.cells.chunk_by(|one, other| one.series == other.series).collect();
-        // Sources have no name of their series; they come in the same order.
+        // Sources do not name their series; they are in the same order.
         let is_whole = self.sources.len() == all.len();
         let (mut parts, mut rows) = (Vec::new(), Table::default());
         if all.len() != 1 {
@@ -92,7 +92,7 @@ impl Published {
     }
 }
 
-/// What is tolerated of the cells that are outside it; `None` where there is none.
+/// Tolerances of the cells that do not hold; `None` if all hold.
 fn misses(cells: &[Cell]) -> Option<Part> {
     let line = |cell: &Cell| {
         let tolerance = cell.tolerance.as_deref().unwrap_or("nothing");

@@ -1,4 +1,4 @@
-//! Tables and rows of cells, as the data declares them.
+//! Tables and CSV rows of cells, declared in the data.
 
 use std::collections::BTreeMap;
 
@@ -9,42 +9,42 @@ use serde_json::Value;
 
 use crate::json::raw;
 
-/// Which cells are shown, and what of each. In every text `{0}` and `{1}` stand for one of `each`
-/// or of `rows`.
+/// Declares a table: which cells, and which columns. `{0}` and `{1}` in any text stand for an entry
+/// of `each` or `rows`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
     #[serde(default)]
     title: String,
-    /// There is a table for each of these.
+    /// One table for each of these.
     #[serde(default = "once")]
     each: Vec<Vec<String>>,
-    /// There is a row for each of these.
+    /// One row for each of these.
     #[serde(default = "once")]
     rows: Vec<Vec<String>>,
-    /// What a cell has at which place; an empty text is anything.
+    /// Filter: value by path; an empty value matches anything.
     #[serde(default)]
     of: BTreeMap<String, String>,
-    /// Places at which cells of one row are alike. Otherwise each cell has a row.
+    /// Paths whose equal values group cells into a row; if empty, each cell is a row.
     #[serde(default)]
     by: Vec<String>,
     columns: Vec<Column>,
 }
 
-/// Nothing stands for anything.
+/// A single entry without placeholders.
 fn once() -> Vec<Vec<String>> {
     vec![Vec::new()]
 }
 
-/// A heading and the place of a figure. A third text is how the figure is written, a fourth which
-/// cell of the row it is of.
+/// Heading and path of a figure; optionally its format, and the filter that selects a cell of the
+/// row.
 #[derive(Debug, Deserialize)]
 #[serde(from = "Vec<String>")]
 struct Column {
     heading: String,
     place: String,
     format: String,
-    /// What the cell has at which place.
+    /// Path and value that select the cell.
     of: Option<(String, String)>,
 }
 
@@ -58,7 +58,7 @@ impl From<Vec<String>> for Column {
 }
 
 impl Column {
-    /// What stands in it in the row of `cells`.
+    /// The value in the row of `cells`.
     fn value(&self, cells: &[&Value], texts: &[String]) -> Option<Value> {
         let place = filled(&self.place, texts);
         place.split('|').find_map(|place| match place.strip_prefix('=') {
@@ -74,7 +74,7 @@ impl Column {
 }
 
 impl Shown {
-    /// The tables for people, without those that have no row.
+    /// Text tables; those without rows are omitted.
     pub fn tables(&self, cells: &[Value]) -> Vec<Table> {
         let table = |texts: &Vec<String>| {
             let rows = self.values(cells, texts);
@@ -100,7 +100,7 @@ impl Shown {
         self.each.iter().filter_map(table).collect()
     }
 
-    /// The rows for programs, with the headings as names.
+    /// CSV rows, named by the headings.
     pub fn csv(&self, cells: &[Value]) -> Table {
         let rows = self.values(cells, &[]).into_iter();
         Table {
@@ -110,7 +110,7 @@ impl Shown {
         }
     }
 
-    /// What stands in each row, where `texts` is one of `each`.
+    /// Values of each row, for the entry `texts` of `each`.
     fn values(&self, cells: &[Value], texts: &[String]) -> Vec<Vec<Option<Value>>> {
         let is_own = |cell: &&Value| {
             self.of
@@ -137,13 +137,13 @@ impl Shown {
     }
 }
 
-/// `text` with `texts` in its places.
+/// Replaces the placeholders of `text`.
 fn filled(text: &str, texts: &[String]) -> String {
     let fill = |text: String, (at, own): (usize, &String)| text.replace(&format!("{{{at}}}"), own);
     texts.iter().enumerate().fold(text.to_string(), fill)
 }
 
-/// What is at `place` of a cell, as `figures/counters/major_faults`.
+/// The value at path `place` of a cell, such as `figures/counters/major_faults`.
 fn at<'a>(cell: &'a Value, place: &str) -> Option<&'a Value> {
     cell.pointer(&format!("/{place}")).filter(|value| !value.is_null())
 }
@@ -152,7 +152,7 @@ fn has(cell: &Value, place: &str, text: &str) -> bool {
     at(cell, place).is_some_and(|value| text.is_empty() || written(Some(value), "") == text)
 }
 
-/// `value` for people: decimals, with `+` before them a sign, and a unit after them.
+/// Formats `value`: number of decimals, preceded by `+` for an explicit sign, followed by a unit.
 fn written(value: Option<&Value>, format: &str) -> String {
     let number = match value {
         None => return "-".to_string(),
@@ -175,18 +175,18 @@ fn written(value: Option<&Value>, format: &str) -> String {
     if unit.is_empty() { text } else { format!("{text} {unit}") }
 }
 
-/// A figure with its sign; without one where it rounds to nothing.
+/// Formats a figure with its sign; without one if it rounds to 0.
 pub fn signed(value: f64, digits: usize) -> String {
     let text = format!("{value:+.digits$}");
     if says(&text) { text } else { text.trim_start_matches(['+', '-']).to_string() }
 }
 
-/// Whether a figure is more than nothing.
+/// Whether a formatted figure is nonzero.
 fn says(text: &str) -> bool {
     text.contains(|digit: char| ('1'..='9').contains(&digit))
 }
 
-/// The columns of tables in which no row has anything, as no cell has what their place names.
+/// Columns that are empty in every row: their path names nothing.
 #[cfg(test)]
 pub fn empty_columns(report: &filemap_report::Report) -> Vec<String> {
     let mut empty = Vec::new();

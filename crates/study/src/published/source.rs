@@ -1,26 +1,26 @@
-//! Where a series comes from, and what became of it.
+//! Origin and status of a series.
 
 use serde::{Deserialize, Serialize};
 
 use filemap_report::Part;
 
-/// What a series does, what became of it, and what was measured on what.
+/// Purpose, status and measured setup of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Source {
     /// Title, version and date of the series.
     pub title: String,
-    /// What the series changes, in one sentence without its full stop.
+    /// What the series changes, as a sentence without a full stop.
     pub does: String,
-    /// What became of it.
+    /// Status: posted, merged or dropped.
     #[serde(default)]
     pub status: String,
-    /// The version that the published figures are of.
+    /// The version that published the figures.
     #[serde(default)]
     judged: String,
-    /// Every version of it that is known, from the oldest.
+    /// All known versions, the oldest first.
     #[serde(default, alias = "version")]
     pub versions: Vec<Version>,
-    /// What was measured, on what.
+    /// Measured workload and machine.
     pub setup: String,
 }
 
@@ -29,19 +29,19 @@ pub struct Source {
 #[serde(deny_unknown_fields)]
 pub struct Version {
     pub name: String,
-    /// When it was posted or merged.
+    /// Date of posting or merge.
     pub date: String,
-    /// A Message-ID, a commit, or where an archive has it.
+    /// Message-ID, commit, or archive location.
     pub id: String,
-    /// What became of it.
+    /// Status: posted, merged or dropped.
     pub status: String,
-    /// The series of `--with` that has its rules, where there is one.
+    /// Series name for `--with`, if modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
 }
 
 impl Source {
-    /// The beginning of the report on the series, behind its heading.
+    /// First parts of the series' report.
     pub fn parts(&self) -> Vec<Part> {
         vec![
             Part::Lead(format!("What it does: {}.", self.does)),
@@ -51,7 +51,7 @@ impl Source {
         ]
     }
 
-    /// Its versions, one an item.
+    /// List of its versions.
     pub fn told(&self) -> Part {
         let told = |version: &Version| version.told(version.name == self.judged);
         Part::List(self.versions.iter().map(told).collect())

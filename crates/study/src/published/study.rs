@@ -1,4 +1,4 @@
-//! What a series runs, and what it finds.
+//! Interface of a series: its jobs and its cells.
 
 use filemap_job::{FolioOps, Job, JobSpec, Record};
 
@@ -10,46 +10,46 @@ use crate::footer::Origin;
 
 /// One published patch series.
 pub trait Study {
-    /// The jobs whose records it needs, in order. Some studies need none.
+    /// Jobs whose records it needs, in order; may be empty.
     fn jobs(&self) -> Vec<Job> {
         Vec::new()
     }
 
-    /// Operations over folios that it runs, which may take more memory than there is, and who asked
-    /// for them.
+    /// Folio operations that it runs and that may exceed the available memory, and the flag that
+    /// asked for them.
     fn folio_ops(&self) -> Option<(FolioOps, SizeSource)> {
         None
     }
 
-    /// What is found with `records`, one for each of [`Study::jobs`], and with what is no job.
+    /// Computes the cells from `records`, one for each of [`Study::jobs`], and from its other work.
     ///
     /// # Errors
-    /// When that cannot be run.
+    /// If that work fails.
     fn found(&self, records: &[Record], begin: &Begin<'_>) -> Result<Found, Error>;
 }
 
-/// A study, made as the options say.
+/// A study made from options.
 pub type Chosen = Result<Box<dyn Study>, Error>;
 
-/// Shows how far so many runs are.
+/// Starts progress over a number of runs.
 pub type Begin<'a> = dyn Fn(u64) -> Box<dyn Progress> + 'a;
 
-/// What was found of a series: its cells, and where what is no job ran, if it has any.
+/// Cells of a series, and the origin of work that is not a job.
 pub type Found = (Vec<Cell>, Option<Origin>);
 
-/// How long the studies are that take long.
+/// Extent of the long studies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Length {
-    /// Among all series.
+    /// When all series run.
     Brief,
-    /// Where the series is asked for by name.
+    /// When the series is selected by name.
     Short,
     /// As published.
     Full,
 }
 
 impl Length {
-    /// The note on it.
+    /// Note about the extent.
     pub fn note(self) -> &'static str {
         match self {
             Length::Brief => "brief",
@@ -59,16 +59,15 @@ impl Length {
     }
 }
 
-/// What the published tables are made with.
+/// Options of `filemap published`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Seeds of each random cell, 1 or more, where they are given.
+    /// Number of seeds of each random cell, at least 1, if given.
     pub seeds: Option<u64>,
-    /// In the published length, where that takes long.
+    /// Whether long studies run at their published length.
     pub full: bool,
-    /// Programs and libraries of this machine: jobs of the workload `elf`, with the headers of
-    /// their file.
+    /// Programs and libraries of this machine as jobs of workload `elf`, with their headers.
     pub programs: Vec<JobSpec>,
-    /// Names of those that are not here or cannot be read.
+    /// Names of programs that are missing or unreadable.
     pub absent: Vec<String>,
 }

@@ -1,5 +1,4 @@
-//! What a reader has to know of cells before they look at one: how many are judged and hold, and
-//! what is not judged and why.
+//! Summary of cells: how many are judged and hold, how many are not judged and why.
 
 use filemap_report::Part;
 use serde::{Deserialize, Serialize};
@@ -7,26 +6,25 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, FITTED, MODEL_ONLY, NEAR, OFF};
 use super::data::Series;
 
-/// How many cells of a series hold, and what the others are.
+/// Number of cells of a series by kind of verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     pub series: String,
-    /// Cells that decide whether the command fails, and those of them that hold.
+    /// Judged cells; `hold` counts those that hold.
     pub judged: usize,
     pub hold: usize,
-    /// Cells by which something that is assumed was chosen.
+    /// Cells that an assumption was fitted to.
     pub fitted: usize,
-    /// Published figures that are not judged for other reasons, and those of them that were
-    /// compared and are inside or outside what is tolerated.
+    /// Published figures not judged for other reasons; `near` and `off` count those compared.
     pub unjudged: usize,
     pub near: usize,
     pub off: usize,
-    /// Figures of the model for which none was published.
+    /// Figures of the model without a published one.
     pub model_only: usize,
 }
 
 impl Summary {
-    /// Of `cells`, which are of one series.
+    /// Counts the `cells` of one series.
     pub fn of(cells: &[Cell]) -> Summary {
         let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
         let with = |verdict: &str| count(&|cell| cell.verdict == verdict);
@@ -44,7 +42,7 @@ impl Summary {
         }
     }
 
-    /// It in a few sentences.
+    /// The summary in a few sentences.
     pub fn told(&self) -> String {
         let series = Series::find(&self.series);
         let why = |of: fn(&Series) -> &Option<String>| {
@@ -81,7 +79,7 @@ impl Summary {
     }
 }
 
-/// What is said of several series, each of whose cells are in `all`: of all together, then of each.
+/// Summary of several series: of all cells together, then of each series.
 pub fn of_all(all: &[&[Cell]]) -> Vec<Part> {
     let summaries: Vec<Summary> = all.iter().map(|cells| Summary::of(cells)).collect();
     let sum = |of: fn(&Summary) -> usize| summaries.iter().map(of).sum::<usize>();

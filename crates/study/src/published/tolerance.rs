@@ -1,4 +1,4 @@
-//! When a figure of ours holds beside a published one.
+//! Tolerances: when a figure of the model holds against a published one.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -7,32 +7,32 @@ use serde::Deserialize;
 
 use crate::stats::{Sample, percent};
 
-/// Fewer seeds do not show how far a cell spreads: a draw outside of them says nothing.
+/// Minimum number of seeds that shows the spread of a cell.
 const SEEDS_OF_A_SPREAD: usize = 20;
 
-/// By how much a figure of three decimals may have been rounded.
+/// Maximum rounding error of a figure with three decimals.
 pub const HALF_A_DIGIT: f64 = 0.0005;
 
 const KIB_IN_A_GIB: f64 = (1u64 << 20) as f64;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// It is not above the published one, and below it by no more than a counter of the whole
-    /// machine counts beside the file; both within the published one's rounding.
+    /// Not above the published figure, and below it by at most what a counter of the whole machine
+    /// counts besides the file; both up to rounding.
     Below(Beside),
-    /// It is off by at most so many percent.
+    /// Off by at most this many percent.
     Percent(f64),
-    /// The seeds and the published runs overlap: these lie between both.
+    /// The seeds overlap the range of the published runs.
     Runs(f64, f64),
-    /// The published figure lies between the smallest and the largest of the seeds; where these
-    /// have several outcomes, of one outcome.
+    /// The published figure lies within the range of the seeds, or of one mode if there are
+    /// several.
     Spread,
-    /// One of both.
+    /// Either of the two.
     SpreadOrPercent(f64),
 }
 
 impl Tolerance {
-    /// Whether the median of `figures` holds; `None` where that needs more seeds.
+    /// Whether the median of `figures` holds; `None` if more seeds are needed.
     pub fn holds(self, figures: &Sample, published: f64) -> Option<bool> {
         let figure = figures.median;
         let near = |most: f64| percent(figure, published).is_some_and(|off| off.abs() <= most);
@@ -54,8 +54,7 @@ impl Tolerance {
     }
 }
 
-/// Whether `published` lies between the smallest and the largest of one outcome of `figures`, as
-/// far as three decimals tell.
+/// Whether `published` lies within one mode of `figures`, up to rounding.
 pub fn is_inside(figures: &Sample, published: f64) -> bool {
     figures.modes.iter().any(|mode| {
         let bound = published.clamp(mode.min, mode.max);
@@ -77,21 +76,21 @@ impl fmt::Display for Tolerance {
     }
 }
 
-/// How much of a published figure may be no page of the file.
+/// How much of a published `pgpgin` difference may not be pages of the file.
 ///
-/// It is the difference of `pgpgin`, which counts what the whole machine reads: also the probe's
-/// own pages and its libraries, and metadata. `data/whole-machine-6.12.toml` has how much that was
-/// in runs of the published jobs in guests, where each page that entered the cache was counted
-/// under its file. None of these figures comes from a cell that is judged by them.
+/// `pgpgin` counts reads of the whole machine, including the probe's own pages, libraries and
+/// metadata. `data/whole-machine-6.12.toml` has that share for runs of the published jobs in
+/// guests, where each page that entered the cache was counted by file. None of these figures comes
+/// from a cell that they judge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beside {
-    /// KiB of every run: the largest that was measured where memory was not short.
+    /// KiB in every run: the largest measured without memory pressure.
     pub fixed_kib: f64,
-    /// KiB for each GiB read: the largest growth that was measured where memory was short.
+    /// KiB for each GiB read: the largest growth measured under memory pressure.
     pub kib_for_a_gib: f64,
 }
 
-/// The allowance that the measured runs give.
+/// The allowance from the measured runs.
 pub static BESIDE: LazyLock<Beside> = LazyLock::new(|| {
     let text = include_str!("../../../../data/whole-machine-6.12.toml");
     let data: Data = toml::from_str(text).expect("data/whole-machine-6.12.toml is of this form");
@@ -108,9 +107,9 @@ struct Data {
 struct GuestRun {
     guest: String,
     ram_gib: f64,
-    /// The difference of `pgpgin`.
+    /// Difference of `pgpgin` in KiB.
     pgpgin_kib: u64,
-    /// Pages of the file that entered the cache.
+    /// Pages of the file that entered the cache, in KiB.
     file_kib: u64,
 }
 
@@ -132,7 +131,7 @@ impl Beside {
     fn of(runs: &[GuestRun]) -> Beside {
         let (fit, short): (Vec<&GuestRun>, Vec<&GuestRun>) =
             runs.iter().partition(|run| run.fits());
-        // Beyond what the same guest counts in any case.
+        // In excess of the guest's constant share.
         let growth = |run: &GuestRun| {
             let same = fit.iter().filter(|own| own.guest == run.guest);
             let least = same.map(|own| own.beside_kib()).fold(f64::INFINITY, f64::min);
@@ -144,7 +143,7 @@ impl Beside {
         }
     }
 
-    /// How far below a published figure the file's own `gib` GiB may lie, in GiB.
+    /// Allowance in GiB below a published figure of a file that read `gib` GiB.
     fn bound_gib(self, gib: f64) -> f64 {
         (self.fixed_kib + self.kib_for_a_gib * gib) / KIB_IN_A_GIB
     }
@@ -198,8 +197,8 @@ mod tests {
         assert_eq!(inside, [true, false, true]);
     }
 
-    /// What is allowed comes from the measured runs, and tells a model that is wrong by one page
-    /// an access: that is 0.2 GiB of the 20 GiB file.
+    /// The allowance detects a model that is wrong by one page for each access (0.2 GiB of the 20
+    /// GiB file).
     #[test]
     fn the_measured_allowance_is_small_beside_a_wrong_rule() {
         let published = PUBLISHED.case[0].rows.iter();

@@ -1,4 +1,4 @@
-//! The vma-bound series: fio's rows, which cannot see it, and jobs that can.
+//! The vma-bound series: fio's rows, which it does not affect, and jobs that it does.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 /// Without the series, and with it.
 const VARIANTS: [&str; 2] = ["baseline", NAME];
 
-/// How the pages of a program's segments are touched: in order, and a tenth of them at random.
+/// Access patterns of a program's segments: in order, or a random tenth.
 const TOUCHES: [&str; 2] = ["in order", "10 %"];
 
 /// Readahead of the jobs with programs, in KiB.
@@ -29,13 +29,13 @@ const READ_AHEAD_KB: u64 = 128;
 #[derive(Deserialize)]
 struct Published {
     rows: Vec<FioRow>,
-    /// Jobs of the shapes that fio was run in.
+    /// Jobs shaped like fio's.
     fio: Vec<Shape>,
-    /// Jobs that meet the end of a mapping.
+    /// Jobs that reach the end of a mapping.
     seeing: Vec<Shape>,
 }
 
-/// One job of fio, five runs before and five after.
+/// A job of fio: five runs before, five after.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FioRow {
@@ -45,7 +45,7 @@ struct FioRow {
     after_mib_s: Vec<f64>,
 }
 
-/// A job that is run without the series and with it.
+/// A job that runs without and with the series.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shape {
@@ -55,13 +55,13 @@ struct Shape {
 
 /// The study of the series.
 struct VmaBound {
-    /// Programs of this machine with their jobs.
+    /// Programs of this machine and their jobs.
     programs: Vec<(String, Vec<Job>)>,
-    /// Those that are not here.
+    /// Names of missing programs.
     absent: Vec<String>,
 }
 
-/// The study with programs of this machine where there are some.
+/// The study, with programs of this machine if there are any.
 pub fn study(options: &Options, _: Length) -> Chosen {
     let jobs = |spec: &JobSpec| Some((spec.file.clone()?, program_jobs(spec)));
     let programs = options.programs.iter().filter_map(jobs);
@@ -69,12 +69,12 @@ pub fn study(options: &Options, _: Length) -> Chosen {
     Ok(Box::new(VmaBound { programs, absent: options.absent.clone() }))
 }
 
-/// How many figures were published: rows of fio, and that nothing is cached outside.
+/// Number of published figures: fio's rows, and the claim that nothing outside is cached.
 pub fn figures() -> usize {
     PUBLISHED.rows.len() + 1
 }
 
-/// All shapes, with what they are tried for.
+/// All shapes, with their purpose.
 fn shapes() -> impl Iterator<Item = (&'static str, &'static Shape)> {
     let fio = PUBLISHED.fio.iter().map(|shape| ("shapes of fio", shape));
     fio.chain(PUBLISHED.seeing.iter().map(|shape| ("ends of mappings", shape)))
@@ -86,13 +86,13 @@ impl Shape {
         spec.validate(None).expect("the shapes of this study are jobs")
     }
 
-    /// What is claimed is of faults; read(2) is not bounded by a mapping.
+    /// Whether it faults: the claim is about faults, read(2) is not bounded by a mapping.
     fn faults(&self) -> bool {
         self.job.workload.as_ref().is_some_and(|workload| !workload.starts_with("read-"))
     }
 }
 
-/// The jobs of a program, for each way to touch it without the series and with it.
+/// Jobs of a program: each access pattern without and with the series.
 fn program_jobs(program: &JobSpec) -> Vec<Job> {
     let phase = |workload: &str, accesses: Option<u64>, fraction: Option<f64>| PhaseSpec {
         workload: Some(workload.to_string()),
@@ -102,7 +102,7 @@ fn program_jobs(program: &JobSpec) -> Vec<Job> {
     };
     let touches = [
         vec![phase("elf", None, Some(1.0))],
-        // One page by the loader's workload, which maps the segments.
+        // One page by workload `elf`, which maps the segments.
         vec![phase("elf", Some(1), None), phase("random", None, Some(0.1))],
     ];
     let jobs = touches.into_iter().flat_map(|phases| {
@@ -117,7 +117,7 @@ fn program_jobs(program: &JobSpec) -> Vec<Job> {
             spec.validate(None)
         })
     });
-    // What cannot be mapped, and nothing else, is left out.
+    // Only programs that cannot be mapped are left out.
     jobs.collect::<Result<_, _>>().unwrap_or_default()
 }
 
@@ -145,7 +145,7 @@ impl Study for VmaBound {
         }
         cells.extend(self.absent.iter().map(|file| absent_cell(file)));
         cells.extend(PUBLISHED.rows.iter().map(fio_cell));
-        // The published claim that can be checked.
+        // The published claim that the model can check.
         let claim = Cell {
             name: Some("pages that faults cache outside the mapping".to_string()),
             variant: Some(NAME.to_string()),
@@ -159,7 +159,7 @@ impl Study for VmaBound {
     }
 }
 
-/// Pages cached outside what is mapped.
+/// Pages cached outside the mapping.
 fn outside(record: &Record) -> u64 {
     let cached = &record.runs[0].cached;
     [cached.before, cached.between, cached.after].into_iter().flatten().sum()
@@ -182,7 +182,7 @@ fn shape_cell(of: &str, shape: &Shape, variant: &str, record: &Record) -> Cell {
     }
 }
 
-/// A program without the series and with it, touched in one way.
+/// A program without and with the series, in one access pattern.
 fn program_cell(path: &str, touch: &str, both: [&Record; 2]) -> Cell {
     let counts = |of: fn(&Record) -> u64| {
         let [before, after] = both.map(of);
@@ -201,12 +201,12 @@ fn program_cell(path: &str, touch: &str, both: [&Record; 2]) -> Cell {
     Cell { name: Some(format!("{path} {touch}")), ..Cell::new(NAME, figures) }
 }
 
-/// A program that is not on this machine.
+/// A program missing on this machine.
 fn absent_cell(file: &str) -> Cell {
     Cell { name: Some(file.to_string()), ..Cell::new(NAME, json!({ "is_absent": true })) }
 }
 
-/// A published row; there is no figure of the model beside it.
+/// A published row that the model does not reproduce.
 fn fio_cell(row: &FioRow) -> Cell {
     let [before, after] = [&row.before_mib_s, &row.after_mib_s]
         .map(|runs| Sample::of(runs.clone()).expect("each row has five runs"));
@@ -236,7 +236,7 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
     ]
 }
 
-/// What the series does to programs that are touched in order; `None` where there is none.
+/// Effect of the series on programs touched in order; `None` without any.
 fn revert(cells: &[Cell]) -> Option<Values<'_>> {
     let is_in_order = |cell: &&Cell| cell.at("touched").is_some_and(|how| how == TOUCHES[0]);
     let programs: Vec<&Cell> = cells.iter().filter(is_in_order).collect();

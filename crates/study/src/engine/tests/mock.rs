@@ -1,4 +1,4 @@
-//! Engines that run nothing: what they were asked for is kept, and what comes out is made up.
+//! Mock engines that log their calls and return made-up results.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use serde_json::Map;
 use super::super::{Engines, Progress, Undoing};
 use crate::error::Error;
 
-/// Engines of no machine. Copies share what they were asked for.
+/// Mock engines. Clones share the log of calls.
 #[derive(Clone, Default)]
 pub struct Mock {
     asked: Arc<Mutex<Vec<String>>>,
@@ -23,33 +23,33 @@ pub struct Mock {
 }
 
 impl Mock {
-    /// Engines of which the turn `failing` fails, as [`Mock::turns`] tells it.
+    /// Engines whose turn `failing`, in the spelling of [`Mock::turns`], fails.
     pub fn failing(failing: &'static str) -> Self {
         Mock { failing: Some(failing), ..Mock::default() }
     }
 
-    /// Engines with a device under the running kernel that takes this much at once.
+    /// Engines whose running kernel has a device with this maximum request size.
     pub fn with_io_bytes(io_bytes: u64) -> Self {
         Mock { io_bytes: Some(io_bytes), ..Mock::default() }
     }
 
-    /// Engines of which each run on a kernel flushes its statistics at these accesses.
+    /// Engines whose kernel runs flush their statistics at these accesses.
     pub fn with_flushes(flushes: &'static [u64]) -> Self {
         Mock { flushes: Some(flushes), ..Mock::default() }
     }
 
-    /// What was asked for, in order: each engine by its name, `ENGINE: prepare ADVICE`,
-    /// `ENGINE: run ADVICE SEED`, `ENGINE: flush as RUNS`, `ENGINE: drop ADVICE`, `ENGINE is gone`.
+    /// Calls in order: each engine's name when created, `ENGINE: prepare ADVICE`, `ENGINE: run
+    /// ADVICE SEED`, `ENGINE: flush as RUNS`, `ENGINE: drop ADVICE`, `ENGINE is gone`.
     pub fn asked(&self) -> Vec<String> {
         self.entries().clone()
     }
 
-    /// Of what was asked for, the turns.
+    /// The calls that are turns.
     pub fn turns(&self) -> Vec<String> {
         self.asked().into_iter().filter(|entry| entry.contains(": run ")).collect()
     }
 
-    /// How many turns were announced, and how many were taken.
+    /// Number of turns announced, and taken.
     pub fn progressed(&self) -> (u64, u64) {
         let Turns { total, advanced } = &*self.turns;
         (total.load(Ordering::Relaxed), advanced.load(Ordering::Relaxed))
@@ -104,7 +104,7 @@ impl Engines for Mock {
     }
 }
 
-/// How many turns were announced, and how many were taken.
+/// Number of turns announced, and taken.
 #[derive(Default)]
 struct Turns {
     total: AtomicU64,
@@ -121,12 +121,12 @@ impl Progress for Arc<Turns> {
     }
 }
 
-/// By what the jobs of a test are told apart.
+/// The advice of a job, which identifies it in these tests.
 fn advice(job: &Job) -> &'static str {
     job.mappings[0].mapping.advice.name()
 }
 
-/// One of them.
+/// A mock engine.
 pub struct MockEngine {
     name: &'static str,
     mock: Mock,
@@ -153,7 +153,7 @@ impl Engine for MockEngine {
     }
 }
 
-/// A job that is ready for nothing.
+/// A job prepared by a mock engine.
 pub struct MockReady {
     name: &'static str,
     mock: Mock,
@@ -197,7 +197,7 @@ impl Ready for MockReady {
         if self.mock.failing == Some(turn.as_str()) {
             return Err(Error::CannotRun(format!("{turn} failed")));
         }
-        // Each turn of all engines takes a second more than the one before it.
+        // Each turn takes one second longer than the previous one.
         let turns = self.mock.turns().len() as u64;
         let counters = Counters { data_pages_read: Some(turns), ..Counters::default() };
         let elapsed_ns = Some(turns * 1_000_000_000);

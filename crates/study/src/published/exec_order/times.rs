@@ -1,34 +1,34 @@
-//! What counts cost under assumptions.
+//! Time of counted events under assumed costs.
 
 use std::collections::BTreeMap;
 
 use filemap_job::{Record, Run};
 use serde_json::{Value, json};
 
-/// Constants that were not published, by name. Times are in nanoseconds.
+/// Unpublished constants by name; times in nanoseconds.
 pub struct Assumptions(pub BTreeMap<String, f64>);
 
-/// What one phase counted, by name.
+/// Events of one phase by name.
 #[derive(Default)]
 pub struct Counts(BTreeMap<&'static str, u64>);
 
-/// What is counted: names here, and those of the counters.
+/// Name of each count, and its counter.
 const COUNTED: [(&str, &str); 9] = [
     ("calls", "accesses"),
     ("bytes_read", "bytes_read"),
     ("data_pages_read", "data_pages_read"),
     ("major_faults", "major_faults"),
     ("minor_faults", "minor_faults"),
-    // Windows read, and those of them that a mark asked for.
+    // Windows read, and those triggered by a marked folio.
     ("readahead_calls", "readahead_calls"),
     ("async_readahead", "async_readahead"),
-    // Calls that missed the first level of the TLB, and those of them that walked the page tables.
+    // Calls that missed the first-level TLB, and those that walked the page tables.
     ("itlb_misses", "itlb_misses"),
     ("itlb_walks", "itlb_walks"),
 ];
 
 impl Counts {
-    /// What `run` counted beyond `before`.
+    /// Counts of `run` in excess of `before`.
     pub fn since(before: &Counts, run: &Run) -> Counts {
         let counters = json!(run.counters);
         let since = |(name, counter)| {
@@ -44,38 +44,36 @@ impl Counts {
 }
 
 impl Assumptions {
-    /// Those of the profile that `record` was made with, on another device.
+    /// Assumptions from the profile of `record`, with another device.
     pub fn of(record: &Record, latency_ns: f64, bandwidth_gb_s: f64) -> Assumptions {
         let profile = record.environment.get("profile").unwrap_or(&Value::Null);
         let number = |path: &str| profile.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
         let all = [
-            // From a request to its first byte, and bytes a nanosecond, which are GB a second.
+            // Time to the first byte, and bytes for each nanosecond (GB/s).
             ("latency_ns", latency_ns),
             ("bandwidth_gb_s", bandwidth_gb_s),
-            // An access to a mapped page, which every call is too, and a call that finds its
-            // translation.
+            // An access to a mapped page (every call makes one), and a call with a TLB hit.
             ("touch_ns", number("/cost/touch_ns")),
             ("call_ns", number("/itlb/call_ns")),
-            // A translation that only the second level of the TLB has, and a walk.
+            // A second-level TLB hit, and a walk.
             ("second_ns", number("/itlb/second/hit_ns")),
             ("walk_ns", number("/itlb/walk_ns")),
-            // One try of a fault, and a page added to the cache.
+            // One attempt of a fault, and a page added to the cache.
             ("fault_ns", number("/cost/fault_ns")),
             ("add_page_ns", number("/cost/add_page_ns")),
         ];
         Assumptions(all.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
     }
 
-    /// `counts` with the milliseconds that they take.
+    /// `counts` and their time in milliseconds.
     pub fn told(&self, counts: &Counts) -> Value {
         let mut told = json!(counts.0);
         told["predicted_ms"] = self.ms(counts).into();
         told
     }
 
-    /// Milliseconds that `counts` take. A window that a fault waits for costs its latency, its
-    /// transfer and what the processor does meanwhile; of one that is read in advance only the
-    /// transfer remains, as long as that is the longest of the three.
+    /// Time of `counts` in milliseconds. A synchronous window costs latency, transfer and processor
+    /// time; an asynchronous one only the transfer, as long as that is the longest of the three.
     fn ms(&self, counts: &Counts) -> f64 {
         let cost = |name: &str| self.0.get(name).copied().unwrap_or(0.0);
         let count = |name: &str| counts.of(name) as f64;
@@ -96,8 +94,8 @@ impl Assumptions {
 mod tests {
     use super::*;
 
-    /// The counts of the cold phase on 64 KiB pages, and what the engine predicts for them on a
-    /// device of 54 us and 1.3 GB/s.
+    /// Counts of the cold phase on 64 KiB pages, against the engine's prediction for a device with
+    /// 54 us and 1.3 GB/s.
     #[test]
     fn the_sum_is_near_what_the_engine_predicts() {
         let costs = [("latency_ns", 54_000.0), ("bandwidth_gb_s", 1.3), ("touch_ns", 5.0)];

@@ -1,4 +1,4 @@
-//! What trials came to, as cells.
+//! Cells from trials.
 
 use filemap_job::waits::{Cause, Wait};
 use serde_json::{Map, Value, json};
@@ -12,14 +12,14 @@ use crate::published::cell::{Cell, FITTED, NEEDS_MORE_SEEDS};
 use crate::published::tolerance::Tolerance;
 use crate::stats::Sample;
 
-/// What is counted of every seed of the published job.
+/// Counters reported for every seed of the published job.
 const COUNTED: [&str; 4] = ["retry_mmap_drop", "retry_arrival", "retry_io_miss", "throttled"];
 
-/// One variant of the published job over all seeds.
+/// A variant of the published job over all seeds.
 pub struct Variant<'a>(Vec<&'a (Trial, TrialRun)>);
 
 impl<'a> Variant<'a> {
-    /// The variants without the series and with it; `tried` has an experiment for each seed.
+    /// The variants without and with the series; `tried` has an experiment for each seed.
     pub fn both(tried: &'a [Tried]) -> [Variant<'a>; 2] {
         [0, 1].map(|of: usize| Variant(tried.iter().map(|tried| &tried.both[of]).collect()))
     }
@@ -40,13 +40,13 @@ impl<'a> Variant<'a> {
         self.sample(TrialRun::miss_percent)
     }
 
-    /// Whether it completes fewer than half as many rounds as `base`.
+    /// Whether it completes less than half of the rounds of `base`.
     fn stalls(&self, base: &Variant) -> bool {
         let median = |variant: &Variant| variant.rounds_s().map(|rounds| rounds.median);
         median(self) < median(base).map(|rounds| rounds / 2.0)
     }
 
-    /// All of it.
+    /// The cell of all seeds.
     pub fn cell(&self) -> Cell {
         let (trial, first) = self.0[0];
         let mut figures = json!({
@@ -64,7 +64,7 @@ impl<'a> Variant<'a> {
         of_trial(PUBLISHED_JOB, PUBLISHED_JOB, trial, figures)
     }
 
-    /// Where the time of its threads went, by cause.
+    /// Time of its threads by cause.
     fn time(&self) -> Value {
         let causes = || Cause::ALL.into_iter().filter(|cause| *cause != Cause::Asleep);
         let waits = |cause: Cause| {
@@ -85,10 +85,10 @@ impl<'a> Variant<'a> {
     }
 }
 
-/// A figure of a published row.
+/// Accessor of a figure in a published row.
 type Published = fn(&RetryRow) -> f64;
 
-/// Every published figure beside the model's, at these `costs`.
+/// All published figures compared with the model's, at these `costs`.
 pub fn beside(variants: &[Variant; 2], costs: &[(&'static str, u64)]) -> Vec<Cell> {
     let costs = costs.iter().copied().chain([("cpus", PUBLISHED_CPUS)]);
     let assumed: Map<String, Value> = costs.map(|(name, of)| (name.into(), of.into())).collect();
@@ -117,14 +117,14 @@ pub fn beside(variants: &[Variant; 2], costs: &[(&'static str, u64)]) -> Vec<Cel
     PUBLISHED.rows.iter().flat_map(of_row).collect()
 }
 
-/// What was published of all runs of one kind.
+/// Published samples of the runs without or with the series.
 fn of_runs(with_series: bool, of: impl Fn(&RetryRow) -> f64) -> Sample {
     let runs = PUBLISHED.rows.iter().filter(|row| row.with_series() == with_series);
     Sample::of(runs.map(of).collect()).expect("there are rows of both kinds")
 }
 
-/// The cell with what is tolerated and its verdict. Nothing holds of what `stalls`: its misses say
-/// nothing then.
+/// The cell with tolerance and verdict. A variant that `stalls` is not judged: its misses mean
+/// nothing.
 fn judged(
     cell: Cell,
     judging: Judging,
@@ -146,8 +146,8 @@ fn judged(
     }
 }
 
-/// How many rounds there are with the series for each without it. Published are the least and the
-/// most that two of the runs give, and what all of them give together.
+/// Ratio of rounds with and without the series, against the range over pairs of published runs and
+/// their overall ratio.
 pub fn ratio_of_all([before, after]: &[Variant; 2]) -> Cell {
     let ratios = before.runs().zip(after.runs()).filter_map(|(before, after)| ratio(before, after));
     let ratios = Sample::of(ratios.collect());
@@ -161,12 +161,12 @@ pub fn ratio_of_all([before, after]: &[Variant; 2]) -> Cell {
     judged(cell, Judging::Judged, runs, ratios.as_ref(), false)
 }
 
-/// Rounds with the series for each without it.
+/// Ratio of rounds with and without the series.
 fn ratio(before: &TrialRun, after: &TrialRun) -> Option<f64> {
     (before.rounds > 0).then(|| after.rounds_s() / before.rounds_s())
 }
 
-/// A published figure beside the median of the model's.
+/// Compares a published figure with the model's median.
 fn against(published: f64, model: Option<&Sample>, unit: &str, variant: &Variant) -> Cell {
     let median = model.map(|model| model.median);
     let figures = json!({ "median": median, "distribution": model });
@@ -179,7 +179,7 @@ fn against(published: f64, model: Option<&Sample>, unit: &str, variant: &Variant
     }
 }
 
-/// An experiment, without the series and with it.
+/// Cells of an experiment without and with the series.
 pub fn tried(tried: &Tried) -> [Cell; 2] {
     let [(_, before), (_, after)] = &tried.both;
     tried.both.each_ref().map(|(trial, run)| {
@@ -194,11 +194,11 @@ pub fn tried(tried: &Tried) -> [Cell; 2] {
     })
 }
 
-/// A cell with `figures`, which stand beside the conditions of `trial` if they are its own.
+/// A cell with `figures` and the conditions of `trial`.
 fn of_trial(experiment: &str, name: &str, trial: &Trial, mut figures: Value) -> Cell {
     if figures.get("elapsed_ns").is_some() {
         figures["conditions"] = json!(trial);
-        // What all threads read ahead, as a share of what the cgroup holds.
+        // Readahead of all threads as a share of memory.high.
         let pressure = (trial.threads * trial.read_ahead_pages) as f64 / trial.high_pages as f64;
         figures["conditions"]["pressure"] = pressure.into();
     }

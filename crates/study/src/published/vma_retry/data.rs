@@ -1,4 +1,4 @@
-//! What was published of the series.
+//! Published figures of the series.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,27 +11,27 @@ pub const NAME: &str = "vma-retry";
 
 pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
 
-/// The experiment that the published figures are of.
+/// Experiment of the published figures.
 pub const PUBLISHED_JOB: &str = "published job";
 
-/// Seeds of the published job where none are given. Fewer decide nothing: runs of the job differ.
+/// Default number of seeds of the published job. Fewer are not judged, since its runs vary.
 pub const LEAST_SEEDS: usize = 5;
 
 /// CPUs of the published machine.
 pub const PUBLISHED_CPUS: u64 = 256;
 
-/// Bytes of a page, in KiB.
+/// Page size in KiB.
 pub const PAGE_KIB: u64 = 4;
 
 #[derive(Deserialize)]
 pub struct Published {
-    /// Two runs without it, and two runs with it.
+    /// Two runs without and two runs with the series.
     pub rows: Vec<RetryRow>,
-    /// What becomes of each figure.
+    /// How each figure is judged.
     pub figures: BTreeMap<String, Both>,
 }
 
-/// What becomes of a figure without the series and with it.
+/// How a figure is judged without and with the series.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Both {
@@ -45,29 +45,29 @@ impl Both {
     }
 }
 
-/// Whether a figure decides anything.
+/// How a figure is judged.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Judging {
-    /// It is judged.
+    /// Judged: the command fails if it does not hold.
     Judged,
-    /// It says whether it is near, and decides nothing.
+    /// Compared, not judged.
     Compared,
-    /// What is assumed was chosen by it.
+    /// An assumption was fitted to it.
     Fitted,
 }
 
-/// One run of 600 s.
+/// A run of 600 s.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryRow {
     /// `baseline 1`, `baseline 2`, `series A` or `series B`.
     pub case: String,
-    /// Files mapped, read and unmapped.
+    /// Rounds: files mapped, read and unmapped.
     pub rounds: u64,
-    /// The same a second.
+    /// Rounds per second.
     pub rounds_s: f64,
-    /// Misses of 100 drops.
+    /// Misses in percent of drops.
     pub miss_drop_pct: f64,
     /// Faults that dropped their lock for I/O.
     pub retry_mmap_drop: u64,

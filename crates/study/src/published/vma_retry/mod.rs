@@ -1,4 +1,4 @@
-//! The vma-retry series: 500 threads that read files of their own under one memory cgroup.
+//! The vma-retry series: 500 threads that each read a file of their own in one memory cgroup.
 
 mod cells;
 mod data;
@@ -26,15 +26,15 @@ struct VmaRetry {
     costs: Vec<(&'static str, u64)>,
 }
 
-/// The study with as many seeds as are asked for.
+/// The study with `options.seeds`.
 ///
 /// # Errors
-/// A machine profile that is not to be had.
+/// If the machine profile cannot be read.
 pub fn study(options: &Options, length: Length) -> Chosen {
     Ok(Box::new(VmaRetry::new(options.seeds, length)?))
 }
 
-/// How many figures were published: three of each run.
+/// Number of published figures: three for each run.
 pub fn figures() -> usize {
     3 * PUBLISHED.rows.len()
 }
@@ -45,8 +45,8 @@ impl VmaRetry {
         Ok(VmaRetry { seeds, form: Form::of(length), costs: trial::costs()? })
     }
 
-    /// What is found by `run`: first over the sweep of readahead sizes, then over all others at the
-    /// size that follows from it; where none does, at the smallest.
+    /// Runs the sweep over readahead sizes, then everything else at the inferred size, or at the
+    /// smallest if none can be inferred.
     fn found_by(&self, run: &Run<'_>) -> Result<Found, Error> {
         let seed = self.seeds[0];
         let sweep = ran(self.form.read_ahead_sweep(seed), run)?;
@@ -71,7 +71,7 @@ impl Study for VmaRetry {
     }
 }
 
-/// Runs each of `experiments` without the series and with it.
+/// Runs `experiments` without and with the series.
 fn ran(experiments: Vec<Experiment>, run: &Run<'_>) -> Result<Vec<Tried>, Error> {
     let both = |of: &Experiment| {
         [false, true].map(|with_series| Trial { with_series, ..of.trial.clone() })
@@ -85,7 +85,7 @@ fn ran(experiments: Vec<Experiment>, run: &Run<'_>) -> Result<Vec<Tried>, Error>
     Ok(experiments.into_iter().map(tried).collect())
 }
 
-/// The values of the notes.
+/// Values for the placeholders of the notes.
 pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let of = |experiment: &'a str| cells.iter().filter(move |cell| cell.is_of(experiment));
     let once = |is_so: bool| if is_so { vec![Vec::new()] } else { Vec::new() };

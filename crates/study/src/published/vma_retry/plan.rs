@@ -1,20 +1,19 @@
-//! What is run: the published job, and what experiments make of it.
+//! The published job and the experiments derived from it.
 
 use super::data::{PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB};
 use super::trial::{Trial, TrialRun};
 use crate::published::study::Length;
 
-/// The published job, in pages of 4 KiB.
+/// The published job; sizes in pages of 4 KiB.
 const THREADS: u64 = 500;
 const FILE_PAGES: u64 = 4096;
 const HIGH_PAGES: u64 = 1 << 18;
 const MAX_PAGES: u64 = (12 << 18) / 10;
 
-/// How long trials run, and which there are.
+/// Extent of the study: duration and conditions of trials.
 #[derive(Clone, Copy)]
 pub struct Form {
-    /// Virtual seconds of the published job, of the sweep over readahead sizes, and of the
-    /// experiments.
+    /// Virtual seconds of the published job; `sweep` and `experiments` likewise.
     job: u64,
     sweep: u64,
     experiments: u64,
@@ -24,11 +23,11 @@ pub struct Form {
     threads: &'static [u64],
     /// Writers to one large VMA.
     writers: &'static [u64],
-    /// At how many percent each cost is tried.
+    /// Percentages of each cost that are tried.
     percents: &'static [u64],
 }
 
-/// As long as the published runs.
+/// The published duration.
 const FULL: Form = Form {
     job: 600,
     sweep: 120,
@@ -52,30 +51,30 @@ const SHORT: Form = Form {
     percents: &[],
 };
 
-/// The published job, and what the readahead size is inferred from.
+/// The published job and the sweep that infers the readahead size.
 const BRIEF: Form =
     Form { read_ahead: &[256, 480, 640], cpus: &[], threads: &[], writers: &[], ..SHORT };
 
-/// The experiment with one large VMA is a smaller job: so many times fewer threads, CPUs and pages.
+/// Factor by which the experiment with one large VMA has fewer threads, CPUs and pages.
 const SMALLER: u64 = 8;
 
-/// One condition.
+/// One condition of an experiment.
 pub struct Experiment {
-    /// What it belongs to, and its name there.
+    /// Kind of experiment; `name` is the condition.
     pub kind: &'static str,
     pub name: String,
-    /// It without the series.
+    /// The trial without the series.
     pub trial: Trial,
 }
 
-/// An experiment with its trials, without the series and with it, and what these came to.
+/// An experiment with its trials without and with the series, and their results.
 pub struct Tried {
     pub of: Experiment,
     pub both: [(Trial, TrialRun); 2],
 }
 
 impl Form {
-    /// Of the experiments only the sweep over readahead sizes is left in a brief report.
+    /// The extent for `length`; a brief report has only the sweep over readahead sizes.
     pub fn of(length: Length) -> Form {
         match length {
             Length::Full => FULL,
@@ -104,7 +103,7 @@ impl Form {
         self.read_ahead.iter().map(of).collect()
     }
 
-    /// Everything else, at the readahead size that was inferred.
+    /// All other experiments, at the inferred readahead size.
     pub fn experiments(
         &self,
         pages: u64,
@@ -132,8 +131,8 @@ impl Form {
     }
 }
 
-/// The size whose misses without the series are nearest to those that were published; of sizes with
-/// which the job goes on.
+/// The readahead size whose misses without the series are nearest to the published ones, among
+/// sizes at which the job makes progress.
 pub fn inferred(sweep: &[Tried]) -> Option<u64> {
     let misses = PUBLISHED.rows.iter().filter(|row| !row.with_series());
     let misses: Vec<f64> = misses.map(|row| row.miss_drop_pct).collect();
@@ -163,7 +162,7 @@ fn base(read_ahead_pages: u64, seed: u64, seconds: u64) -> Trial {
     }
 }
 
-/// `trial` of so many threads, with as much memory for each.
+/// `trial` with `threads` threads and the same memory for each.
 fn with_threads(trial: &Trial, threads: u64) -> Trial {
     let share = |pages: u64| pages * threads / THREADS;
     let (high_pages, max_pages) = (share(HIGH_PAGES), share(MAX_PAGES));

@@ -14,9 +14,9 @@ fn study(length: Length, seeds: u64) -> VmaRetry {
     VmaRetry::new(Some(seeds), length).unwrap()
 }
 
-/// A job like `trial`, but so small that all of them take seconds. It has as many CPUs: with each
-/// of them a page costs more to evict. Its memory is so short that most pages are evicted, so that
-/// little is done in a second.
+/// `trial` reduced so that all of them take seconds. The number of CPUs stays, since the cost of an
+/// eviction grows with it. Memory is scarce, so that most pages are evicted and a second has little
+/// work.
 fn small(trial: &Trial) -> Trial {
     Trial {
         threads: trial.threads.div_ceil(200),
@@ -29,7 +29,7 @@ fn small(trial: &Trial) -> Trial {
     }
 }
 
-/// The report on what is found by small trials.
+/// The report on reduced trials.
 fn report(study: &VmaRetry) -> Report {
     let found = study.found_by(&|trials| {
         let small: Vec<Trial> = trials.iter().map(small).collect();
@@ -43,7 +43,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
     let schema = crate::schema::all().into_iter();
     let schema = schema.into_iter().find(|(name, _)| *name == "published").unwrap().1;
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
-    // Two rows by two figures with the series, and its ratio; nothing is judged with few seeds.
+    // Two rows by two figures with the series, and the ratio; with few seeds nothing is judged.
     for (length, seeds, judged) in [(Length::Short, 5, 5), (Length::Full, 2, 0)] {
         let report = report(&study(length, seeds));
         assert_eq!(empty_columns(&report), [""; 0]);
@@ -69,7 +69,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
     }
 }
 
-/// Which trial ends first is the machine's affair.
+/// The report does not depend on the order in which trials complete.
 #[test]
 fn a_report_is_the_same_again() {
     let study = study(Length::Short, 1);
@@ -115,8 +115,7 @@ fn threads_of_one_vma_read_parts_of_one_file() {
     assert!(run.rounds > 0 && run.protections > 0, "{run:?}");
 }
 
-/// What is said of the readahead size where each size of the sweep had so many rounds, drops and
-/// misses.
+/// Note on the readahead size for a sweep with these rounds, drops and misses.
 fn inferred(counts: [(u64, u64, u64); 3]) -> String {
     let run = |trials: &[Trial]| {
         let of = |at: usize| {

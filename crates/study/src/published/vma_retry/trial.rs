@@ -1,4 +1,4 @@
-//! Runs of threads that wait: what is asked for, how it is run in the model, and what came out.
+//! Trials: conditions, their job in the model, and results.
 
 use std::sync::Arc;
 
@@ -20,40 +20,40 @@ use crate::error::Error;
 use crate::footer::Origin;
 use crate::{machine_profile, parallel, provenance};
 
-/// The newest modelled kernel that the series was not published before.
+/// Newest modelled kernel that precedes the series.
 const KERNEL: Kernel = Kernel::V6_18;
 
-/// The machine of all trials, whose costs are changed one at a time.
+/// Machine profile of all trials; experiments change one cost at a time.
 const MACHINE: &str = "server";
 
-/// What it costs to evict a page, in nanoseconds for each CPU that does so at the same time: they
-/// wait for each other. Chosen so that about as many rounds a second come out as were published.
+/// Cost of evicting a page in nanoseconds for each CPU that evicts concurrently, since they
+/// serialize. Fitted to the published rounds per second.
 const EVICT_NS_PER_CPU: u64 = 664;
 
-/// Bytes of a page.
+/// Page size in bytes.
 const PAGE: u64 = 4096;
 
-/// Time in which the threads begin.
+/// Interval in which the threads start.
 const STAGGER: &str = "100ms";
 
-/// What the file and the mapping are called that all threads share.
+/// Name of the file and mapping that all threads share.
 const ALL: &str = "all";
 
-/// What threads are called that read, and those that change protections.
+/// Names of reading threads, and of threads that change protections.
 const READER: &str = "reader";
 const WRITER: &str = "writer";
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// One run of threads, each of which maps a sparse file of its own, reads every page, unmaps it,
-/// and begins again. It is written as the conditions of a cell.
+/// A run of threads that each map a sparse file of their own, read every page, unmap it and repeat.
+/// Serialized as the conditions of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trial {
     #[serde(skip)]
     pub with_series: bool,
     #[serde(skip)]
     pub seed: u64,
-    /// Threads that read.
+    /// Number of reading threads.
     pub threads: u64,
     pub cpus: u64,
     /// Pages of each file.
@@ -64,25 +64,25 @@ pub struct Trial {
     pub high_pages: u64,
     #[serde(rename = "memory_max_pages")]
     pub max_pages: u64,
-    /// Threads that change the protection of a mapping.
+    /// Number of threads that change the protection of a mapping.
     pub writers: u64,
-    /// All files lie in one VMA, to which the writers write too.
+    /// Whether all threads share one VMA, the writers too.
     pub one_vma: bool,
-    /// The cost of this name is at so many percent.
+    /// Name of a changed cost, and its percentage.
     #[serde(skip)]
     pub change: Option<(&'static str, u64)>,
     /// Virtual seconds.
     pub seconds: u64,
 }
 
-/// What a trial came to, as the figures of a cell.
+/// Result of a trial, serialized as the figures of a cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TrialRun {
-    /// Virtual nanoseconds that were counted.
+    /// Counted virtual time in nanoseconds.
     pub elapsed_ns: u64,
-    /// Files mapped, read and unmapped.
+    /// Rounds: files mapped, read and unmapped.
     pub rounds: u64,
-    /// Tries that dropped their lock for I/O.
+    /// Fault attempts that dropped their lock for I/O.
     #[serde(rename = "retry_mmap_drop")]
     pub drops: u64,
     /// Every arrival at the retry path.
@@ -91,48 +91,48 @@ pub struct TrialRun {
     /// Retries that found their page gone.
     #[serde(rename = "retry_io_miss")]
     pub misses: u64,
-    /// Tries that could not have the lock of their VMA.
+    /// Fault attempts that could not take the per-VMA lock.
     #[serde(rename = "vma_lock_refused")]
     pub refused: u64,
-    /// Times that a writer changed the protection of its mapping.
+    /// Number of protection changes by writers.
     pub protections: u64,
-    /// Times that a thread slept as it owed pages.
+    /// Number of sleeps in memory.high throttling.
     pub throttled: u64,
     #[serde(skip)]
     pub waits: Vec<Wait>,
-    /// Why it ended before its time.
+    /// Why it ended early.
     pub ended_early: Option<String>,
 }
 
 impl TrialRun {
-    /// Rounds a second.
+    /// Rounds per second.
     pub fn rounds_s(&self) -> f64 {
         self.rounds as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
 
-    /// Misses of 100 drops; `None` where nothing came of it.
+    /// Misses in percent of drops; `None` if it made no progress.
     pub fn miss_percent(&self) -> Option<f64> {
         (!self.jams()).then(|| self.misses as f64 * 100.0 / self.drops.max(1) as f64)
     }
 
-    /// Drops a round; `None` where no round was completed.
+    /// Drops per round; `None` if no round was completed.
     pub fn drops_per_round(&self) -> Option<f64> {
         (self.rounds > 0).then(|| self.drops as f64 / self.rounds as f64)
     }
 
-    /// Whether nothing came of it: it ended early, or completed no round.
+    /// Whether it made no progress: it ended early, or completed no round.
     pub fn jams(&self) -> bool {
         self.ended_early.is_some() || self.rounds == 0
     }
 }
 
-/// Runs trials: what came of each, in their order.
+/// Runs trials; results in order.
 pub type Run<'a> = dyn Fn(&[Trial]) -> Result<Vec<TrialRun>, Error> + 'a;
 
-/// Runs `trials` beside each other.
+/// Runs `trials` in parallel.
 ///
 /// # Errors
-/// When a trial cannot be run.
+/// If a trial cannot run.
 pub fn beside(trials: &[Trial], progress: &dyn Progress) -> Result<Vec<TrialRun>, Error> {
     parallel::map(trials.iter().collect(), |trial| {
         let run = run(trial)?;
@@ -141,17 +141,17 @@ pub fn beside(trials: &[Trial], progress: &dyn Progress) -> Result<Vec<TrialRun>
     })
 }
 
-/// The costs that are not 0, by name.
+/// The nonzero costs by name.
 ///
 /// # Errors
-/// A machine profile that is not to be had.
+/// If the machine profile cannot be read.
 pub fn costs() -> Result<Vec<(&'static str, u64)>, Error> {
     let mut profile = machine(PUBLISHED_CPUS)?;
     let named = profile.cost.named().map(|(name, ns)| (name, *ns));
     Ok(named.filter(|(_, ns)| *ns > 0).collect())
 }
 
-/// Where trials at these `costs` run.
+/// Origin of trials at these `costs`.
 pub fn origin(costs: &[(&'static str, u64)]) -> Origin {
     let costs: Map<String, Value> =
         costs.iter().map(|(name, ns)| ((*name).into(), (*ns).into())).collect();
@@ -169,12 +169,12 @@ pub fn origin(costs: &[(&'static str, u64)]) -> Origin {
     Origin { engine: "model".to_string(), kernel, arch: None, environment }
 }
 
-/// The machine of trials with so many CPUs.
+/// Profile of the trials' machine with `cpus` CPUs.
 fn machine(cpus: u64) -> Result<Profile, Error> {
     let mut profile = machine_profile::named(Some(MACHINE))?;
     profile.cost.evict_page_ns = EVICT_NS_PER_CPU.saturating_mul(cpus);
-    // As in the guests in which the series was measured as posted: nearly all misses that it leaves
-    // are of threads that lose their CPU in a fault.
+    // As in the guests in which the posted series was measured: nearly all remaining misses are of
+    // threads that are preempted in a fault.
     profile.voluntary_preemption = true;
     Ok(profile)
 }
@@ -189,7 +189,7 @@ pub fn run(trial: &Trial) -> Result<TrialRun, Error> {
     let program = spec(trial)?.validate(None)?;
     match trace(&program, &profile, &mut ()) {
         Ok(run) => Ok(told(trial, &run)),
-        // It jams: nothing was completed.
+        // No progress at all.
         Err(error @ filemap_model::Error::ProgramOutOfMemory { .. }) => Ok(TrialRun {
             elapsed_ns: trial.seconds * SECOND_NS,
             ended_early: Some(error.to_string()),
@@ -199,7 +199,7 @@ pub fn run(trial: &Trial) -> Result<TrialRun, Error> {
     }
 }
 
-/// The program of a trial.
+/// The job of a trial.
 pub fn spec(trial: &Trial) -> Result<ProgramSpec, Error> {
     let size = |pages: u64| Some(SizeText::of(pages * PAGE));
     let flags = JobSpec {
@@ -224,8 +224,8 @@ pub fn spec(trial: &Trial) -> Result<ProgramSpec, Error> {
     Ok(if trial.one_vma { in_one_vma(trial, spec) } else { spec })
 }
 
-/// The same where all threads read parts of one mapping, which the writers write to. Each drops its
-/// part from the mapping instead of unmapping it.
+/// The variant with one mapping shared by all threads and protected by the writers. Each thread
+/// drops its part (MADV_DONTNEED) instead of unmapping it.
 fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
     let of_all =
         || ThreadPhaseSpec { mapping: Some(ALL.to_string()), ..ThreadPhaseSpec::default() };
