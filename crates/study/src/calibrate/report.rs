@@ -95,7 +95,7 @@ const CSV: [Column<Row>; 5] = [
     raw("error_percent", |row| row.error_percent.into()),
 ];
 
-/// Formats nanoseconds, with a decimal below 10.
+/// Formats nanoseconds, with a decimal below 100.
 fn figure(ns: f64) -> String {
     if ns < 100.0 { format!("{ns:.1}") } else { number(ns.round()) }
 }
