@@ -46,6 +46,7 @@ const LATEST_MS: u64 = 2500;
 const SEED: u64 = 20;
 
 #[test]
+#[ignore = "kills 12 commands: half a minute"]
 fn a_few_killed_commands_leave_nothing() {
     killed_at_random(12);
 }
@@ -69,7 +70,7 @@ fn a_thrash_leaves_no_trace_instance() {
 }
 
 #[test]
-#[ignore = "takes minutes; FILEMAP_KILLS says how many kills, FILEMAP_KILL_SEED which"]
+#[ignore = "kills 120 commands, or FILEMAP_KILLS of them: minutes"]
 fn many_killed_commands_leave_nothing() {
     killed_at_random(number("FILEMAP_KILLS").unwrap_or(120));
 }

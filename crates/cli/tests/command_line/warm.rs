@@ -19,10 +19,9 @@ fn journals(place: &Place) -> Vec<String> {
 
 /// Whether fault-around could be set; says that a part is skipped where it could not.
 pub fn is_applied(output: &Output) -> bool {
-    let message = stderr(output);
-    let is_refused = output.status.code() == Some(4) && message.contains("here: ");
+    let is_refused = output.status.code() == Some(4);
     if is_refused {
-        skip(&message);
+        skip(stderr(output));
     }
     !is_refused
 }
