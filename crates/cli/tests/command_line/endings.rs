@@ -87,6 +87,7 @@ fn a_hangup_that_was_ignored_stays_ignored() {
 }
 
 #[test]
+#[ignore = "runs commands under 18 limits of memory: 9 s of a processor"]
 fn memory_that_is_refused_is_told() {
     let jobs = [
         "run --workload random --file-size 64g --accesses 200000",

@@ -80,6 +80,7 @@ fn faults(said: &Value, dark: bool) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "drives a browser"]
 fn every_page_is_whole_in_a_browser() {
     let Some(browser) = browser() else { return };
     let scratch = Scratch::new("pages-browser");
@@ -96,6 +97,7 @@ fn every_page_is_whole_in_a_browser() {
 }
 
 #[test]
+#[ignore = "drives a browser"]
 fn a_page_of_500_000_windows_opens_at_once() {
     let Some(browser) = browser() else { return };
     let scratch = Scratch::new("pages-large");
@@ -118,6 +120,7 @@ fn a_page_of_500_000_windows_opens_at_once() {
 
 /// The same of a program: six files are drawn, each with as many cells as there are at most.
 #[test]
+#[ignore = "drives a browser"]
 fn a_page_of_a_program_of_500_000_windows_opens_at_once() {
     let Some(browser) = browser() else { return };
     let scratch = Scratch::new("pages-large-program");
@@ -150,6 +153,7 @@ fn a_page_of_a_program_of_500_000_windows_opens_at_once() {
 }
 
 #[test]
+#[ignore = "drives a browser"]
 fn what_is_wrong_with_a_page_is_found() {
     let Some(browser) = browser() else { return };
     let scratch = Scratch::new("pages-wrong");
