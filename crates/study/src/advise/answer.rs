@@ -1,82 +1,80 @@
-//! Which of the things that were tried is the answer.
+//! Chooses the answer among the changes that were tried.
 //!
-//! Times are predicted with the latency of the machine profile, and with half and double of it: a
-//! device's latency moves about as much from one hour to the next. What is better at one of these
-//! and worse at another is a tie.
+//! Times are predicted at the latency of the machine profile, at half and at double of it, since a
+//! device's latency varies about that much from hour to hour. A change that is better at one of
+//! these and worse at another is a tie.
 
 use serde::{Deserialize, Serialize};
 
 use crate::explain::LEAST_SHARE;
 use crate::verdict::{Margin, Verdict};
 
-/// Latencies that times are predicted with, as factors of that of the profile.
+/// Latencies of predicted times, as factors of the profile's latency.
 pub const LATENCIES: [f64; 3] = [1.0, 0.5, 2.0];
 
-/// Times that differ by less than this share are as good, and so are counts of pages.
+/// Relative difference in time or pages below which two changes are equally good.
 const AS_GOOD: f64 = 0.10;
 
-/// What counts of a run.
+/// The figures by which runs are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// Pages that were read.
+    /// Pages read.
     pub pages: f64,
-    /// Nanoseconds, at each of [`LATENCIES`].
+    /// Time in nanoseconds at each of [`LATENCIES`].
     pub ns: [f64; 3],
 }
 
 impl Figures {
-    /// How what is read and the time at latency number `at` are beside those of `now`.
+    /// Verdicts on pages and time at latency number `at`, compared with `now`.
     fn beside(self, now: Figures, at: usize) -> [Verdict; 2] {
         let margin = Margin::share(LEAST_SHARE);
         [(now.pages, self.pages), (now.ns[at], self.ns[at])]
             .map(|(now, own)| Verdict::of_exact(now, own, margin))
     }
 
-    /// Whether it reads less or is faster than `now` at latency number `at`, and neither reads more
-    /// nor is slower.
+    /// Whether one of pages and time is better than `now` at latency number `at`, and neither is
+    /// worse.
     fn helps_at(self, now: Figures, at: usize) -> bool {
         let beside = self.beside(now, at);
         beside.contains(&Verdict::Less) && !beside.contains(&Verdict::More)
     }
 
-    /// The same at the latency of the profile.
+    /// Like [`Figures::helps_at`] at the latency of the profile.
     pub fn helps(self, now: Figures) -> bool {
         self.helps_at(now, 0)
     }
 
-    /// Whether a run with `self` may be as fast as one with `best`, which is the faster at the
-    /// latency of the profile.
+    /// Whether `self` may be as fast as `best`, which is faster at the latency of the profile.
     fn may_be_as_fast(self, best: Figures) -> bool {
         self.ns[0] <= best.ns[0] * (1.0 + AS_GOOD)
             || self.ns.iter().zip(best.ns).any(|(own, best)| *own <= best)
     }
 }
 
-/// Something that may be the answer.
+/// A candidate for the answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its position in all that was tried.
+    /// Index in the list of trials.
     pub at: usize,
     pub figures: Figures,
-    /// How far it reaches.
+    /// Scope of the change (see [`super::Change::reach`]).
     pub reach: u32,
 }
 
-/// An answer; positions are those in `tried`.
+/// An answer, as indexes into `tried`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Answer {
-    /// What is best; `null` where nothing helps.
+    /// The best change; `null` if nothing helps.
     pub best: Option<usize>,
-    /// What may be as fast, the fastest first.
+    /// Changes that may be as fast, the fastest first.
     pub ties: Vec<usize>,
-    /// Whether it is no better than doing nothing at half or double the latency.
+    /// Whether doing nothing is as good at half or double the latency.
     pub ties_with_now: bool,
 }
 
 impl Answer {
-    /// The answer among `tried`, beside what is done `now`: the fastest that neither reads more nor
-    /// is slower. Of those that may be as fast it is the one that reads least, then the one that
-    /// reaches least far.
+    /// The answer among `tried`: the fastest that is neither slower than `now` nor reads more.
+    /// Among ties the one that reads least, then the one with the smallest scope.
     pub fn among(now: Figures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
         let mut better: Vec<Candidate> =
             tried.into_iter().filter(|of| of.figures.helps(now)).collect();
@@ -94,7 +92,7 @@ impl Answer {
         }
     }
 
-    /// The verdict on what was tried as number `at`, which comes to `own`.
+    /// Verdict on trial `at` with figures `own`.
     pub(super) fn verdict(&self, at: usize, own: Figures, now: Figures) -> &'static str {
         match own.beside(now, 0) {
             [Verdict::More, _] => "reads more",
@@ -106,7 +104,7 @@ impl Answer {
         }
     }
 
-    /// The best and what is tied with it, the first so many of these.
+    /// The best change and its first `most_ties` ties.
     pub fn named(&self, most_ties: usize) -> Vec<usize> {
         self.best.into_iter().chain(self.ties.iter().copied().take(most_ties)).collect()
     }
@@ -116,8 +114,7 @@ impl Answer {
 mod tests {
     use super::*;
 
-    /// How far it reaches, pages, and milliseconds at the latency of the profile, at half and at
-    /// double of it.
+    /// Scope, pages, and milliseconds at each of [`LATENCIES`].
     type Tried = (u32, u32, [f64; 3]);
 
     fn figures((_, pages, ms): Tried) -> Figures {
@@ -151,8 +148,8 @@ mod tests {
     fn where_the_order_turns_with_the_latency_it_is_a_tie() {
         let wide = (0, 500, [50.0, 48.0, 54.0]);
         let narrow = (0, 10, [60.0, 30.0, 118.0]);
-        // The narrow one reads least, and is the answer; but at double latency it is no faster
-        // than now, though it reads less.
+        // The narrow one reads least and is the answer, though at double latency it is no faster
+        // than doing nothing.
         assert_eq!(among(&[wide, narrow]), best(1, &[0], false));
         let slower = (0, 10, [60.0, 30.0, 130.0]);
         assert_eq!(among(&[wide, slower]), best(1, &[0], true));

@@ -1,4 +1,4 @@
-//! A program with a change made to it.
+//! Applies changes to a job.
 
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::units::PageCount;
@@ -6,7 +6,7 @@ use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
 use super::Change;
 
-/// `program` with `changes`.
+/// `program` with `changes` applied.
 pub fn with(program: &Job, changes: &[Change]) -> Job {
     let mut program = program.clone();
     changes.iter().for_each(|change| apply(&mut program, change));
@@ -43,7 +43,7 @@ fn apply(program: &mut Job, change: &Change) {
     }
 }
 
-/// The mapping that `step` advises how it is read.
+/// The mapping whose read pattern `step` advises.
 pub fn is_read_advice(step: &ProgramStep) -> Option<usize> {
     match step {
         ProgramStep::Madvise { mapping, advice: Madvise::Flag(AdviceFlag::Read(_)), .. } => {
@@ -53,7 +53,7 @@ pub fn is_read_advice(step: &ProgramStep) -> Option<usize> {
     }
 }
 
-/// The open that `step` advises how it is read.
+/// The open file whose read pattern `step` advises.
 pub fn is_file_advice(step: &ProgramStep) -> Option<usize> {
     use Fadvise::{Normal, Random, Sequential};
     match step {
@@ -62,7 +62,7 @@ pub fn is_file_advice(step: &ProgramStep) -> Option<usize> {
     }
 }
 
-/// Removes the steps that `is_gone` names. A thread keeps one step at least.
+/// Removes steps that match `is_gone`. A thread keeps at least one step.
 fn remove_steps(program: &mut Job, is_gone: impl Fn(&ProgramStep) -> bool) {
     for thread in &mut program.threads {
         if !thread.steps.iter().all(&is_gone) {
@@ -71,8 +71,8 @@ fn remove_steps(program: &mut Job, is_gone: impl Fn(&ProgramStep) -> bool) {
     }
 }
 
-/// Asks for a part of a mapping, its first page and how many: after each `mmap(2)` of it, or
-/// before the first step about it where it is there from the beginning.
+/// Inserts advice for the part `(first, pages)` of a mapping: after each `mmap(2)` of it, or before
+/// its first use if it is mapped at the start.
 fn ask(program: &mut Job, number: usize, (first, pages): (u64, u64), advice: Madvise) {
     let mut is_due = program.mappings[number].at_start;
     let (first, pages) = (PageCount(first), PageCount(pages));
@@ -94,7 +94,7 @@ fn ask(program: &mut Job, number: usize, (first, pages): (u64, u64), advice: Mad
     }
 }
 
-/// Advises an open in each thread that reads it, before it does.
+/// Inserts advice for an open file before the first read in each thread.
 fn advise_open(program: &mut Job, number: usize, hint: ReadHint) {
     let advice = match hint {
         ReadHint::Normal => Fadvise::Normal,

@@ -1,5 +1,4 @@
-//! Everything that one could do about a program, tried in the model: alone, and then in pairs, and
-//! under other conditions.
+//! Tries changes in the model: each alone, the best in pairs, and under other conditions.
 
 use filemap_core::units::PageCount;
 use filemap_job::program::Job;
@@ -14,34 +13,34 @@ use crate::engine::Engines;
 use crate::error::Error;
 use crate::parallel;
 
-/// Changes of which pairs are tried: the best of each kind, so many.
+/// Number of changes (the best of each kind) that are tried in pairs.
 const PAIRED: usize = 5;
 
-/// Readahead sizes under which the answer is looked at again, in KiB.
+/// Readahead sizes in KiB under which the answer is re-evaluated.
 const READ_AHEAD_KB: [u64; 2] = [128, 8192];
 
-/// What the memory limit is multiplied by and divided by where the answer is looked at again.
+/// Factors (numerator, denominator) of the memory limit under which the answer is re-evaluated.
 const MEMORY: [(u64, u64); 2] = [(1, 2), (2, 1)];
 
-/// A program in the model.
+/// A program under study.
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Bench<'a, E> {
     pub program: &'a Job,
-    /// The machine.
+    /// The machine profile.
     pub profile: Profile,
-    /// Of its files.
+    /// Kind of content of each file.
     pub contents: &'a [Contents],
-    /// Who shows how far it is.
+    /// Engines, which show progress.
     pub engines: &'a E,
 }
 
 impl<E: Engines> Bench<'_, E> {
-    /// Everything tried for the program, and what follows, and the run without any change. A change
-    /// with which the model cannot run it, because the memory is too small, is left out. The
-    /// program is called `name`; where they are known, `shown` has its words.
+    /// Tries everything and returns the advice and the unchanged run. Changes with which the
+    /// program runs out of memory are omitted. `name` is the name of the recording, `shown` the
+    /// program's command if known.
     ///
     /// # Errors
-    /// When the model cannot run it as it is.
+    /// If the model cannot run the unchanged program.
     pub fn advice(&self, name: &str, shown: Option<&str>) -> Result<(Advice, Run), Error> {
         let (program, page_bytes) = (self.program, self.program.page_size());
         let run = trace(program, &self.profile, &mut ())?;
@@ -80,8 +79,8 @@ impl<E: Engines> Bench<'_, E> {
         Ok(tried.filter_map(|(changes, of)| Some(Tried::new(changes, of?))).collect())
     }
 
-    /// What each of `programs` comes to with each of `latencies`; nothing for one that the model
-    /// cannot run. With one latency, it stands for all.
+    /// Outcome of each of `programs` at `latencies`; `None` if the model cannot run it. A single
+    /// latency stands for all.
     fn outcomes(&self, programs: &[Job], latencies: &[f64]) -> Result<Vec<Option<Outcome>>, Error> {
         let each = programs.iter();
         let runs = each.flat_map(|program| latencies.iter().map(move |factor| (program, *factor)));
@@ -106,8 +105,7 @@ impl<E: Engines> Bench<'_, E> {
         Ok(runs.chunks(latencies.len()).map(of_program).collect())
     }
 
-    /// The answer with other readahead sizes, and with half and double the memory where that is
-    /// limited.
+    /// The answer with other readahead sizes, and with half and double the memory limit, if any.
     fn conditions(&self, advice: &Advice) -> Result<Vec<Condition>, Error> {
         let page_size = self.program.page_size();
         let mut others: Vec<(String, Job)> = Vec::new();
@@ -130,7 +128,7 @@ impl<E: Engines> Bench<'_, E> {
         others.map(|(name, other)| self.condition(name, &other, advice)).collect()
     }
 
-    /// What all that was tried comes to for `other`, and the answer.
+    /// The answer for `other`, the program under another condition.
     fn condition(&self, name: String, other: &Job, advice: &Advice) -> Result<Condition, Error> {
         let mut condition = Condition { name, now: None, answer: None, best: None };
         if other.machine.cache_limit.is_some_and(|limit| other.anonymous >= limit) {
@@ -152,7 +150,7 @@ impl<E: Engines> Bench<'_, E> {
     }
 }
 
-/// Pairs of the changes that help most, the best of each kind.
+/// Pairs of the best changes of each kind.
 fn pairs(advice: &Advice) -> Vec<Vec<Change>> {
     let now = advice.now.figures();
     let helps = |of: &&Tried| of.outcome.figures().helps(now);
@@ -171,7 +169,7 @@ fn pairs(advice: &Advice) -> Vec<Vec<Change>> {
     (0..best.len()).flat_map(pair).collect()
 }
 
-/// `program` with a page cache of so many pages, and all limits multiplied alike.
+/// `program` with a page cache of `pages`, and all limits scaled by `times`/`part`.
 fn limited(program: &Job, pages: PageCount, times: u64, part: u64) -> Job {
     let mut program = program.clone();
     let machine = &mut program.machine;

@@ -1,4 +1,4 @@
-//! What is tried.
+//! The changes to try.
 
 use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{Job, Madvise, NamedMapping, ProgramStep, UsedParts};
@@ -6,27 +6,27 @@ use filemap_job::program::{Job, Madvise, NamedMapping, ProgramStep, UsedParts};
 use super::apply::{is_file_advice, is_read_advice};
 use super::{Change, Outcome, Target};
 
-/// Most files that are advised.
+/// Maximum number of files with advice of their own.
 const MOST_FILES: usize = 6;
 
-/// Most mappings of one file that are advised one by one.
+/// Maximum number of mappings of a file that are advised individually.
 const MOST_MAPPINGS: usize = 4;
 
-/// MADV_WILLNEED is tried where one page of so many is used, from the first to the last.
+/// MADV_WILLNEED is tried if at least one page in this many is used, from the first to the last.
 const DENSE: u64 = 4;
 
-/// Readahead sizes that are tried, in KiB.
+/// Readahead sizes to try, in KiB.
 const READ_AHEAD_KB: [u64; 6] = [0, 64, 128, 512, 2048, 8192];
 
-/// Fault-around sizes that are tried beside one page, in bytes.
+/// Fault-around sizes to try besides one page, in bytes.
 const FAULT_AROUND: [u64; 2] = [64 << 10, 512 << 10];
 
 const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequential];
 
-/// Everything that is tried for `program`, which comes to `now`.
+/// All changes to try for `program`, whose unchanged outcome is `now`.
 pub fn all(program: &Job, used: &UsedParts, now: &Outcome) -> Vec<Change> {
     let mut changes = Vec::new();
-    // The others are left as they are.
+    // Files below the share that counts get no advice.
     for file in now.files_that_count().into_iter().take(MOST_FILES) {
         let mappings = targets(program, used, file);
         for on in &mappings {
@@ -55,8 +55,8 @@ pub fn all(program: &Job, used: &UsedParts, now: &Outcome) -> Vec<Change> {
     changes
 }
 
-/// The mappings of a file that are touched: together, and one by one where they are a few. Those of
-/// a program's segments are its loader's, which nobody advises.
+/// The touched mappings of a file: together, and individually if there are few. Segments of
+/// programs are mapped by the loader and get no advice.
 fn targets(program: &Job, used: &UsedParts, file: usize) -> Vec<Target> {
     let is_used = |number: &usize| {
         program.opens[program.mappings[*number].open].file == file
@@ -78,7 +78,7 @@ fn targets(program: &Job, used: &UsedParts, file: usize) -> Vec<Target> {
     is_mapped.then_some(whole).into_iter().chain(single).collect()
 }
 
-/// Whether the mappings have this advice already, from their beginning and throughout.
+/// Whether the mappings already have this advice throughout.
 fn is_so(program: &Job, on: &Target, hint: ReadHint) -> bool {
     let steps = program.steps().filter_map(is_read_advice);
     let is_advised = steps.into_iter().any(|mapping| on.numbers.contains(&mapping));
@@ -86,7 +86,7 @@ fn is_so(program: &Job, on: &Target, hint: ReadHint) -> bool {
     !is_advised && on.numbers.iter().all(has)
 }
 
-/// MADV_WILLNEED and MADV_POPULATE_READ of what is used of the mappings, where that is dense.
+/// MADV_WILLNEED and MADV_POPULATE_READ of the used part of the mappings, if its use is dense.
 fn asked(used: &UsedParts, on: &Target) -> Vec<Change> {
     let parts = on.numbers.iter().map(|number| used.mappings[*number]);
     if !parts.clone().all(|part| part.pages * DENSE >= part.span) {
@@ -97,7 +97,7 @@ fn asked(used: &UsedParts, on: &Target) -> Vec<Change> {
     asks.map(|ask| Change::Ask(on.clone(), ask, parts.clone())).into()
 }
 
-/// Advice for the opens of a file that is only read.
+/// Advice for the open files of a file that is only read.
 fn file_advice(program: &Job, file: usize) -> Vec<Change> {
     let is_read = |number: &usize| {
         let reads =

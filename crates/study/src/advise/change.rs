@@ -1,29 +1,29 @@
-//! What one could do about a program that reads too much.
+//! Changes to a program or its machine that could reduce what it reads.
 
 use filemap_core::address::vma::ReadHint;
 use filemap_job::format_size;
 use filemap_job::program::Madvise;
 
-/// Mappings of a file, or opens of one that is not mapped.
+/// Mappings of a file, or open files of one that is not mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The file, as an index.
     pub file: usize,
-    /// What it is called: the file, or one of its mappings.
+    /// Name of the file, or of the mapping.
     pub name: String,
-    /// Its mappings, as indexes of those of the program; of a file that is only read, its opens.
+    /// Indexes of its mappings in the job; of its open files if it is only read.
     pub numbers: Vec<usize>,
 }
 
-/// One thing that can be changed.
+/// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// `madvise(2)` of how mappings are read, in place of the program's own advice.
+    /// `madvise(2)` of the read pattern, replacing the program's own advice.
     Madvise(Target, ReadHint),
-    /// What is used of mappings is asked for before they are first touched, by MADV_WILLNEED or
-    /// MADV_POPULATE_READ: for each mapping its first page and how many.
+    /// MADV_WILLNEED or MADV_POPULATE_READ of the used part of each mapping before its first touch:
+    /// first page and number of pages.
     Ask(Target, Madvise, Vec<(u64, u64)>),
-    /// `posix_fadvise(2)` of how opens are read, in place of the program's own.
+    /// `posix_fadvise(2)` of the read pattern, replacing the program's own advice.
     Fadvise(Target, ReadHint),
     /// The readahead size of the device, in KiB.
     ReadAhead(u64),
@@ -34,7 +34,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// What is done, such as `MADV_RANDOM on data.mdb`.
+    /// Label, such as `MADV_RANDOM on data.mdb`.
     pub fn label(&self) -> String {
         match self {
             Change::Madvise(on, hint) => format!("MADV_{} on {}", hint_name(*hint), on.name),
@@ -46,7 +46,7 @@ impl Change {
         }
     }
 
-    /// What is called or set, as a sentence names it.
+    /// The call or setting, as named in a sentence.
     pub fn call(&self) -> String {
         match self {
             Change::Madvise(on, hint) => {
@@ -61,8 +61,8 @@ impl Change {
         }
     }
 
-    /// How far it reaches: what is as good otherwise is done with the least of it. Advice is about
-    /// one mapping, a governed program about its own mappings, and sizes about every program.
+    /// Scope, in ascending order: advice affects one mapping, the governor the mappings of a
+    /// program, sizes every program. Ties go to the smallest scope.
     pub fn reach(&self) -> u32 {
         match self {
             Change::Madvise(..) | Change::Fadvise(..) => 0,
@@ -73,12 +73,12 @@ impl Change {
         }
     }
 
-    /// Whether every program on the machine, or on the device, gets it.
+    /// Whether it affects every program on the machine or device.
     pub fn is_for_all(&self) -> bool {
         matches!(self, Change::ReadAhead(_) | Change::FaultAround(_))
     }
 
-    /// The file that it is about; of every file where there is none.
+    /// The file that it affects; `None` for all files.
     pub fn file(&self) -> Option<usize> {
         match self {
             Change::Madvise(on, _) | Change::Ask(on, ..) | Change::Fadvise(on, _) => Some(on.file),
@@ -86,9 +86,9 @@ impl Change {
         }
     }
 
-    /// Whether both can be done together, and are not two values of one thing.
+    /// Whether both can be combined: they are not two values of one setting.
     pub fn goes_with(&self, other: &Change) -> bool {
-        // A governor leaves a mapping alone that is advised.
+        // The governor leaves advised mappings alone.
         match (self, other) {
             (Change::Governor, _) | (_, Change::Governor) => false,
             (

@@ -1,8 +1,8 @@
-//! What kind of file it is, as far as that says where advice is given.
+//! Kinds of files that determine where advice is given.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of file whose programs have settings of their own for what is read ahead.
+/// Kind of file, by the library that opens it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Contents {
@@ -17,21 +17,21 @@ pub enum Contents {
     Other,
 }
 
-/// The first bytes of a file that tell its kind.
+/// Number of leading bytes that identify a kind.
 pub const FIRST_BYTES: usize = 24;
 
-/// How an SQLite database begins.
+/// Magic of an SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// How an array of NumPy begins.
+/// Magic of a NumPy array.
 const NUMPY: &[u8] = b"\x93NUMPY";
 
-/// The magic number of LMDB and where it is, after the header of the first page.
+/// Offset (after the header of the first page) and magic number of LMDB.
 const LMDB: (usize, u32) = (16, 0xbeef_c0de);
 
 impl Contents {
-    /// Of a file that begins with `first` and is called `name`. Where `first` is empty, since the
-    /// file is not there, the name alone tells.
+    /// Kind of the file called `name` that begins with `first`; by name alone if `first` is empty
+    /// because the file does not exist.
     pub fn of(first: &[u8], name: &str) -> Contents {
         let magic = first.get(LMDB.0..LMDB.0 + 4).and_then(|bytes| bytes.try_into().ok());
         let magic =

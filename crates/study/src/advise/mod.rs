@@ -1,14 +1,13 @@
-//! What one could do about a program that reads too much.
+//! Advice for a program that reads too much.
 //!
-//! A [`Bench`] tries each [`Change`] in the model, alone and in pairs. [`Advice`] says which of
-//! them is the answer for each file, what to write, and what would turn the answer around. What it
-//! takes a patched kernel to do is not tried: advice is for who has the kernel that runs.
+//! A [`Bench`] tries each [`Change`] in the model, alone and in pairs. [`Advice`] has the answer
+//! for each file, the code to write, and the conditions that would change the answer. Changes that
+//! need a patched kernel are not tried.
 //!
-//! Something helps that reads less or is faster by 5 %, and is neither slower nor reads more by as
-//! much. The fastest wins. What is within 10 % of it, or is faster at half or double the latency,
-//! is tied with it. Of these the one that reads least is named, and then the one that reaches least
-//! far: advice for one mapping before a governed program, and that before a size that every
-//! program on the machine gets.
+//! A change helps if it reads less or is faster by 5 %, and neither slower nor reads more by as
+//! much. The fastest wins. Changes within 10 % of it, or faster at half or double the latency, tie.
+//! Among ties the one that reads least is named, then the one with the smallest scope: advice for
+//! one mapping before the governor, and that before a size that affects every program.
 
 mod answer;
 mod apply;

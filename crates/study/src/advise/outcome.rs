@@ -1,19 +1,19 @@
-//! What a run of the model came to.
+//! Outcome of a run in the model.
 
 use filemap_job::Run;
 use serde::{Deserialize, Serialize};
 
 use super::answer::Figures;
 
-/// Files of which less than this share of all pages are read count for nothing.
+/// Minimum share of all pages read for a file to count.
 const LEAST_FILE_SHARE: f64 = 0.01;
 
-/// What a run of the model came to.
+/// Outcome of a run in the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Outcome {
     pub data_pages_read: u64,
-    /// Of each file of the program.
+    /// Pages read of each file.
     pub files: Vec<u64>,
     pub major_faults: u64,
     pub elapsed_ns: u64,
@@ -22,7 +22,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of a run of a program with so many files, whatever the latency.
+    /// Outcome of `run` with `files` files, with its time at every latency.
     pub(super) fn of(run: &Run, files: usize) -> Outcome {
         let pages = |file: usize| run.files.get(file).and_then(|file| file.data_pages_read);
         let files: Vec<u64> = (0..files).map(|file| pages(file).unwrap_or_default()).collect();
@@ -35,7 +35,7 @@ impl Outcome {
         .at([run.elapsed_ns.unwrap_or_default(); 3])
     }
 
-    /// With these times at each of [`super::LATENCIES`].
+    /// The outcome with these times at each of [`super::LATENCIES`].
     pub(super) fn at(self, [elapsed_ns, half, double]: [u64; 3]) -> Outcome {
         Outcome {
             elapsed_ns,
@@ -50,24 +50,24 @@ impl Outcome {
         [self.elapsed_ns, self.elapsed_ns_at_half_latency, self.elapsed_ns_at_double_latency]
     }
 
-    /// The least and the most of its times.
+    /// Minimum and maximum of its times.
     pub fn range_ns(&self) -> (f64, f64) {
         let all = self.ns();
         let (least, most) = (all.into_iter().min(), all.into_iter().max());
         (least.unwrap_or(0) as f64, most.unwrap_or(0) as f64)
     }
 
-    /// All that was read, and the time.
+    /// Pages read of all files, and times.
     pub fn figures(&self) -> Figures {
         Figures { pages: self.data_pages_read as f64, ns: self.ns().map(|ns| ns as f64) }
     }
 
-    /// What was read of one file, and the time of the whole program.
+    /// Pages read of one file, and times of the whole program.
     pub fn of_file(&self, file: usize) -> Figures {
         Figures { pages: self.files[file] as f64, ..self.figures() }
     }
 
-    /// The files that count, the one that is read most first.
+    /// Files that count, the most read first.
     pub fn files_that_count(&self) -> Vec<usize> {
         let least = self.data_pages_read as f64 * LEAST_FILE_SHARE;
         let counts = |file: &usize| self.files[*file] > 0 && self.files[*file] as f64 >= least;

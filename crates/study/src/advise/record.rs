@@ -1,4 +1,4 @@
-//! The record of what was tried, and what is said of it.
+//! Record of advice.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,33 +8,33 @@ use super::writing::Written;
 use super::{Change, Contents, Outcome};
 use crate::footer::Footer;
 
-/// What would help a program.
+/// Record of `filemap advise`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Advice {
     pub schema: u32,
     #[serde(flatten)]
     pub footer: Footer,
-    /// What a reader should know, a sentence each without its full stop.
+    /// Warnings, each a sentence without a full stop.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What the recording or job file is called.
+    /// Name of the recording or job file.
     #[serde(default)]
     pub name: String,
-    /// The answer in words: what helps each file, and what is best together.
+    /// The answer in words: for each file, and for the program.
     #[serde(default)]
     pub words: Vec<String>,
-    /// What to write for it.
+    /// Code or settings that implement the answer.
     #[serde(default)]
     pub to_write: Vec<Written>,
-    /// What `filemap govern` does for it, where that helps.
+    /// Effect of `filemap govern`, if it helps.
     pub governed: Option<String>,
     /// Base page size in bytes.
     pub page_bytes: u64,
     pub read_ahead_kb: u64,
-    /// Latency of the machine profile.
+    /// Latency of the machine profile in nanoseconds.
     pub latency_ns: u64,
-    /// The answer for each file that is read, the one that reads most first.
+    /// The answer for each file, the most read first.
     pub files: Vec<FileAdvice>,
     /// The answer for the whole program.
     pub answer: Answer,
@@ -42,7 +42,7 @@ pub struct Advice {
     pub tried: Vec<Tried>,
     #[serde(default)]
     pub conditions: Vec<Condition>,
-    /// What was measured; `null` where nothing was.
+    /// Measured check of the answer; `null` without `--check`.
     pub check: Option<Check>,
 }
 
@@ -52,43 +52,43 @@ pub struct FileAdvice {
     pub name: String,
     pub contents: Contents,
     pub pages_read: u64,
-    /// Each counted once.
+    /// Distinct pages used.
     pub pages_used: u64,
     pub answer: Answer,
-    /// Its number in the program, while it is studied.
+    /// Index in the job; not serialized.
     #[serde(skip)]
     pub(super) number: usize,
 }
 
-/// Something that was tried.
+/// A trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Tried {
-    /// One, or two that were tried together.
+    /// One change, or two tried together.
     pub changes: Vec<String>,
-    /// `best`, `tied`, `helps`, `no change`, `slower` or `reads more`: of the whole program.
+    /// `best`, `tied`, `helps`, `no change`, `slower` or `reads more`, for the whole program.
     pub verdict: String,
     pub outcome: Outcome,
-    /// The changes themselves, while the program is studied.
+    /// The changes themselves; not serialized.
     #[serde(skip)]
     pub does: Vec<Change>,
 }
 
-/// The answer under other conditions.
+/// The answer under another condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Condition {
-    /// What is otherwise, such as `read_ahead_kb=128`.
+    /// The condition, such as `read_ahead_kb=128`.
     pub name: String,
-    /// `null` where the program does not run so, as what follows.
+    /// Outcome without a change; this and the following are `null` if the program cannot run.
     pub now: Option<Outcome>,
-    /// `null` too where nothing is the answer.
+    /// Outcome with the answer; `null` if there is none.
     pub answer: Option<Outcome>,
-    /// What is best there; `null` where nothing is.
+    /// The best change there; `null` if nothing helps.
     pub best: Option<String>,
 }
 
 impl Tried {
-    /// What comes to `outcome`.
+    /// A trial of the changes `does` with its outcome.
     pub(super) fn new(does: Vec<Change>, outcome: Outcome) -> Self {
         Tried {
             changes: does.iter().map(Change::label).collect(),
@@ -98,38 +98,38 @@ impl Tried {
         }
     }
 
-    /// What was changed, in words.
+    /// Label of the changes.
     pub fn label(&self) -> String {
         self.changes.join(" + ")
     }
 
-    /// For the choice among several; pairs are more to do than anything alone.
+    /// The candidate for [`Answer::among`]; pairs have a larger scope than any single change.
     fn candidate(&self, at: usize, figures: Figures) -> Candidate {
         let more = self.does.len().saturating_sub(1) as u32;
         let reach = self.does.iter().map(Change::reach).sum::<u32>() + 10 * more;
         Candidate { at, figures, reach }
     }
 
-    /// Whether nothing of it is about another file than this one.
+    /// Whether it affects no file other than `file`.
     pub(super) fn is_about(&self, file: usize) -> bool {
         self.does.iter().all(|change| change.file().is_none_or(|of| of == file))
     }
 }
 
 impl Advice {
-    /// What is best, if anything is.
+    /// The best trial, if any helps.
     pub fn best(&self) -> Option<&Tried> {
         self.tried.get(self.answer.best?)
     }
 
-    /// The answer for the whole program among what is `wanted`, by positions in `tried`.
+    /// The answer for the whole program among the trials that `wanted` accepts by index.
     pub fn answer_among(&self, wanted: impl Fn(usize) -> bool) -> Answer {
         let wanted = self.tried.iter().enumerate().filter(|(at, _)| wanted(*at));
         let candidates = wanted.map(|(at, tried)| tried.candidate(at, tried.outcome.figures()));
         Answer::among(self.now.figures(), candidates)
     }
 
-    /// The answer for one file: among changes of this file alone and of everything.
+    /// The answer for one file, among its own changes and the global ones.
     pub(super) fn answer_of(&self, file: usize) -> Answer {
         let is_own = |tried: &Tried| tried.does.len() == 1 && tried.is_about(file);
         let own = self.tried.iter().enumerate().filter(|(_, tried)| is_own(tried));

@@ -1,5 +1,5 @@
-//! The report on what one could do about a program that reads too much: the answer for each file,
-//! what to write, all that was tried, and what would turn the answer around.
+//! Report of advice: the answer for each file, the code to write, all trials, and the conditions
+//! that would change the answer.
 
 use super::record::{Condition, Tried};
 use super::{Advice, Outcome, check};
@@ -10,14 +10,13 @@ use filemap_report::{
     figures, folded, table, words,
 };
 
-/// Most columns of what is tried, of a verdict, of another condition, and of what is best there: a
-/// table is to fit into 80.
+/// Maximum widths of the columns, so that tables fit into 80 columns.
 const LABEL_COLUMNS: usize = 17;
 const VERDICT_COLUMNS: usize = 7;
 const CONDITION_COLUMNS: usize = 18;
 const BEST_COLUMNS: usize = 17;
 
-/// Verdicts, the best first, each with the class of its marks and what that means.
+/// Verdicts from best to worst, with the class of their marks and its meaning.
 const VERDICTS: [(&str, &str, &str); 6] = [
     ("best", "u4", "the answer"),
     ("tied", "tied", "tied with the answer in time"),
@@ -27,15 +26,15 @@ const VERDICTS: [(&str, &str, &str); 6] = [
     ("reads more", "u0", "reads more"),
 ];
 
-/// How to read the picture.
+/// Caption of the picture.
 const HOW_TO_READ: &str = "Dashed lines are at what the program reads and takes as it is. A bar \
     that ends in a tip goes on beyond its scale. A dot is the time that is predicted, and the line \
     through it reaches from half of the device's latency to double.";
 
-/// Amounts that are so many times what is read as it is lie beyond their scale.
+/// Amounts beyond this multiple of the unchanged program's are off the scale.
 const MOST_MORE: f64 = 3.0;
 
-/// What is told of each thing that was tried.
+/// Columns of a trial.
 const COLUMNS: [Column<Tried>; 7] = {
     use Unit::{Count, Nanoseconds, Text};
     [
@@ -54,20 +53,20 @@ const COLUMNS: [Column<Tried>; 7] = {
 };
 
 impl Tried {
-    /// Its place among [`VERDICTS`].
+    /// Index in [`VERDICTS`].
     fn rank(&self) -> usize {
         let known = VERDICTS.iter().position(|(name, ..)| *name == self.verdict);
         known.unwrap_or(VERDICTS.len())
     }
 
-    /// The class of its marks; that of what the program does now has no verdict.
+    /// Class of its marks.
     fn class(&self) -> &'static str {
         VERDICTS.get(self.rank()).map_or("u2", |(_, class, _)| class)
     }
 }
 
 impl Advice {
-    /// The report on it.
+    /// The report.
     pub fn report(&self) -> Report {
         let mut parts = vec![Part::Heading(match self.name.as_str() {
             "" => "What would help a program".to_string(),
@@ -98,7 +97,7 @@ impl Advice {
         Report { parts, rows: csv(&COLUMNS, &rows), footer, record_json: to_json(self) }
     }
 
-    /// Figures that matter first: as it is, and with the answer.
+    /// Headline figures: unchanged, and with the answer.
     fn cards(&self) -> Vec<Card> {
         let used = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.pages_used));
         let used = format!("the program uses {}", bytes(used as f64 * self.page_bytes as f64));
@@ -120,7 +119,7 @@ impl Advice {
             .collect()
     }
 
-    /// All that was tried, the program as it is first.
+    /// Table of all trials, after the unchanged program.
     fn tried_table(&self, rows: &[Tried]) -> Table {
         let in_lines = |row: &Tried| Tried {
             changes: vec![folded(&row.label(), LABEL_COLUMNS)],
@@ -130,7 +129,7 @@ impl Advice {
         table("", &COLUMNS, &rows.iter().map(in_lines).collect::<Vec<_>>())
     }
 
-    /// Where the times come from.
+    /// Note on the source of the times.
     fn note(&self) -> String {
         format!(
             "Times are predicted with the machine profile, whose device has a latency of {}, and \
@@ -142,14 +141,14 @@ impl Advice {
         )
     }
 
-    /// What the program reads and takes now, and then with all that was tried, the best verdicts
-    /// and the fastest first.
+    /// Dot plot of bytes and time: the unchanged program, then all trials, best verdict and fastest
+    /// first.
     fn picture(&self) -> Dots {
         let mut tried: Vec<&Tried> = self.tried.iter().collect();
         tried.sort_by_key(|row| (row.rank(), row.outcome.elapsed_ns));
         let in_bytes = |of: &Outcome| self.bytes_read(of);
         let all = || [&self.now].into_iter().chain(self.tried.iter().map(|of| &of.outcome));
-        // What is far more would leave no room for what is less.
+        // A far larger amount would compress all others.
         let (now, most) = (in_bytes(&self.now), in_bytes(&self.now) * MOST_MORE);
         let near = all().map(in_bytes).filter(|read| *read <= most);
         let mut read = Scale::of("bytes read", Unit::Bytes, near);
@@ -251,7 +250,7 @@ mod tests {
     use super::super::tests::{on, outcome, tried};
     use super::*;
 
-    /// Figures as large as those of real programs.
+    /// Figures of realistic width.
     #[test]
     fn tables_fit_into_80_columns() {
         let on = on("mapping 'data.mdb'");

@@ -1,7 +1,7 @@
-//! Advice that the mappings of a file get from outside, in place of the program's own.
+//! Rules that give advice to mappings from outside, replacing the program's own.
 //!
-//! What comes of a change has to mean what `apply` does to the model's program: the same mappings,
-//! the same parts, and none of the program's own advice that they take the place of.
+//! The rules of a change have to match what `apply` does to the job: the same mappings, the same
+//! parts, and none of the program's own advice that they replace.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ use filemap_job::program::{Job, Madvise, NamedMapping};
 use super::apply::is_read_advice;
 use super::{Change, Target};
 
-/// The rules for `changes` of `program`; the end of a sentence that says why there are none.
+/// The rules for `changes` of `program`.
 ///
 /// # Errors
-/// What cannot be given from outside.
+/// Why a change cannot be made from outside, as the end of a sentence.
 pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
     let mut rules = Vec::new();
     for change in changes {
         match change {
             Change::Madvise(on, hint) => rules.extend(read_as(program, on, advice(*hint))?),
-            // Page by page, where the program has advised MADV_RANDOM before.
+            // After the program's own MADV_RANDOM this would read page by page.
             Change::Ask(on, Madvise::PopulateRead, _) if is_advised(program, on) => {
                 return Err("the program advises these mappings itself, and it is not known what \
                             comes first when it is given from outside"
@@ -36,14 +36,14 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
                 rules.extend(asked(program, on, parts, advice)?);
             }
             Change::Fadvise(..) => return Err(OF_FILES.to_string()),
-            // Whoever runs the program does these otherwise.
+            // The caller applies these by other means.
             Change::ReadAhead(_) | Change::FaultAround(_) | Change::Governor => {}
         }
     }
     Ok(rules)
 }
 
-/// Why advice on open files is not checked, as the end of a sentence.
+/// Why advice for open files is not checked, as the end of a sentence.
 pub const OF_FILES: &str = "advice on an open file cannot be given from outside of the program";
 
 fn advice(hint: ReadHint) -> Advice {
@@ -54,7 +54,7 @@ fn advice(hint: ReadHint) -> Advice {
     }
 }
 
-/// A rule by which each mapping of `on` is read as `advice` says.
+/// Rules that give `advice` to each mapping of `on`.
 fn read_as(program: &Job, on: &Target, advice: Advice) -> Result<Vec<Rule>, String> {
     let path = path(program, on)?;
     let is_over_own = is_advised(program, on);
@@ -62,7 +62,7 @@ fn read_as(program: &Job, on: &Target, advice: Advice) -> Result<Vec<Rule>, Stri
     Ok(mappings(program, on)?.into_iter().map(rule).collect())
 }
 
-/// Whether the program itself advises how mappings of `on` are read.
+/// Whether the program itself advises the read pattern of mappings of `on`.
 fn is_advised(program: &Job, on: &Target) -> bool {
     let is_own = |number: usize| on.numbers.contains(&number);
     let is_kept = |of: &usize| program.mappings[*of].mapping.advice.read != ReadHint::Normal;
@@ -75,7 +75,7 @@ fn path(program: &Job, on: &Target) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("'{}' is not there as it was recorded", program.files[on.file].name))
 }
 
-/// What tells a mapping from others of its file.
+/// The part of the file that identifies a mapping.
 fn extent(program: &Job, of: &NamedMapping) -> Extent {
     Extent {
         offset_bytes: of.mapping.offset.0 * program.page_size(),
@@ -83,7 +83,7 @@ fn extent(program: &Job, of: &NamedMapping) -> Extent {
     }
 }
 
-/// The mappings of `on`: `None` is all of the file's.
+/// The mappings of `on`; `None` stands for all mappings of the file.
 fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<Extent>>, String> {
     let others = others(program, on);
     if others.is_empty() {
@@ -104,7 +104,7 @@ fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<Extent>>, String> {
     Ok(own)
 }
 
-/// The mappings of the file of `on` that are touched and not its own.
+/// Touched mappings of the same file outside `on`.
 fn others(program: &Job, on: &Target) -> Vec<Extent> {
     let mut touched = vec![false; program.mappings.len()];
     program.steps().filter_map(|step| step.touched()).for_each(|of| touched[of] = true);
@@ -116,8 +116,8 @@ fn others(program: &Job, on: &Target) -> Vec<Extent> {
     numbers.map(|number| extent(program, &program.mappings[number])).collect()
 }
 
-/// Rules by which the used part of each mapping is asked for. Mappings of the same part of the file
-/// cannot be told apart, so that what any of them uses is asked for.
+/// Rules that prefetch the used part of each mapping. Mappings of the same part of a file are
+/// indistinguishable, so the union of their used parts is prefetched.
 fn asked(
     program: &Job,
     on: &Target,
@@ -143,7 +143,7 @@ fn asked(
     Ok(rules)
 }
 
-/// The least part that has both.
+/// The smallest extent that contains both.
 fn around(one: Extent, other: Extent) -> Extent {
     let end = |of: Extent| of.offset_bytes + of.length_bytes;
     let offset_bytes = one.offset_bytes.min(other.offset_bytes);
@@ -155,7 +155,7 @@ mod tests {
     use super::super::tests::{self, target};
     use super::*;
 
-    /// A program with a mapping of all of the file and, where it is said, another.
+    /// A program with a mapping of the whole file and optionally another.
     fn program(second: &str) -> Job {
         let touch =
             if second.is_empty() { "" } else { "[[thread.phase]]\nmapping = 'n'\npages = [2]\n" };
@@ -197,7 +197,7 @@ mod tests {
         let expected = "WillNeed 0+1048576 4096+8192 /data/a\n\
                         WillNeed 524288+524288 536576+16384 /data/a\n";
         assert_eq!(text(&program(HALF), needed).unwrap(), expected);
-        // Two mappings of one part cannot be told apart.
+        // Two mappings of the same part are indistinguishable.
         let needed = Change::Ask(target(&[0, 1]), Madvise::PopulateRead, vec![(1, 2), (3, 4)]);
         let expected = "PopulateRead 0+1048576 4096+24576 /data/a\n";
         assert_eq!(text(&program(SAME), needed).unwrap(), expected);

@@ -1,4 +1,4 @@
-//! Programs for tests.
+//! Programs and trials for tests.
 
 use filemap_job::ProgramSpec;
 use filemap_job::program::Job;
@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::record::{FileAdvice, Tried};
 use super::{Advice, Change, Contents, Outcome, Target};
 
-/// The only mapping of the only file.
+/// The only mapping of the only file, as a target.
 pub fn on(name: &str) -> Target {
     Target { file: 0, name: name.to_string(), numbers: vec![0] }
 }
@@ -22,8 +22,8 @@ pub fn program(more: &str, phases: &str) -> Job {
     program_of("1m", more, phases)
 }
 
-/// A program that maps a file of this size as `m`: `more` is what else is said of its mappings, and
-/// its only thread does `phases`.
+/// A program that maps a file of this size as `m`. `more` has further keys of its mappings, and its
+/// only thread has `phases`.
 pub fn program_of(size: &str, more: &str, phases: &str) -> Job {
     let text = format!(
         "[[file]]\nname = 'a'\nsize = '{size}'\n[[open]]\nname = 'a'\nfile = 'a'\n\
@@ -34,7 +34,7 @@ pub fn program_of(size: &str, more: &str, phases: &str) -> Job {
     program
 }
 
-/// Of one file; the time is proportional to the latency.
+/// Outcome of one file, with time proportional to latency.
 pub fn outcome(pages: u64, ms: u64) -> Outcome {
     Outcome {
         data_pages_read: pages,
@@ -46,8 +46,7 @@ pub fn outcome(pages: u64, ms: u64) -> Outcome {
     }
 }
 
-/// Of a program with one file, for which `changes` were tried each alone; what follows is not said
-/// yet.
+/// Advice for a program with one file after trying `changes` one by one, before conclusions.
 pub fn tried(now: Outcome, changes: Vec<(Change, Outcome)>) -> Advice {
     let file = FileAdvice {
         name: "data.mdb".to_string(),

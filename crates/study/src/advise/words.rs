@@ -1,4 +1,4 @@
-//! The answer in words: a line for each file, and what to write.
+//! The answer in words: a line for each file, and the code to write.
 
 use super::answer::Answer;
 use super::record::{FileAdvice, Tried};
@@ -6,15 +6,15 @@ use super::writing::{self, Written};
 use super::{Advice, Change, Contents, Outcome};
 use filemap_report::units::{number, time};
 
-/// Most ties that are named.
+/// Maximum number of ties named.
 const MOST_TIES: usize = 3;
 
-/// Up to so many pages for one that is used there is nothing to gain.
+/// Ratio of pages read to pages used up to which there is nothing to gain.
 const USES_WHAT_IT_READS: f64 = 1.10;
 
 impl Advice {
-    /// With the answers that follow from what was tried for the program that is called `name`.
-    /// `program` has its arguments, ready for a shell, where they are known.
+    /// Adds the answers that follow from the trials. `name` is the recording, `program` the shell
+    /// command of the program if known.
     pub(super) fn concluded(mut self, name: &str, program: Option<&str>) -> Self {
         self.name = name.to_string();
         self.answer = self.answer_among(|_| true);
@@ -32,7 +32,7 @@ impl Advice {
     }
 }
 
-/// What helps each file, and what is best together.
+/// The answer for each file, and for the program.
 fn lines(advice: &Advice) -> Vec<String> {
     let mut lines: Vec<String> = advice.files.iter().map(|file| line(advice, file)).collect();
     let rest = advice.now.files.len() - advice.files.len();
@@ -40,7 +40,7 @@ fn lines(advice: &Advice) -> Vec<String> {
         let plural = if rest == 1 { "file reads" } else { "files read" };
         lines.push(format!("{rest} more {plural} next to nothing."));
     }
-    // One thing is what a file's line names.
+    // A single change is already named by the file's line.
     lines.extend(advice.best().filter(|best| best.does.len() > 1).map(|best| {
         let pages = number(best.outcome.data_pages_read as f64);
         let times = instead(&best.outcome, &advice.now);
@@ -81,7 +81,7 @@ fn line(advice: &Advice, of: &FileAdvice) -> String {
     line
 }
 
-/// The fastest that helps this program alone, where `best` is a setting for every program.
+/// The fastest change limited to this program, if `best` affects every program.
 fn for_this_program(advice: &Advice, file: usize, best: &Tried) -> String {
     let is_own = |of: &Tried| of.does.iter().all(|change| !change.is_for_all());
     if is_own(best) {
@@ -101,7 +101,7 @@ fn for_this_program(advice: &Advice, file: usize, best: &Tried) -> String {
     })
 }
 
-/// What is as good, and whether doing nothing is.
+/// The ties, and whether doing nothing ties.
 fn tie(advice: &Advice, Answer { ties, ties_with_now, .. }: &Answer) -> String {
     let mut text = String::new();
     if *ties_with_now {
@@ -133,12 +133,12 @@ fn times(read: u64, used: u64) -> String {
     }
 }
 
-/// What to write for the answers, each once.
+/// Code for the answers, each once.
 fn written(advice: &Advice) -> Vec<Written> {
     let mut changes: Vec<&Change> = Vec::new();
     for answer in advice.files.iter().map(|file| &file.answer).chain([&advice.answer]) {
         let best = answer.best.iter().flat_map(|best| &advice.tried[*best].does);
-        // Nobody changes the whole machine for a tie with doing nothing.
+        // A machine-wide setting is not worth a tie with doing nothing.
         for change in best.filter(|change| !(answer.ties_with_now && change.is_for_all())) {
             if !changes.contains(&change) {
                 changes.push(change);
@@ -154,7 +154,7 @@ fn written(advice: &Advice) -> Vec<Written> {
     written.filter(|written| !written.lines.is_empty()).collect()
 }
 
-/// What the governor does for a program that cannot be changed, where that helps.
+/// Effect of the governor for a program that cannot be changed, if it helps.
 fn governed(advice: &Advice, program: &str) -> Option<String> {
     let own = &advice.tried.iter().find(|of| of.does == [Change::Governor])?.outcome;
     own.figures().helps(advice.now.figures()).then(|| {
@@ -175,8 +175,8 @@ mod tests {
     use super::super::tests::{on, outcome, tried};
     use super::*;
 
-    /// What is told of a database of which `used_pages` are used: its lines, where something is
-    /// written and what the governor does.
+    /// The words for a database with `used_pages` used: lines, places of code, the governor's
+    /// effect.
     fn told(now: Outcome, used_pages: u64, trials: Vec<(Change, Outcome)>) -> Vec<String> {
         let mut advice = tried(now, trials);
         advice.files[0].pages_used = used_pages;

@@ -1,4 +1,4 @@
-//! What to write into a program so that it does what was tried.
+//! Code and settings that implement a change.
 
 use filemap_core::address::vma::ReadHint;
 use filemap_job::program::Madvise;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::change::{Change, ask_name, hint_name};
 use super::contents::Contents;
 
-/// What to write for a change.
+/// Code or settings for a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Written {
     /// The change.
@@ -15,10 +15,10 @@ pub struct Written {
     pub lines: Vec<WrittenLine>,
 }
 
-/// What to write in one place.
+/// A line of code or a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WrittenLine {
-    /// A language, or a setting.
+    /// Language or kind of setting.
     pub place: String,
     pub text: String,
 }
@@ -27,7 +27,7 @@ fn line(place: &str, text: impl Into<String>) -> WrittenLine {
     WrittenLine { place: place.to_string(), text: text.into() }
 }
 
-/// What to write for `change`, of a file with these `contents`.
+/// Lines that implement `change` for a file with these `contents`.
 pub fn lines(change: &Change, contents: Contents) -> Vec<WrittenLine> {
     match change {
         Change::Madvise(_, hint) => madvise(*hint, contents),
@@ -59,7 +59,7 @@ pub fn lines(change: &Change, contents: Contents) -> Vec<WrittenLine> {
     }
 }
 
-/// What databases call the same advice, where they have a setting for it.
+/// The database's own setting for the advice, if it has one.
 fn of_database(hint: ReadHint, contents: Contents) -> Option<WrittenLine> {
     match (contents, hint) {
         (Contents::Lmdb, ReadHint::Random) => Some(line(
@@ -80,7 +80,7 @@ fn of_database(hint: ReadHint, contents: Contents) -> Option<WrittenLine> {
     }
 }
 
-/// What a mapping is in Python, and what is said of that.
+/// Python expression of the mapping, and a comment on it.
 fn mapping(contents: Contents) -> (&'static str, &'static str) {
     match contents {
         Contents::Numpy => ("array._mmap", "  # of numpy.load(mmap_mode='r')"),
@@ -100,7 +100,7 @@ fn madvise(hint: ReadHint, contents: Contents) -> Vec<WrittenLine> {
 
 fn asked(ask: Madvise, parts: &[(u64, u64)], contents: Contents) -> Vec<WrittenLine> {
     let (name, (mapping, _)) = (ask_name(ask), mapping(contents));
-    // All of them are ranges of pages that were counted before.
+    // Several parts: the program loops over ranges it has computed.
     let [(first, pages)] = parts else {
         let all = format!("madvise(MADV_{name}) of the used part of each mapping, once it is made");
         return vec![line("C", all)];
@@ -111,7 +111,7 @@ fn asked(ask: Madvise, parts: &[(u64, u64)], contents: Contents) -> Vec<WrittenL
     let rust =
         format!("mapping.advise_range(memmap2::Advice::{ask:?}, {first} * page, {pages} * page)?;");
     let c = format!("madvise(address + {first} * page, {pages} * page, MADV_{name});");
-    // Python has no name for the other.
+    // Python has no constant for MADV_POPULATE_READ.
     let python = (ask == Madvise::WillNeed).then(|| line("Python", python));
     [line("C", c)].into_iter().chain(python).chain([line("Rust", rust)]).collect()
 }

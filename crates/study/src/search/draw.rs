@@ -1,35 +1,34 @@
-//! The jobs among which a search looks: random ones, and some a little different from one that
-//! was found.
+//! Draws the jobs of a search: random ones, and variations of findings.
 
 use filemap_job::random::Rng;
 use filemap_job::{JobSpec, PhaseSpec, SizeText, parse_size};
 
 use crate::random_jobs::{self, PAGE, READ_AHEAD_KB, size};
 
-/// A file is at most as long as this, in pages.
+/// Maximum file size in pages.
 const MOST_PAGES: u64 = 16_384;
 
-/// A phase has at most so many accesses.
+/// Maximum number of accesses of a phase.
 const MOST_ACCESSES: u64 = 8192;
 
-/// What a user has fixed of the jobs.
+/// The space of jobs: keys that the user has fixed.
 pub struct Space {
     fixed: JobSpec,
 }
 
 impl Space {
-    /// The jobs that have what `flags` say.
+    /// The space with the keys in `flags` fixed.
     pub fn of(flags: JobSpec) -> Space {
         Space { fixed: flags }
     }
 
-    /// On which machine they run, and on which kernel where that is not `kernel`.
+    /// Machine keys of the jobs, and the kernel if it is not `kernel`.
     pub(super) fn place(&self, kernel: Option<String>) -> JobSpec {
         let kernel = kernel.or(self.fixed.kernel.clone());
         JobSpec { kernel, machine: self.fixed.machine.clone(), ..JobSpec::default() }
     }
 
-    /// Job `number` of those that `seed` stands for.
+    /// Random job `number` of `seed`.
     pub fn drawn(&self, seed: u64, number: u64) -> JobSpec {
         let mut job = random_jobs::drawn(seed, number);
         let mut rng = Rng(Rng(seed ^ number).next());
@@ -43,7 +42,7 @@ impl Space {
         self.of_space(job)
     }
 
-    /// `job` with one or a few things different.
+    /// A variation of `job` in one or a few keys.
     pub fn changed(&self, job: &JobSpec, rng: &mut Rng) -> JobSpec {
         let mut changed = job.clone();
         for _ in 0..1 + rng.below(3) {
@@ -52,12 +51,12 @@ impl Space {
         self.of_space(changed)
     }
 
-    /// Whether `job` has what is fixed.
+    /// Whether `job` has the fixed keys.
     pub fn has(&self, job: &JobSpec) -> bool {
         self.of_space(job.clone()) == *job
     }
 
-    /// `job` with what is fixed. A workload of the whole job is that of each phase.
+    /// `job` with the fixed keys. A fixed workload applies to each phase.
     fn of_space(&self, mut job: JobSpec) -> JobSpec {
         let mut fixed = self.fixed.clone();
         let (workload, accesses) = (fixed.workload.take(), fixed.accesses.take());
@@ -78,13 +77,13 @@ impl Space {
     }
 }
 
-/// Pages of a size, also of those that are cut off.
+/// Pages of a size, rounded up.
 fn pages(size: &Option<SizeText>) -> u64 {
     let bytes = size.as_ref().and_then(|size| parse_size(&size.0).ok());
     bytes.unwrap_or(0).div_ceil(PAGE)
 }
 
-/// Twice or half of `number`, or one more or less; at least 1 and at most `most`.
+/// Doubles, halves, increments or decrements `number`, within 1 and `most`.
 fn varied(rng: &mut Rng, number: u64, most: u64) -> u64 {
     let other = match rng.below(4) {
         0 => number.saturating_mul(2),
@@ -95,7 +94,7 @@ fn varied(rng: &mut Rng, number: u64, most: u64) -> u64 {
     other.clamp(1, most)
 }
 
-/// Draws one thing of `job` anew.
+/// Redraws one key of `job`.
 fn change(job: &mut JobSpec, rng: &mut Rng) {
     let mapped = pages(&job.map_len).max(1);
     match rng.below(11) {
@@ -144,7 +143,7 @@ fn change_phase(job: &mut JobSpec, rng: &mut Rng, mapped: u64) {
     let Some(phase) = job.phase.get_mut(which) else { return };
     match (rng.below(3), phase.accesses) {
         (0, Some(accesses)) => phase.accesses = Some(varied(rng, accesses, MOST_ACCESSES)),
-        // As many accesses as there are pages.
+        // One access for each page.
         (1, Some(_)) => phase.accesses = Some(mapped.min(MOST_ACCESSES)),
         _ => {
             let PhaseSpec { workload, bs, .. } = random_jobs::phase(rng, mapped);

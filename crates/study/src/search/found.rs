@@ -1,4 +1,4 @@
-//! What a search has found so far.
+//! Findings of a search.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,41 @@ use super::goal::Goal;
 use super::record::{Case, Group};
 use crate::error::Error;
 
-/// Jobs of a round: they are tried beside each other, before what was found is varied.
+/// Jobs of a round. They run in parallel; findings are varied from the next round on.
 pub(super) const ROUND: u64 = 256;
 
-/// What became of a job that was drawn.
+/// Outcome of a drawn job.
 pub(super) enum Fate {
-    /// It is none.
+    /// Invalid.
     LeftOut(Error),
     /// Both variants are one job.
     Alike,
-    /// It does not show what is looked for.
+    /// Does not meet the goal.
     Same,
-    /// It does, by this mechanism.
+    /// Meets the goal, by this mechanism.
     Found(String, Box<Case>),
 }
 
-/// What a search has found so far, by mechanism.
+/// Findings so far, by mechanism.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Found {
-    /// Jobs that were drawn.
+    /// Number of drawn jobs.
     pub drawn: u64,
-    /// Of these, those that are no jobs.
+    /// Number of invalid ones.
     pub left_out: u64,
-    /// Of these, those in which both variants are the same job.
+    /// Number of those equal in both variants.
     pub alike: u64,
-    /// What was found of each mechanism.
+    /// Findings of each mechanism.
     pub mechanisms: BTreeMap<String, Group>,
 }
 
 impl Found {
-    /// Jobs that ran in both variants.
+    /// Number of jobs that ran in both variants.
     pub(super) fn tried(&self) -> u64 {
         self.drawn - self.left_out - self.alike
     }
 
-    /// Adds what became of further jobs that were drawn. `reason` is why one was left out, if any.
+    /// Adds the outcomes of further jobs. `reason` receives why one was invalid, if any was.
     pub(super) fn add_all(
         &mut self,
         fates: impl Iterator<Item = Fate>,
@@ -63,7 +63,7 @@ impl Found {
         }
     }
 
-    /// Adds a job that differs by `mechanism`. Of equals the first one is kept.
+    /// Adds a job that differs by `mechanism`. On ties the first one stays.
     fn add(&mut self, mechanism: String, case: Case, goal: Goal) {
         let Some(Group { jobs, cases, .. }) = self.mechanisms.get_mut(&mechanism) else {
             let cases = [(); 3].map(|()| case.clone());

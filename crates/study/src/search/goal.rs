@@ -1,4 +1,4 @@
-//! What a search looks for, and how far a job meets it.
+//! Goals of a search.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use filemap_report::Unit;
 
-/// What a search compares.
+/// The figure that a search compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Bytes of the file that enter the page cache.
@@ -21,7 +21,7 @@ pub enum Metric {
 impl Metric {
     const ALL: [Metric; 3] = [Metric::Bytes, Metric::Majors, Metric::Elapsed];
 
-    /// The name in flags and reports, what it is in headings, and its unit.
+    /// Name in flags and reports, wording in headings, and unit.
     const fn told(self) -> (&'static str, &'static str, Unit) {
         match self {
             Metric::Bytes => ("bytes", "bytes read", Unit::Bytes),
@@ -34,12 +34,12 @@ impl Metric {
         self.told().0
     }
 
-    /// What it is, for headings.
+    /// Wording in headings.
     pub(super) const fn words(self) -> &'static str {
         self.told().1
     }
 
-    /// The value of `cost`, as a reader reads it.
+    /// Formats the value of `cost`.
     pub(super) fn shown(self, cost: &Cost) -> String {
         self.told().2.text(cost.figure(self) as f64)
     }
@@ -55,21 +55,21 @@ impl FromStr for Metric {
     }
 }
 
-/// What a search looks for.
+/// The goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
 pub enum Goal {
     /// Jobs that the second variant makes worse.
     Worse(Metric),
-    /// Jobs where it gains most.
+    /// Jobs that it improves most.
     Over(Metric),
     /// Any difference.
     Differ,
 }
 
 impl Goal {
-    /// The figure that jobs are ordered by.
+    /// The figure by which jobs are ordered.
     pub const fn metric(self) -> Metric {
         match self {
             Goal::Worse(metric) | Goal::Over(metric) => metric,
@@ -77,8 +77,7 @@ impl Goal {
         }
     }
 
-    /// By how much the goal is met: the ratio, and the difference. What is 0 counts as 1 in the
-    /// ratio. Nothing where it is not met.
+    /// How far the goal is met: ratio (0 counts as 1) and difference; `None` if it is not met.
     pub fn gain(self, first: &Cost, second: &Cost) -> Option<(f64, u64)> {
         let [one, two] = [first, second].map(|cost| cost.figure(self.metric()));
         let (low, high) = match self {
@@ -91,7 +90,7 @@ impl Goal {
     }
 }
 
-/// As on the command line.
+/// The spelling of the command line.
 impl From<Goal> for String {
     fn from(goal: Goal) -> String {
         match goal {
@@ -115,7 +114,7 @@ impl TryFrom<String> for Goal {
     }
 }
 
-/// What a run of a job costs.
+/// Cost of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cost {
     /// Bytes of the file that enter the page cache.
@@ -127,7 +126,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of `run`.
+    /// Cost of `run`.
     pub fn of(run: &Run) -> Cost {
         Cost {
             bytes_read: run.counters.bytes_read.unwrap_or(0),
@@ -136,7 +135,7 @@ impl Cost {
         }
     }
 
-    /// One of its figures.
+    /// The figure of `metric`.
     const fn figure(&self, metric: Metric) -> u64 {
         match metric {
             Metric::Bytes => self.bytes_read,

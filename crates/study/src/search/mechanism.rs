@@ -1,4 +1,4 @@
-//! The mechanism by which two runs of a job part: which decision differs first.
+//! The mechanism by which two runs of a job diverge: the first decision that differs.
 
 use filemap_core::decision::Decision;
 use filemap_job::{Job, ShownKind, ShownLog};
@@ -6,10 +6,10 @@ use filemap_model::{Profile, trace};
 
 use crate::error::Error;
 
-/// By which mechanism a job in two variants differs; `None` where it does not.
+/// The mechanism by which a job's variants differ; `None` if their logs are equal.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
     let mut logs = jobs.map(|job| ShownLog::default().under(&job.rules));
     for (job, log) in jobs.iter().zip(&mut logs) {
@@ -26,11 +26,10 @@ pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
     Ok(unseen(&all[0], &all[1]))
 }
 
-/// What the logs of a job have first that differs, in words; `None` where nothing does.
+/// Wording of the first difference of two logs; `None` if they are equal.
 ///
-/// What is read comes before what is mapped: faults differ after a window that differs, and which
-/// of them is seen first says little. So windows and what enters the cache are compared alone, and
-/// the other decisions only where these are the same.
+/// Windows and folios added to the cache are compared first, other decisions only if these are
+/// equal: a different window changes later faults, and which of those comes first is incidental.
 fn of_logs(first: &[Decision], second: &[Decision]) -> Option<String> {
     let reads = |log: &[Decision]| -> Vec<(Decision, &'static str)> {
         let with_entry = log.iter().scan("", |entered, line| {
@@ -54,7 +53,7 @@ fn of_logs(first: &[Decision], second: &[Decision]) -> Option<String> {
     (a.is_some() || b.is_some()).then(|| words(a, b))
 }
 
-/// The same of what no tracepoint shows: locks, credits and the counter of misses.
+/// Likewise for decisions without a tracepoint: locks, credits and mmap_miss.
 fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
     let (a, b) = first.iter().zip(second).find(|(a, b)| a != b)?;
     let name = |decision: &Decision| {
@@ -70,7 +69,7 @@ fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
     Some(format!("only what no tracepoint shows differs: {how}"))
 }
 
-/// Where readahead was entered last.
+/// The readahead entry point, if `line` is one.
 fn entry(line: &Decision) -> Option<&'static str> {
     match line {
         Decision::Entered { cause, .. } if cause.is_async() => Some(", at a mark"),
@@ -80,8 +79,8 @@ fn entry(line: &Decision) -> Option<&'static str> {
     }
 }
 
-/// What is read, where a line says that: its first page, the page after it, and where its mark is
-/// counted from the end. What enters the cache has no mark here.
+/// The range of `line` if it reads or adds pages: first page, end, and the marked page counted from
+/// the end (0 for added folios).
 fn window(line: &Decision) -> Option<(u64, u64, u64)> {
     match *line {
         Decision::Added { start, order, folios, .. } => {
@@ -126,7 +125,7 @@ fn words(a: Option<&Decision>, b: Option<&Decision>) -> String {
     }
 }
 
-/// How the second of two windows differs.
+/// Wording of how window `two` differs from `one`.
 fn windows(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
     let mut parts = Vec::new();
     if one.0 != two.0 {
@@ -142,7 +141,7 @@ fn windows(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
     format!("what the second reads {}", parts.join(" and "))
 }
 
-/// What a line does.
+/// Wording of a decision's kind.
 fn kind(line: &Decision) -> &'static str {
     match ShownKind::of(line) {
         Some(ShownKind::Faulted) => "goes on with another fault",

@@ -1,4 +1,4 @@
-//! The record of jobs that tell two variants apart, or that the second makes worse, and its report.
+//! Record and report of a search.
 
 use filemap_job::{Job, JobSpec, Run};
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use crate::footer::Footer;
 use filemap_report::units::number;
 use filemap_report::{Column, Head, Part, Report, Table, csv, raw};
 
-/// Mechanisms that a report shows; JSON and CSV have all.
+/// Maximum number of mechanisms in a report; JSON and CSV have all.
 const MOST_SHOWN: usize = 10;
 
-/// What a search came to.
+/// Record of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Search {
@@ -20,52 +20,50 @@ pub struct Search {
     pub footer: Footer,
     /// The two variants.
     pub variants: [String; 2],
-    /// What was looked for, as on the command line.
+    /// The goal, as on the command line.
     pub goal: Goal,
     /// The seed of the jobs.
     pub seed: u64,
-    /// Jobs that were run in both variants.
+    /// Number of jobs that ran in both variants.
     pub tried: u64,
-    /// Jobs drawn that are none, or cannot run.
+    /// Number of drawn jobs that are invalid or cannot run.
     pub left_out: u64,
-    /// Jobs drawn that are the same in both variants.
+    /// Number of drawn jobs that are equal in both variants.
     pub alike: u64,
-    /// What was found, the largest ratio first.
+    /// Findings by mechanism, the largest ratio first.
     pub groups: Vec<Group>,
-    /// What else is to be said of it, a sentence each.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// Jobs of one mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Group {
-    /// By what they differ: the first decision that is another, or the wait of the threads of a
-    /// thrash that changes most.
+    /// The difference: the first decision that differs, or for thrash the wait that changes most.
     pub mechanism: String,
-    /// How many such jobs were found.
+    /// Number of jobs found.
     pub jobs: u64,
     /// One for each of [`CASES`].
     pub cases: [Case; 3],
 }
 
-/// The smallest job that still shows a mechanism, and the simplest ones with the largest ratio and
-/// with the largest difference.
+/// The smallest job of a mechanism, and the simplest ones with the largest ratio and difference.
 pub(super) const CASES: [&str; 3] = ["smallest", "largest-ratio", "largest-difference"];
 
-/// A job that was found.
+/// A finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Case {
     /// `smallest`, `largest-ratio` or `largest-difference`.
     pub case: String,
-    /// Accesses of all phases.
+    /// Number of accesses of all phases.
     pub accesses: u64,
-    /// What it costs in the first variant.
+    /// Its cost in the first variant.
     pub first: Cost,
-    /// What it costs in the second variant.
+    /// Its cost in the second variant.
     pub second: Cost,
     /// The job, with the keys of a job file.
     pub job: JobSpec,
-    /// The command that repeats it; JOB.toml stands for a file of the job.
+    /// Command that repeats it; JOB.toml stands for a file with the job.
     pub command: String,
 }
 
@@ -77,16 +75,16 @@ impl Case {
         Case { accesses, first, second, job: spec, ..Case::default() }
     }
 
-    /// How far it meets `goal`.
+    /// How far it meets `goal`: ratio and difference.
     pub(super) fn gain(&self, goal: Goal) -> (f64, u64) {
         goal.gain(&self.first, &self.second).unwrap_or((0.0, 0))
     }
 }
 
-/// A case with the group that it is of.
+/// A case and its group.
 type Row<'a> = (&'a Group, &'a Case);
 
-/// What is told of each case.
+/// Columns of a case.
 const fn columns<'a>() -> [Column<Row<'a>>; 10] {
     [
         raw("mechanism", |row| row.0.mechanism.as_str().into()),
@@ -103,12 +101,12 @@ const fn columns<'a>() -> [Column<Row<'a>>; 10] {
 }
 
 impl Search {
-    /// Jobs that were drawn.
+    /// Number of drawn jobs.
     pub fn drawn(&self) -> u64 {
         self.tried + self.left_out + self.alike
     }
 
-    /// The report on it.
+    /// The report.
     pub fn report(&self) -> Report {
         let mut parts = vec![Part::Heading(self.heading()), Part::Lead(self.found())];
         if !self.groups.is_empty() {
@@ -156,7 +154,7 @@ impl Search {
         format!("{} -> {}", metric.shown(&case.first), metric.shown(&case.second))
     }
 
-    /// A case, and what repeats it: a command, and the job file for it.
+    /// A case with its command and job file.
     fn shown(&self, case: &Case) -> [Part; 2] {
         let text = format!(
             "{}: {} in {}.",
@@ -170,7 +168,7 @@ impl Search {
         [Part::Paragraph(text), Part::Preformatted(repeated)]
     }
 
-    /// How many jobs were found, and of how many.
+    /// Number of jobs found and tried.
     fn found(&self) -> String {
         let jobs = |number: u64| counted(number, "job", "jobs");
         let tried = format!("{} that ran in both variants", jobs(self.tried));
@@ -215,7 +213,7 @@ fn counted(things: u64, one: &str, several: &str) -> String {
     format!("{} {}", number(things as f64), if things == 1 { one } else { several })
 }
 
-/// What a reader may do next.
+/// Suggested next steps.
 const MORE: &str = "The largest difference of each mechanism, and mechanisms beyond the tenth, are \
     in --json and --output. To repeat a case on two booted kernels as well, add to its command: --on \
     model,kernel --image FIRST --image SECOND. Give --kernel to the search where theirs is \

@@ -1,14 +1,12 @@
-//! How jobs are drawn, tried and made smaller.
+//! Draws, tries and shrinks jobs.
 //!
-//! Jobs have numbers, and which job a number is depends on the seed and on what the rounds before
-//! have found. The jobs of a round are tried on all processors, and what is found in it is looked
-//! at in the order of the numbers. So the same seed finds the same, however many processors there
-//! are. What whole rounds have found is kept, and a search that goes on from there finds what one
-//! without a break does. It runs the jobs that are kept again, and refuses a file whose jobs show
-//! something else.
+//! A job's number, the seed and the findings of earlier rounds determine the job. The jobs of a
+//! round run on all processors, and their findings are processed in the order of their numbers, so
+//! a seed finds the same on any number of processors. The state is saved after each round, and a
+//! resumed search finds what an uninterrupted one does. It reruns the saved jobs, and refuses a
+//! state whose jobs now behave differently.
 //!
-//! A first SIGINT ends the drawing of jobs and a second one their being made smaller; a third one
-//! ends the command.
+//! The first SIGINT stops drawing, the second stops shrinking, the third ends the command.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -34,46 +32,46 @@ use crate::provenance;
 use crate::random_jobs::{self, shrink};
 use crate::variants::Variant;
 
-/// Most tries to make the smallest job of a mechanism smaller, and its worst ones simpler, which
-/// are longer jobs.
+/// Maximum number of shrinking attempts for each of [`CASES`]: the worst jobs are longer and get
+/// fewer.
 const MOST_TRIES: [usize; 3] = [600, 150, 150];
 
-/// How a search can be kept.
+/// Hint on how to save a search.
 const WITH_STATE: &str =
     "with --state FILE a search that is given again goes on where it was stopped";
 
-/// A search.
+/// Options of a search.
 pub struct Searching<'a, E> {
     /// The two variants.
     pub variants: [&'a Variant; 2],
-    /// What is looked for.
+    /// The goal.
     pub goal: Goal,
-    /// The jobs to look among.
+    /// The jobs to search.
     pub space: Space,
-    /// The seed of the jobs.
+    /// Seed of the jobs.
     pub seed: u64,
-    /// Jobs to try; `None` is as many as there is time for.
+    /// Number of jobs to try; `None` for as many as fit the time limit.
     pub jobs: Option<u64>,
-    /// No job begins after so long, but the first.
+    /// Time after which no further job starts; the first always does.
     pub limit: Option<Duration>,
-    /// The machine of the model.
+    /// The model's machine profile.
     pub profile: Profile,
-    /// Who shows how far it is.
+    /// Engines, which show progress.
     pub engines: &'a E,
-    /// Who wants it.
+    /// Stores its state and receives interruptions.
     pub keeper: &'a dyn Keeper,
-    /// The command, which does not say how long it is, and the version of filemap, whose model and
-    /// jobs it depends on: what is kept of another search is of no use.
+    /// The command without its limits, and filemap's version: saved states of other searches are
+    /// refused.
     pub name: String,
 }
 
 impl<E: Engines + Sync> Searching<'_, E> {
-    /// Looks for jobs, going on from what whole rounds have `found`, until all are tried, time is
-    /// up or there was asked for what there is. What each whole round has found is kept.
+    /// Searches from the findings of earlier rounds until all jobs are tried, time is up or it is
+    /// interrupted. Saves the state after each round.
     ///
     /// # Errors
-    /// When no job of the space can be run or both variants are the same, those of the model, and
-    /// when the state cannot be written.
+    /// If no job of the space can run, if both variants are equal, errors of the model, and if the
+    /// state cannot be written.
     pub fn run(&self, mut found: Found) -> Result<Found, Error> {
         let begun = Instant::now();
         let progress = self.engines.progress(self.jobs);
@@ -88,7 +86,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
             let before = found.drawn;
             let end = self.jobs.unwrap_or(u64::MAX).min(before + ROUND);
             let specs: Vec<_> = (before..end).map(|job| self.spec(job, &found)).collect();
-            // In order, whichever thread takes the next: what is left is after what is done.
+            // A shared index: jobs not taken come after all that were.
             let next = AtomicUsize::new(0);
             let fates = parallel::map(vec![(); specs.len()], |()| {
                 let at = next.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +110,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
         Ok(found)
     }
 
-    /// Leaves word of what whole rounds have `found`, for a signal that ends the command.
+    /// Prepares the message about the saved rounds, for a signal that ends the command.
     fn tell_kept(&self, found: &Found) {
         self.keeper.leave_word(match (self.keeper.path(), found.drawn) {
             (None, _) => format!("nothing is kept of this search; {WITH_STATE}"),
@@ -131,7 +129,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
         ))
     }
 
-    /// Job `number`: every second one is like one of those that were found.
+    /// Job `number`: every second one is a variation of a finding.
     fn spec(&self, number: u64, found: &Found) -> JobSpec {
         if number.is_multiple_of(2) || found.mechanisms.is_empty() {
             return self.space.drawn(self.seed, number);
@@ -176,10 +174,10 @@ impl<E: Engines + Sync> Searching<'_, E> {
         })
     }
 
-    /// What `state` has kept; `None` where a job shows something else now.
+    /// Restores the findings of `state`; `None` if a job now behaves differently.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Errors of the model.
     pub fn resumed(&self, mut state: State) -> Result<Option<Found>, Error> {
         let kept = cases(state.found.mechanisms.values_mut());
         let are_so = parallel::map(kept, |(mechanism, _, case)| {
@@ -191,11 +189,11 @@ impl<E: Engines + Sync> Searching<'_, E> {
         Ok((state.is_whole() && are_so.into_iter().all(|is_so| is_so)).then_some(state.found))
     }
 
-    /// The record of what was `found`. Where it was interrupted, it says how it goes on, and with
-    /// another question jobs stay as large as they are.
+    /// Shrinks the findings and makes the record. If interrupted, it says how to resume; a further
+    /// interruption stops shrinking.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Errors of the model.
     pub fn record(&self, found: Found, footer: Footer) -> Result<Search, Error> {
         let before = self.keeper.times();
         let mut notes = Vec::new();
@@ -228,14 +226,14 @@ impl<E: Engines + Sync> Searching<'_, E> {
         })
     }
 
-    /// Where its jobs ran, for the record that `command` repeats.
+    /// The footer of the record that `command` repeats.
     ///
     /// # Errors
-    /// Of a place where no job runs.
+    /// If no job can run with these machine keys.
     pub fn footer(&self, command: String) -> Result<Footer, Error> {
         let record = |variant: &Variant| {
             let of_variant = variant.applied(&JobSpec::default());
-            // Any job: only where it runs is told.
+            // Any job: the footer only depends on the engine and machine.
             let place = JobSpec {
                 workload: Some("first".to_string()),
                 accesses: Some(1),
@@ -250,8 +248,8 @@ impl<E: Engines + Sync> Searching<'_, E> {
         Ok(Footer::new(&[record(first)?, record(second)?], command))
     }
 
-    /// What was found of each mechanism, the largest ratio first, with each job as small as it can
-    /// be, or as it is once there was asked for what there is more than `before`.
+    /// Findings by mechanism, the largest ratio first, each job shrunk unless there were more than
+    /// `before` interruptions.
     fn groups(&self, found: Found, before: u32) -> Result<Vec<Group>, Error> {
         let mut groups: Vec<Group> = found.mechanisms.into_values().collect();
         let wanted = cases(groups.iter_mut());
@@ -266,8 +264,8 @@ impl<E: Engines + Sync> Searching<'_, E> {
         Ok(groups)
     }
 
-    /// The smallest job that shows what `case` does: for the first `of` three any of the
-    /// mechanism, for the others a ratio or a difference that is not smaller.
+    /// Shrinks `case`, number `of` of [`CASES`]: the smallest job keeps the mechanism, the other
+    /// two also at least their ratio or difference.
     fn smaller(&self, mechanism: &str, of: usize, case: Case, before: u32) -> Result<Case, Error> {
         let (ratio, cost) = case.gain(self.goal);
         let still = |spec: &JobSpec| -> Result<Option<Case>, Error> {
@@ -300,7 +298,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
     }
 }
 
-/// All cases of `groups`, each with its mechanism and its number.
+/// All cases of `groups`, each with its mechanism and its index in [`CASES`].
 fn cases<'a>(groups: impl Iterator<Item = &'a mut Group>) -> Vec<(String, usize, &'a mut Case)> {
     let of_group = |Group { mechanism, cases, .. }: &'a mut Group| {
         let all = cases.iter_mut().enumerate();
@@ -309,12 +307,12 @@ fn cases<'a>(groups: impl Iterator<Item = &'a mut Group>) -> Vec<(String, usize,
     groups.flat_map(of_group).collect()
 }
 
-/// The flag that names `variants`.
+/// The `--variants` flag of `variants`.
 pub fn variants_flag(variants: &[String; 2]) -> String {
     format!("--variants {}", shell_word(&variants.join(",")))
 }
 
-/// The fates of the first jobs of a round, up to the first that was not tried.
+/// Outcomes of the jobs of a round in order, up to the first that was not tried.
 fn in_order(mut fates: Vec<(usize, Option<Fate>)>) -> impl Iterator<Item = Fate> {
     fates.sort_by_key(|(at, _)| *at);
     fates.into_iter().map_while(|(_, fate)| fate)

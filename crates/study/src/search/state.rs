@@ -1,58 +1,57 @@
-//! What a search keeps in a file, so that a further one goes on from there: what its whole rounds
-//! have found.
+//! The saved state of a search: the findings of its completed rounds.
 
 use serde::{Deserialize, Serialize};
 
 use super::found::{Found, ROUND};
 use crate::error::Error;
 
-/// The form of the file.
+/// Version of the file format.
 const FORM: u32 = 3;
 
-/// Whoever wants a search, and may keep what it finds.
+/// Interruptions of a search, and storage of its state.
 pub trait Keeper: Sync {
-    /// How often there was asked for what there is so far.
+    /// Number of interruptions so far.
     fn times(&self) -> u32;
 
-    /// Has `word` said when a signal ends the command.
+    /// Sets the message for a signal that ends the command.
     fn leave_word(&self, word: String);
 
-    /// Where the state of the search is kept, if it is.
+    /// Path of the state, if it is saved.
     fn path(&self) -> Option<&str>;
 
-    /// Puts `state` there, whole or not at all.
+    /// Replaces the state atomically.
     ///
     /// # Errors
-    /// When it cannot be written; what was there is still there then.
+    /// If it cannot be written; the previous state remains.
     fn write(&self, state: &str) -> Result<(), Error>;
 }
 
-/// What is in the file.
+/// Content of the file.
 #[derive(Serialize, Deserialize)]
 pub struct State {
     filemap_search: u32,
-    /// The command, and the version of filemap, whose model and jobs it depends on.
+    /// The command and filemap's version.
     search: String,
     #[serde(flatten)]
     pub(super) found: Found,
 }
 
 impl State {
-    /// What whole rounds of `search` have `found`.
+    /// State of `search` after completed rounds.
     pub(super) fn of(search: &str, found: Found) -> State {
         State { filemap_search: FORM, search: search.to_string(), found }
     }
 
-    /// As the file has it.
+    /// The text of the file.
     pub(super) fn text(&self) -> String {
         let text = serde_json::to_string(self).expect("it has keys that are texts");
         format!("{text}\n")
     }
 
-    /// The state of `search`, which tries so many jobs, in the text of a file.
+    /// Parses the state of `search`, which is to try `jobs` jobs.
     ///
     /// # Errors
-    /// A file of something else, or of another search; the end of a sentence.
+    /// If the file is something else or belongs to another search; as the end of a sentence.
     pub fn read(text: &str, search: &str, jobs: Option<u64>) -> Result<State, String> {
         let state: State = serde_json::from_str(text)
             .map_err(|_| "the file is no state of a search; give a new one".to_string())?;
@@ -74,7 +73,7 @@ impl State {
         Ok(state)
     }
 
-    /// Whether it is of whole rounds.
+    /// Whether it contains completed rounds only.
     pub(super) fn is_whole(&self) -> bool {
         self.found.drawn.is_multiple_of(ROUND)
     }
