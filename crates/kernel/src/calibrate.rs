@@ -207,7 +207,7 @@ impl CalibrationFile {
         drop_open_file(&self.file, &self.path)
     }
 
-    /// What it costs to touch these pages of the file, phase by phase, in a mapping so advised.
+    /// The cost of touching `phases` of pages in a mapping with this advice.
     fn probe(&self, advice: Advice, phases: Vec<Vec<u64>>) -> Result<Vec<PhaseCost>, Error> {
         let steps = phases.into_iter().map(|pages| ProgramStep::touch(0, pages)).collect();
         let mut process =
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shuffle_has_every_number_once() {
+    fn shuffle_is_a_permutation() {
         for count in [1, 2, 3, 4, 5, 13, 32, 128, 1000, 1024] {
             let mut numbers: Vec<u64> = (0..count).map(|n| shuffled(n, count)).collect();
             let close = numbers.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();

@@ -1,8 +1,7 @@
 //! A memory cgroup of our own, version 1 or 2.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::Error;
 use crate::error::require_root;
@@ -75,7 +74,7 @@ impl MemoryCgroup {
         Ok(cgroup)
     }
 
-    /// Moves a process into the cgroup. What it charges from now on counts here.
+    /// Moves a process into the cgroup, which is charged for its later allocations.
     pub fn add(&self, pid: u32) -> Result<(), Error> {
         self.write("cgroup.procs", u64::from(pid))
     }
@@ -117,8 +116,8 @@ impl MemoryCgroup {
     }
 }
 
-/// Bytes that the limits of this process's own memory cgroups leave it, with what they could free
-/// of files; `None` without a limit, or where it cannot be read.
+/// Bytes that this process may still allocate in its memory cgroups, reclaimable file pages
+/// included; `None` without a limit, or if unreadable.
 pub(crate) fn room_bytes() -> Option<u64> {
     let (root, version) = memory_hierarchy().ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -225,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_in_one_memory_cgroup() {
+    fn finds_own_memory_cgroup() {
         let v1 = "9:cpu,cpuacct:/a\n4:memory:/b/c\n0::/d\n";
         assert_eq!(own_path(v1, Version::V1), Some("/b/c"));
         assert_eq!(own_path(v1, Version::V2), Some("/d"));
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn hierarchies_are_found_by_what_they_control() {
+    fn finds_memory_hierarchies() {
         let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
                       cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
                       cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\

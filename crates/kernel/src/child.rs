@@ -16,8 +16,8 @@ use crate::shutdown;
 /// How often a running child is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Keeps signals of the terminal from the child, and has the kernel kill it when this process is
-/// gone, however that went.
+/// Keeps signals of the terminal from the child, and has the kernel kill it when this process ends,
+/// by SIGKILL too.
 pub(crate) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     command.process_group(0);
@@ -48,7 +48,7 @@ pub fn set_parent_death_signal(parent: Pid) -> io::Result<()> {
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
-/// Runs a program that takes no input to its end. What it prints is short.
+/// Runs a program without input, and returns its (short) output.
 pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     die_with_parent(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -124,8 +124,7 @@ impl ChildProcess {
 
     /// Waits for the child's death, for a short time. Returns whether it may be dead.
     ///
-    /// A wait for one that lives could take the stop of a thread of it that this process holds, and
-    /// take that for its end.
+    /// wait(2) for a live child could consume the ptrace stop of one of its threads.
     fn poll_exit(&self) -> bool {
         let slice = Timespec::try_from(POLL_INTERVAL).expect("a tenth of a second fits");
         match pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty()) {
@@ -145,7 +144,7 @@ impl ChildProcess {
     }
 }
 
-/// Why nobody waits for a child any more.
+/// Why a wait for a child ended.
 #[derive(Debug)]
 pub(crate) enum WaitResult<T> {
     /// It has ended.
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_prints_comes_with_how_it_ended() {
+    fn output_has_both_streams_and_status() {
         let mut shell = Command::new("sh");
         let output = output(shell.args(["-c", "echo a; echo b >&2; exit 3"])).unwrap();
         assert_eq!((output.stdout, output.stderr), (b"a\n".to_vec(), b"b\n".to_vec()));
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_gone_with_its_owner() {
+    fn dropping_kills_child() {
         let running = ChildProcess::spawn(Command::new("sleep").arg("1000")).unwrap();
         let pid = running.0.id();
         assert!(shutdown::is_listed(pid));

@@ -49,7 +49,7 @@ pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Drops an open file from the page cache, as far as nobody has it mapped.
+/// Drops the unmapped pages of an open file from the page cache.
 pub fn drop_pages(file: &File) {
     let drop = || fadvise(file, 0, None, Advice::DontNeed);
     let _ = drop();

@@ -29,7 +29,7 @@ pub struct MachineCheck {
     pub used_by: &'static str,
     /// How it is here; or why it is not.
     pub state: Result<String, String>,
-    /// What to do where it is missing, or to be told with it.
+    /// The remedy, or a remark.
     pub note: Option<String>,
 }
 
@@ -342,7 +342,7 @@ mod tests {
     use crate::folio_ops;
 
     #[test]
-    fn what_is_missing_comes_with_a_remedy() {
+    fn missing_things_have_remedies() {
         let missing = check("x", "y", Err(Error::unavailable("thing", "buy one")));
         assert_eq!(missing.state, Err("no thing".to_owned()));
         assert_eq!(missing.note.as_deref(), Some("buy one"));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_folios_are_those_that_are_had_and_that_could_be() {
+    fn lists_current_and_possible_folio_sizes() {
         let sizes = [(16 << 10, "never"), (1 << 20, "never"), (2 << 20, "inherit")];
         let row = [(512 << 10, "never"), (1 << 20, "never"), (2 << 20, "never")];
         let between = [(16 << 10, "never"), (32 << 10, "madvise"), (64 << 10, "never")];
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_by_name() {
+    fn finds_programs_on_path() {
         assert!(installed("sh"));
         assert!(!installed("no-such-program-here"));
     }

@@ -32,7 +32,7 @@ pub enum Error {
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The error of the system.
         source: io::Error,
     },
     /// A system call that concerns no path failed.
@@ -40,7 +40,7 @@ pub enum Error {
     Call {
         /// The action, as a verb phrase.
         action: &'static str,
-        /// What the kernel answered.
+        /// The error of the system.
         source: io::Error,
     },
     /// The trace is not complete.
@@ -87,7 +87,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A journal or its directory belongs to somebody else.
+    /// A journal or its directory belongs to another user.
     #[error(
         "the journal '{}' belongs to another user, or others can write to it: \
          remove it, or name another directory in FILEMAP_STATE",
@@ -136,7 +136,7 @@ pub enum Error {
     NoSpace {
         /// The directory.
         path: PathBuf,
-        /// What the run writes there.
+        /// Bytes that the run writes.
         bytes: u64,
         /// What may be written there.
         available_bytes: u64,
@@ -181,7 +181,7 @@ pub enum Error {
         number: usize,
         /// How many the machine had.
         jobs: usize,
-        /// What the job is.
+        /// The job.
         name: String,
         /// Why.
         source: Box<Error>,
@@ -200,7 +200,7 @@ pub enum Error {
     /// The probe's child reported that it could not go on.
     #[error("the probe stopped: {message}")]
     Child {
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The kernel killed the probe's child because its memory cgroup had no page left.
@@ -218,7 +218,7 @@ pub enum Error {
          hold less"
     )]
     Starved {
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// A probe's child touched a page beyond the end of a file.
@@ -258,7 +258,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the machine lacks what it takes, rather than the run having failed.
+    /// Whether the machine lacks a requirement, as opposed to a run that failed.
     pub fn cannot_run_here(&self) -> bool {
         match self.root_cause() {
             Error::Image(error) => error.cannot_run_here(),
@@ -321,7 +321,7 @@ impl Error {
         matches!(self.root_cause(), Error::Image(error) if error.is_kernel_failure())
     }
 
-    /// Whether the kernel shows nothing of what it decides, whatever the job.
+    /// Whether tracing is unavailable for all jobs.
     pub fn lacks_tracing(&self) -> bool {
         match self.root_cause() {
             Error::Unavailable { what, .. } => {

@@ -15,7 +15,7 @@ use crate::procstat::read_bytes;
 /// How long a governor may take to follow a process.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long it may take to let go of it.
+/// How long it may take to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A process that governs another one. It is killed when this drops.
@@ -25,7 +25,7 @@ pub(crate) struct GovernorProcess {
 }
 
 impl GovernorProcess {
-    /// Starts one beside the process `pid`, and waits until it follows that.
+    /// Starts a governor of the process `pid`, and waits until it follows the process.
     ///
     /// # Errors
     /// When it cannot be started, or cannot follow the process.
@@ -67,9 +67,9 @@ impl GovernorProcess {
         self.child.0.id()
     }
 
-    /// Has it let go of its process, and waits for its end.
+    /// Terminates the governor, and waits for its exit.
     pub(crate) fn end(mut self) {
-        // One that is gone already needs no signal.
+        // It may have exited already.
         let _ = kill_process(Pid::from_child(&self.child.0), Signal::TERM);
         // It is killed where it does not end by itself.
         let _ = self.child.wait(EXIT_TIMEOUT, || None::<()>);

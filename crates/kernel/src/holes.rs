@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 /// How much of a file is holes. Space that is reserved and was never written counts as a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holes {
-    /// Nothing, or its filesystem does not tell.
+    /// No holes, or unknown.
     None,
     /// A part of it.
     Some,
@@ -27,8 +27,8 @@ impl Holes {
     }
 }
 
-/// Bytes among the first `bytes` of `file` that its device holds; `None` where the filesystem does
-/// not tell.
+/// Allocated and written bytes among the first `bytes` of `file`; `None` if the filesystem lacks
+/// FIEMAP.
 fn written_bytes(file: &File, bytes: u64) -> Option<u64> {
     let (mut start, mut written) = (0, 0);
     while start < bytes {
@@ -62,7 +62,7 @@ fn written_bytes(file: &File, bytes: u64) -> Option<u64> {
     Some(written)
 }
 
-/// Extents that are asked for at once.
+/// Extents per FIEMAP call.
 const EXTENTS: usize = 64;
 
 /// `FS_IOC_FIEMAP` of `linux/fs.h`, the same on every architecture that is modelled.
@@ -106,13 +106,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_structures_have_their_size() {
+    fn fiemap_structs_have_kernel_size() {
         assert_eq!(size_of::<Extent>(), 56);
         assert_eq!(size_of::<ExtentMap>(), 32 + EXTENTS * 56);
     }
 
     #[test]
-    fn holes_are_told_from_data() {
+    fn distinguishes_holes_from_data() {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
         assert_eq!(Holes::find(&file), Holes::None, "an empty file");
         file.set_len(2 << 20).unwrap();
@@ -124,7 +124,7 @@ mod tests {
         // Cached pages make no difference.
         file.read_to_end(&mut Vec::new()).unwrap();
         assert_eq!(Holes::find(&file), Holes::All);
-        // More pieces than are asked for at once.
+        // More extents than one call returns.
         for piece in 0..100 {
             file.write_all_at(&[1; 4096], piece * 16384).unwrap();
         }

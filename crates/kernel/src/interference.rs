@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_running_thread_that_pages_out_counts() {
+    fn finds_running_pageout_scheme() {
         let root = std::env::temp_dir().join(format!("filemap-damon-{}", std::process::id()));
         let scheme = root.join("0/contexts/0/schemes/0");
         fs::create_dir_all(&scheme).unwrap();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_waits_for_the_next_gap_that_it_fits_in() {
+    fn pauses_until_run_fits_between_pageouts() {
         let ms = Duration::from_millis;
         let pause = |run, now: u64| pause_before(ms(run), 7_000_000_000, now * 1_000_000, ms(5000));
         assert_eq!(pause(1000, 8000), Duration::ZERO);

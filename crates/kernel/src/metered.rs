@@ -1,12 +1,11 @@
 //! A program that is run to its end, and what it cost with all that it started.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use crate::child::{ChildProcess, WaitResult, die_with_parent_in_session};
 use crate::shutdown::Subreaper;
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_our_own_are_left_out() {
+    fn digest_skips_own_lines() {
         assert_eq!(digest_of("a\nnote: x\nb\n"), digest_of("a\nb\n"));
         assert_eq!(digest_of("note: x"), digest_of(""));
         assert_ne!(digest_of("a note: x\n"), digest_of("a\n"));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mounted_tracefs_is_found() {
+    fn finds_mounted_tracefs() {
         let mounted = |mounts| mounted(mounts, "tracefs");
         let mounts = "sysfs /sys sysfs rw 0 0\ntracefs /sys/kernel/tracing tracefs rw 0 0\n";
         assert_eq!(mounted(mounts), Some("/sys/kernel/tracing".into()));

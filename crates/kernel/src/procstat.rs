@@ -1,4 +1,4 @@
-//! What the kernel accounts to this process, and to the whole machine.
+//! Counters of this process and of the machine, and other text of procfs and sysfs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +86,7 @@ impl VmStat {
     }
 }
 
-/// The word in brackets: the one that is set, of those that could be.
+/// The word in brackets, which is the current setting.
 pub(crate) fn selected_word(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_difference_names_what_changed() {
+    fn difference_has_changed_counters() {
         let before = VmStat::parse("pgfault 10\npgmajfault 3\nnr_free_pages 50\nodd\n");
         let after = VmStat::parse("pgfault 12\npgmajfault 3\nnr_free_pages 40\nnew 1\n");
         let change = after.since(&before);
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn read_bytes_is_the_storage_one() {
+    fn parses_read_bytes() {
         assert_eq!(read_bytes("rchar: 1\nread_bytes: 4096\nwrite_bytes: 0\n"), Some(4096));
         assert_eq!(read_bytes("rchar: 1\n"), None);
     }
 
     #[test]
-    fn this_thread_faults() {
+    fn counts_faults_of_this_thread() {
         let before = Faults::current_thread();
         // More than the allocator keeps of what other tests have touched and freed.
         let pages = std::hint::black_box(vec![1u8; 40 << 20]);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chosen_word_is_in_brackets() {
+    fn finds_word_in_brackets() {
         assert_eq!(selected_word("always [madvise] never\n").as_deref(), Some("madvise"));
         assert_eq!(selected_word("nothing"), None);
     }

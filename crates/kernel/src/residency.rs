@@ -133,7 +133,7 @@ impl PageSet {
 /// tells; before Linux 6.5 by `mincore`.
 ///
 /// # Errors
-/// Where neither tells.
+/// When neither is permitted.
 pub fn cached_pages(file: &File) -> Result<u64, Error> {
     match CacheStat::query(file, ..) {
         Ok(stat) => Ok(stat.cached),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_holds_what_was_collected() {
+    fn page_set_holds_collected_pages() {
         let pages = [0, 1, 63, 64, 127, 200];
         assert_eq!(set(&pages).len(), 6);
         assert_eq!(set(&pages).iter().map(|page| page.0).collect::<Vec<_>>(), pages);

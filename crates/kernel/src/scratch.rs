@@ -35,7 +35,7 @@ pub struct ScratchSize {
     pub disk_bytes: u64,
 }
 
-/// What an inode takes, at most.
+/// Maximum size of an inode.
 const INODE_BYTES: u64 = 512;
 
 /// Inodes in addition to those of files.
@@ -138,7 +138,7 @@ impl Scratch {
             )
         })?;
         device.is_mounted();
-        // Last, so that it is undone while nobody else can have the device.
+        // Last, so that it is undone before the device is detached.
         let read_ahead = set_read_ahead(journal, &device, read_ahead_kib)?;
         Ok(Scratch {
             _read_ahead: read_ahead,
@@ -164,7 +164,7 @@ impl Scratch {
     /// Gives the files that are opened from now on another readahead size.
     ///
     /// # Errors
-    /// When the kernel makes another size of it.
+    /// When the kernel rounds the size.
     pub fn set_read_ahead(&self, kib: u64) -> Result<(), Error> {
         write_read_ahead(&self.device, kib)
     }
@@ -220,7 +220,7 @@ fn set_read_ahead(journal: &Journal, device: &LoopDevice, kib: u64) -> Result<Gu
     let write =
         || fs::write(&path, kib.to_string()).map_err(|error| Error::os("write", &path, error));
     let ((), guard) = journal.change(undo, write)?;
-    // The kernel may have made another size of it.
+    // The kernel may have rounded it.
     write_read_ahead(device, kib)?;
     Ok(guard)
 }

@@ -2,14 +2,13 @@
 //! are killed.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{park, sleep};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -24,7 +23,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// Process ids of the children that may run, none of them reaped.
 static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// A child that was killed is gone by then, unless its disk has stopped.
+/// How long a killed child may take to die, which may wait for a disk.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Children that this process did not start, while processes become its children whose parents have
@@ -37,8 +36,8 @@ const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two looks at what still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Ends every child and waits until they are gone; no other child is started from now on. Work
-/// that takes long fails soon with [`Error::ShuttingDown`].
+/// Ends all children and waits for them; no more are started. Long work fails with
+/// [`Error::ShuttingDown`].
 pub fn begin() {
     ENDING.store(true, Ordering::SeqCst);
     let foreign = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -61,8 +60,8 @@ pub fn wait_if_begun() {
 /// this crate may start children.
 #[derive(Debug)]
 pub(crate) struct Subreaper {
-    /// Children that existed before: of a shell that executed this program with `exec`. Nobody
-    /// waits for them, so that their numbers stay theirs.
+    /// Children that existed before: of a shell that executed this program with `exec`. They are
+    /// never reaped, so that their ids are not reused.
     foreign: HashSet<Pid>,
 }
 
@@ -70,7 +69,8 @@ impl Subreaper {
     pub(crate) fn begin() -> io::Result<Subreaper> {
         let mut known = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner);
         let foreign = known.get_or_insert_with(|| all_children().into_iter().collect());
-        // What foreign children leave would become children too, and could not be told from ours.
+        // Orphans of foreign children would be adopted too, and could not be distinguished from
+        // ours.
         if foreign.is_empty() {
             set_child_subreaper(Some(getpid()))?;
         }
@@ -84,9 +84,8 @@ impl Drop for Subreaper {
     }
 }
 
-/// Asks all that this process has started to end, kills what does not, and waits until none of it
-/// is left. It reaches what its children have started once they are gone. It leaves alone what is
-/// `foreign`.
+/// Terminates all descendants, kills the rest, and waits until none is left. Grandchildren are
+/// reached when they are adopted. Spares `foreign`.
 fn end_descendants(foreign: &HashSet<Pid>) {
     let start = Instant::now();
     let mut terminated = HashSet::new();
@@ -98,16 +97,16 @@ fn end_descendants(foreign: &HashSet<Pid>) {
     }
 }
 
-/// Asks those children to end that were not `asked`, or kills all, and reaps the dead ones that
-/// nobody waits for. Whether any runs.
+/// Sends SIGTERM to children that are not in `terminated`, or SIGKILL to all, and reaps dead ones
+/// without an owner. Returns whether any is alive.
 fn signal_living(kills: bool, terminated: &mut HashSet<Pid>, foreign: &HashSet<Pid>) -> bool {
-    // Nobody else reaps while this is held, so that each number stays the child's own.
+    // Held so that nobody else reaps, and ids are not reused.
     let waited_for = children();
     let mut any = false;
     for child in all_children().into_iter().filter(|child| !foreign.contains(child)) {
         let is_waited_for = waited_for.contains(&child.as_raw_pid().cast_unsigned());
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        // A thread of it that this process holds would have its stop told, and stays held.
+        // Reports a ptrace stop too, which WNOWAIT leaves pending.
         let found = waitid(WaitId::Pid(child), how | WaitIdOptions::NOWAIT);
         let is_held = matches!(&found, Ok(Some(status)) if status.trapped());
         if !is_held && !matches!(found, Ok(None)) {
@@ -194,7 +193,7 @@ fn kill_all() {
             let watched = pidfd_open(pid, PidfdFlags::empty()).ok();
             // One that has ended is not reaped yet, so that the number is still its own.
             let _ = kill_process(pid, Signal::KILL);
-            // What it has started, where it leads a group of its own.
+            // Its process group, if it leads one.
             let _ = kill_process_group(pid, Signal::KILL);
             watched
         });

@@ -13,7 +13,7 @@ use crate::{Error, page_size};
 /// `RAMFS_MAGIC`, which libc does not have.
 const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
 
-/// What a file's readahead and folios depend on.
+/// Properties that a file's readahead and folios depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// The device as `mount` names it.
@@ -34,7 +34,7 @@ impl Storage {
     /// Where `path`, a file or a directory, lies.
     ///
     /// # Errors
-    /// When it does not exist, or is on no filesystem that tells what it is.
+    /// When it does not exist.
     pub fn find(path: &Path) -> Result<Self, Error> {
         let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
         let device = (major(metadata.dev()), minor(metadata.dev()));
@@ -74,8 +74,7 @@ impl Storage {
         }
     }
 
-    /// Where a path lies whose mount cannot be seen, as in a chroot: its filesystem says what it
-    /// is.
+    /// The storage of a path whose mount is not visible, as in a chroot, by `f_type`.
     fn from_statfs(path: &Path) -> Result<Storage, Error> {
         let statfs = rustix::fs::statfs(path).map_err(|error| Error::os("open", path, error))?;
         let filesystem = match statfs.f_type {
@@ -204,7 +203,7 @@ mod tests {
         31 27 0:31 / /tmp rw shared:1 - tmpfs tmpfs rw\n";
 
     #[test]
-    fn the_mount_that_holds_the_path_counts() {
+    fn finds_mount_of_path() {
         let of =
             |device, path: &str| Storage::from_mountinfo(MOUNTS, device, Path::new(path)).unwrap();
         let root = of((254, 0), "/no-such-file");
@@ -222,11 +221,11 @@ mod tests {
     }
 
     #[test]
-    fn this_program_lies_somewhere() {
+    fn finds_storage_of_this_program() {
         let program = std::env::current_exe().unwrap();
         let storage = Storage::find(&program).unwrap();
         assert!(!storage.filesystem.is_empty());
-        // The same without a look at the mounts, where the filesystem is one that is known so.
+        // The same by `f_type`, if that is known.
         let unseen = Storage::from_statfs(&program).unwrap();
         assert!(
             [&storage.filesystem, "unknown"].contains(&unseen.filesystem.as_str()),

@@ -51,7 +51,7 @@ pub(crate) fn write(
 ) -> Result<(), Error> {
     contents.write(file, bytes).map_err(|error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => no_space(directory, bytes),
-        // What a loop device makes of a full disk below it.
+        // A loop device reports a full disk as EIO.
         _ if error.raw_os_error() == Some(libc::EIO) && is_full(directory) => {
             no_space(directory, bytes)
         }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_checked_before_anything_is_written() {
+    fn checks_space_before_writing() {
         let directory = std::env::temp_dir();
         let available = available_bytes(&directory).unwrap();
         require_space(&directory, 0).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_as_long_as_asked_for() {
+    fn writes_contents_of_each_length() {
         assert_eq!(written(&FileContents::Holes, 5000).unwrap(), [0; 5000]);
         assert_eq!(written(&FileContents::Returns, 5000).unwrap(), [RETURN_OPCODE; 5000]);
         let original = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! Reads that bypass the page cache: what the device alone does.
+//! Reads that bypass the page cache, which measure the device alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -163,7 +163,7 @@ impl AlignedBuffer {
         let aligned = all.as_ptr().align_offset(HUGE_BYTES);
         let start = all[aligned..].as_mut_ptr().cast();
         // SAFETY: the range lies in memory that this process owns, and the advice changes no data.
-        // A kernel without huge pages refuses it, and the memory is as good without.
+        // A kernel without huge pages refuses it, which is harmless.
         let _ = unsafe { madvise(start, bytes as usize, Advice::LinuxHugepage) };
         for byte in all[aligned..][..bytes as usize].iter_mut().step_by(page_size() as usize) {
             *byte = 1;
@@ -180,7 +180,7 @@ fn median(figures: Vec<f64>) -> f64 {
     order_statistic(figures, 2)
 }
 
-/// What a quarter of the figures is not above.
+/// The lower quartile of `figures`.
 fn quartile(figures: Vec<f64>) -> f64 {
     order_statistic(figures, 4)
 }

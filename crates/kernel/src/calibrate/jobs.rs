@@ -62,7 +62,7 @@ pub const LIMIT_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct ReclaimBench {
     free: PreparedJob,
-    /// Nobody may limit the memory of a process here, or why.
+    /// The same under a memory limit, or why none can be set here.
     limited: Result<PreparedJob, String>,
 }
 
@@ -76,7 +76,7 @@ pub struct ReclaimSample {
 }
 
 impl ReclaimSample {
-    /// What a page costs more where another one is evicted for it: for none of the first, which
+    /// The additional cost of a page for which another one is evicted: all but the first, which
     /// fit.
     pub fn evict(&self) -> f64 {
         let evicting = (HOLE_BYTES - LIMIT_BYTES) as f64 / HOLE_BYTES as f64;

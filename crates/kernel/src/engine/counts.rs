@@ -1,4 +1,4 @@
-//! What the kernel tells of the pages of a file after a run, and after each phase.
+//! Page counts of a file after a run, and after each phase.
 
 use filemap_job::Counters;
 
@@ -17,7 +17,7 @@ pub(super) struct FileCounts {
     evicted_pages: Option<u64>,
     /// Each page of the file takes a page of storage.
     whole: bool,
-    /// Pages of it that the run itself dropped.
+    /// Pages that the run itself dropped.
     dropped: DroppedPages,
     /// How many of the dropped pages the kernel may count as evicted: MADV_PAGEOUT evicts as
     /// reclaim does, POSIX_FADV_DONTNEED is not counted.
@@ -110,7 +110,7 @@ pub(super) fn phase_counters(
         (now, cached.checked_sub(then.cached))
     });
     let added = match grown {
-        // Nothing was evicted, so that growth is what was read.
+        // Nothing was evicted, so that the growth is the pages read.
         Some((CacheCounts { evicted, .. }, Some(more)))
             if evicted <= paged_out && storage.is_none_or(|read| read == more) =>
         {
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_run_has_in_the_cache_what_it_read() {
+    fn quiet_run_caches_what_it_read() {
         let quiet = counts_of(100, 100, 0);
         assert!(!quiet.is_disturbed());
         assert_eq!((quiet.pages_added(), quiet.pages_evicted()), (Some(100), Some(0)));
     }
 
     #[test]
-    fn pages_that_left_or_came_otherwise_disturb() {
+    fn foreign_evictions_and_reads_disturb() {
         assert!(counts_of(100, 90, 10).is_disturbed());
         assert!(
             counts_of(100, 90, 0).is_disturbed(),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_read_without_storage() {
+    fn holes_need_no_storage() {
         let sparse = FileCounts { whole: false, ..counts_of(0, 100, 0) };
         assert!(!sparse.is_disturbed());
         assert_eq!(sparse.pages_added(), Some(100));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_drops_itself_disturbs_nobody() {
+    fn own_drops_do_not_disturb() {
         let dropping = FileCounts { dropped: DroppedPages::Pages(None), ..counts_of(100, 60, 0) };
         assert!(!dropping.is_disturbed());
         assert_eq!((dropping.pages_added(), dropping.pages_evicted()), (Some(100), Some(40)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_pages_out_itself_disturbs_nobody() {
+    fn own_pageouts_do_not_disturb() {
         let dropped = DroppedPages::Pages(Some(40));
         let paging = FileCounts { dropped, paged_out: 40, ..counts_of(100, 60, 40) };
         assert!(!paging.is_disturbed());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_tell_is_unknown() {
+    fn missing_cachestat_is_unknown() {
         let nothing = FileCounts { whole: true, ..FileCounts::default() };
         assert!(!nothing.is_disturbed());
         assert_eq!(nothing.pages_added(), None);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_in_is_counted_by_phase() {
+    fn counts_added_pages_by_phase() {
         assert_eq!(pages(30, 40, 0, 10, true), [Some(30), Some(0)]);
         // Holes come from no storage.
         assert_eq!(pages(0, 40, 0, 10, false), [Some(30), Some(0)]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_paged_out_left_by_the_run_itself() {
+    fn counts_own_pageouts_as_evictions() {
         let after = |cached, evicted, own| {
             let cost =
                 PhaseCost { cache: Some(CacheCounts { cached, evicted }), ..PhaseCost::default() };
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_unknown() {
+    fn missing_counts_are_unknown() {
         let nothing = phase_counters(&PhaseCost::default(), None, true, (0, 0));
         assert_eq!((nothing.data_pages_read, nothing.evicted_pages), (None, None));
     }

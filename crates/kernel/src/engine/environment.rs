@@ -1,4 +1,4 @@
-//! Where and how a job ran: what a reader needs to judge its figures, or to repeat them.
+//! The environment of a job: what a reader needs to judge or repeat its figures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,9 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use super::limits;
 use super::needs::{JobNeeds, NeededFile};
-use super::settings;
 use super::stage::RunSetup;
+use super::{limits, settings};
 use crate::child;
 use crate::interference::damon_pageout;
 use crate::procstat::selected_word;
@@ -85,7 +84,7 @@ pub fn host_environment() -> Map<String, Value> {
     std::mem::take(environment.as_object_mut().expect("an object literal"))
 }
 
-/// What the figures leave out.
+/// The scope of the figures.
 fn scope(stage: &RunSetup, needs: &JobNeeds) -> String {
     let cgroup = if stage.has_cgroup() { " in a memory cgroup of its own" } else { "" };
     let files = match needs.files.as_slice() {
@@ -98,7 +97,7 @@ fn scope(stage: &RunSetup, needs: &JobNeeds) -> String {
     format!("the running kernel, one child process{cgroup}, {files} cold before each run")
 }
 
-/// [`CONFIG_OPTIONS`] of the running kernel, where it tells its configuration.
+/// [`CONFIG_OPTIONS`] of the running kernel, if its configuration is readable.
 fn config(release: &str) -> Option<BTreeMap<&'static str, String>> {
     let text = packed_config().or_else(|| read(&format!("/boot/config-{release}")))?;
     let value = |option: &str| {
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_tells_its_compiler() {
+    fn parses_compiler() {
         let of =
             |tools: &str| built_with(&format!("Linux version 6.12.1 (me@here) ({tools}) #1 x"));
         let tools = "gcc (Debian 12.2.0-14) 12.2.0, GNU ld (GNU Binutils) 2.40";

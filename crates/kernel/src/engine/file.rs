@@ -15,8 +15,7 @@ use crate::journal::{Guard, Journal, Undo};
 use crate::probe::raise_limit;
 use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::Storage;
-use crate::temporary::require_space;
-use crate::temporary::{FileContents, check_calls};
+use crate::temporary::{FileContents, check_calls, require_space};
 use crate::{Error, page_size, temporary};
 
 /// Directories for temporary files, after the user's own.
@@ -52,7 +51,7 @@ pub fn temporary_directory() -> Result<PathBuf, Error> {
     })
 }
 
-/// What the system said of a directory, in the words of a sentence.
+/// Why a directory is unusable, as a relative clause.
 fn reason(error: &Error) -> String {
     match error {
         Error::Os { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -65,7 +64,7 @@ fn reason(error: &Error) -> String {
 /// An open file of a job.
 #[derive(Debug)]
 pub(super) struct JobFile {
-    /// The file. A temporary one has no name, so that it goes with this process, however that ends.
+    /// The file. A temporary file is unnamed, so that it is removed with this process.
     pub(super) file: File,
     /// By which name a child can open it.
     pub(super) path: PathBuf,
@@ -88,7 +87,7 @@ pub(super) struct JobFiles {
     _scratch: Option<Scratch>,
 }
 
-/// Descriptors that this process has beside the files of a job.
+/// File descriptors in addition to those of a job's files.
 const EXTRA_DESCRIPTORS: u64 = 256;
 
 impl JobFiles {
@@ -195,9 +194,8 @@ fn scratch_for(needs: &JobNeeds, journal: &Journal, directory: &Path) -> Result<
     Scratch::create(journal, directory, filesystem, room, read_ahead_kb(&needs.machine))
 }
 
-/// Refuses to drop the pages of the user's `file` at `path` where programs may need them, unless
-/// `of_job` says so. What runs leave of it in the page cache goes with the guard, so that
-/// a cold file stays one.
+/// Refuses to drop the pages of the user's `file` if programs may need them and `of_job` does not
+/// allow it. The guard drops what runs leave in the page cache.
 ///
 /// # Errors
 /// [`Error::Hot`].

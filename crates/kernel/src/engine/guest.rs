@@ -29,7 +29,7 @@ pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     let message = Message::from_json(payload).map_err(|error| wrong(&error))?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     guest::set_read_ahead(message.read_ahead_kb)?;
-    // Other jobs may come that want them as they were.
+    // Later jobs need the original settings.
     let options = match &message.observed {
         Some(how) => {
             Some(ObserveOptions::from_json(how).ok_or_else(|| wrong("nobody observes so"))?)
@@ -62,8 +62,7 @@ fn run(program: &Job) -> Result<Ran, Error> {
     HostKernel::in_directory(journal, guest::DATA_DIR.into()).run(program)
 }
 
-/// Runs `program` under a trace, as it is `asked`; what the kernel decides goes to `log`. Returns
-/// where it ran.
+/// Runs `program` under a trace, and writes the recording to `log`. Returns the environment.
 fn observed(
     program: &Job,
     options: ObserveOptions,

@@ -12,7 +12,7 @@ use crate::{Error, page_size};
 /// The switch of the multi-generational LRU, and its value when that is off.
 const LRU_GEN: (&str, u64) = ("/sys/kernel/mm/lru_gen/enabled", 0);
 
-/// What the kernel needs beside a page is below this part of the page.
+/// The kernel's overhead per page is below 1/16 of the page.
 const KEEPING_PART: u64 = 16;
 
 /// Limits of the memory cgroup that a job's runs are put into.
@@ -33,9 +33,8 @@ impl MemoryLimits {
         self.0.map(|limits| MemoryCgroup::create(journal, limits)).transpose()
     }
 
-    /// Refuses what a job holds beside its files where the machine has no room for it, so that
-    /// the kernel kills no other program for it; and a file that does not fit where the kernel
-    /// would evict by rules that no report here is about.
+    /// Refuses anonymous memory that the machine has no room for, as the kernel would kill other
+    /// programs; and files that do not fit under the multi-generational LRU, which is not modelled.
     pub(super) fn check(&self, needs: &JobNeeds) -> Result<(), Error> {
         let held = needs.anonymous.0.saturating_mul(page_size());
         if available_bytes().is_some_and(|available| !self.has_room(held, available)) {
@@ -53,8 +52,7 @@ impl MemoryLimits {
         ))
     }
 
-    /// Whether all of a job's files, and what the kernel needs to keep them, fits into the memory
-    /// that it may use.
+    /// Whether all files of a job, with the kernel's overhead, fit into its memory.
     pub(super) fn fits(&self, needs: &JobNeeds) -> bool {
         let limits = self.0.unwrap_or_default();
         let memory = [limits.max_bytes, limits.high_bytes, available_bytes()];
@@ -64,8 +62,8 @@ impl MemoryLimits {
         memory.into_iter().flatten().min().is_none_or(|memory| needed <= memory)
     }
 
-    /// Whether `available` bytes have room for `held` bytes that cannot be evicted, or for the part
-    /// of them that a cgroup lets a job have, and for what the kernel needs to keep them.
+    /// Whether `available` bytes have room for `held` bytes of unevictable memory, capped by the
+    /// cgroup limit, with the kernel's overhead.
     fn has_room(&self, held: u64, available: u64) -> bool {
         let most = self.0.and_then(|limits| limits.max_bytes).unwrap_or(u64::MAX);
         let held = held.min(most);
@@ -123,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_needs_room() {
+    fn held_memory_needs_room() {
         let of = |max_bytes| MemoryLimits(Some(CgroupLimits { max_bytes, high_bytes: None }));
         let cases = [(MemoryLimits(None), 160, true), (MemoryLimits(None), 161, false)];
         let limited = [(of(Some(160)), u64::MAX, true), (of(None), u64::MAX, false)];

@@ -111,7 +111,7 @@ impl Engine for HostKernel {
     }
 }
 
-/// Refuses what the running kernel is not, and what its settings are not.
+/// Refuses jobs that need another kernel or other settings.
 pub(crate) fn check(needs: &JobNeeds) -> Result<(), Error> {
     needs::check_machine(needs)?;
     settings::check(&needs.machine)
@@ -125,21 +125,19 @@ pub struct PreparedJob {
     seed: u64,
     process: ProbeProcess,
     stage: RunSetup,
-    /// Accesses that each run had begun at each flush, where that decides what it evicts and is
-    /// known.
+    /// Accesses begun at each flush, for each run, if known and relevant for eviction.
     flushes: Vec<Option<Vec<u64>>>,
 }
 
 impl PreparedJob {
-    /// Has each access of the runs from now on wait until nothing of its file is being read, so
-    /// that what the kernel does depends on no device. The times mean nothing then.
+    /// Has each access wait until no page of its file is being read, so that decisions do not
+    /// depend on the device. Times are meaningless then.
     pub fn with_settling(mut self) -> Self {
         self.process.settle = true;
         self
     }
 
-    /// Runs once, from cold files. A run in which somebody else took pages of the files out of
-    /// the cache is repeated a few times.
+    /// Runs once, from cold files. Repeats a run in which others evicted pages of the files.
     ///
     /// # Errors
     /// See [`Error`].
@@ -175,7 +173,7 @@ impl PreparedJob {
     /// Pages of the first file in the page cache now, as the last run left it.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When `cachestat` or `mincore` is not permitted.
     pub fn resident(&self) -> Result<PageSet, Error> {
         resident_pages(&self.stage.files.files[0].file, self.job.file_pages(0).0)
     }
@@ -192,7 +190,7 @@ impl Ready for PreparedJob {
         self.job.runs
     }
 
-    /// One `read(2)` of the first file may read as much at once.
+    /// Largest request of the device of the first file, which bounds one `read(2)`.
     fn io_bytes(&self) -> Option<u64> {
         io_bytes(&self.stage.files.files[0].path).ok()
     }

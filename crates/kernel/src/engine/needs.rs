@@ -22,7 +22,7 @@ pub struct JobNeeds {
     pub(crate) rules: Rules,
     pub(crate) machine: Machine,
     pub(crate) files: Vec<NeededFile>,
-    /// Most memory beside the files, in pages.
+    /// Maximum of anonymous memory.
     pub(crate) anonymous: PageCount,
     pub(crate) accesses: u64,
     pub(crate) longest_read_bytes: u64,
@@ -32,11 +32,11 @@ pub struct JobNeeds {
 /// A file of a job.
 #[derive(Clone, Debug)]
 pub struct NeededFile {
-    /// What the job calls it, if it calls it anything.
+    /// Its name in the job file, if there is one.
     pub(crate) name: Option<String>,
     pub(crate) file: File,
     pub(crate) contents: FileContents,
-    /// Pages of it that are called.
+    /// Pages whose code is called.
     pub(crate) called: Vec<Range<PageIndex>>,
 }
 
@@ -47,7 +47,7 @@ impl NeededFile {
         self.file.path.as_deref().filter(|_| !is_copied).map(Path::new)
     }
 
-    /// What it takes on disk where it is made.
+    /// Disk space if it is made.
     pub(crate) fn written_bytes(&self) -> u64 {
         match self.users_path() {
             Some(_) => 0,
@@ -67,12 +67,12 @@ impl JobNeeds {
         if self.is_program() { error.with_space_remedy(SMALLER_PROGRAM) } else { error }
     }
 
-    /// What the files are long together.
+    /// Total size of the files.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.file.size_bytes))
     }
 
-    /// What the files that are made are long together, in whole pages.
+    /// Total size of the files that are made, in whole pages.
     pub(crate) fn made_bytes(&self) -> u64 {
         let made = self.files.iter().filter(|needed| needed.users_path().is_none());
         made.fold(0, |sum, needed| {
@@ -80,7 +80,7 @@ impl JobNeeds {
         })
     }
 
-    /// What the files that are made take on disk.
+    /// Disk space of the files that are made.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.written_bytes()))
     }
@@ -225,7 +225,7 @@ mod tests {
     use crate::temporary::require_space;
 
     #[test]
-    fn where_there_is_no_room_each_form_is_told_its_own_remedy() {
+    fn no_space_has_remedy_of_job_form() {
         let message = |needs: JobNeeds| {
             let error = require_space(Path::new("/tmp"), u64::MAX).unwrap_err();
             needs.with_remedy(error).to_string()

@@ -30,7 +30,7 @@ pub struct ObserveOptions {
     pub settled: bool,
     /// About how many events there will be.
     pub expected_events: u64,
-    /// Whether a series without a switch is taken to be one that the kernel was built with.
+    /// Whether a kernel without a switch of a series is assumed to be built with it.
     pub may_lack_switches: bool,
 }
 
@@ -76,9 +76,8 @@ pub(super) fn record(
 }
 
 impl Boot {
-    /// Runs `programs`, each under a trace of the kernel that it names, as it is asked. Gives
-    /// `each` the number of a program, from 0, and what was recorded of it, until that returns
-    /// false.
+    /// Runs `programs`, each under a trace of its kernel. Calls `each` with the index of a program
+    /// and its recording, until it returns false.
     ///
     /// # Errors
     /// Errors of `each`, which also receives those of the programs.

@@ -1,4 +1,4 @@
-//! One run of a program: its process, and what the kernel says of each part of it.
+//! One run of a program: its process, and the counts of each part.
 
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -10,8 +10,7 @@ use filemap_job::waits::Wait;
 use filemap_job::{Cached, Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 use rustix::fs::{Access as FileAccess, access};
 
-use super::counts::{DroppedPages, FileCounts};
-use super::counts::{direct_counters, phase_counters};
+use super::counts::{DroppedPages, FileCounts, direct_counters, phase_counters};
 use super::stage::{ProcessRun, RunAttempt, RunSetup};
 use crate::Error;
 use crate::probe::{CacheCounts, PhaseCost, ProbeProcess, kill_error};
@@ -50,7 +49,7 @@ pub(super) fn measure(
     let parts: Vec<Option<Cached>> = parts.collect();
     // Last: where nothing had left by then, nothing had when its parts were counted.
     let stats = stage.stats()?;
-    // `cachestat` can pass over pages that the kernel moves to another folio meanwhile.
+    // `cachestat` can miss pages that are being moved to another folio.
     let is_miscounted = parts.iter().zip(&stats).any(|(parts, stat)| {
         let pages = parts.as_ref().and_then(Cached::pages);
         pages.zip(*stat).is_some_and(|(pages, stat)| pages != stat.cached)
@@ -69,7 +68,7 @@ pub(super) fn measure(
     Ok(RunAttempt { run, is_disturbed: stage.fits && is_disturbed, flushes: ran.flushes })
 }
 
-/// What the `error` of a process of `program` says, with what it names by the job's own names.
+/// Replaces indices in the `error` of a process by names of the job.
 pub(crate) fn with_job_names(program: &Job, error: Error) -> Error {
     match error {
         Error::Bus { mapping, page } => beyond_file(program, mapping, page),
@@ -77,7 +76,7 @@ pub(crate) fn with_job_names(program: &Job, error: Error) -> Error {
     }
 }
 
-/// What a process of `program` does, with its files at `paths`.
+/// The process that runs `program`, with its files at `paths`.
 ///
 /// # Errors
 /// What no probe does.
@@ -175,9 +174,9 @@ fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
 struct RunCounts<'a> {
     program: &'a Job,
     ran: &'a ProcessRun,
-    /// Each step, one thread after the other, with what it counted.
+    /// Each step with its counters, in order of threads.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
-    /// What the steps about each file counted together.
+    /// The sum of the counters of steps, by file.
     by_file: Vec<Counters>,
     major_faults: Option<u64>,
 }
@@ -187,10 +186,10 @@ impl<'a> RunCounts<'a> {
         let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
         let own: u64 = costs().map(|cost| cost.major).sum();
         let major_faults = ran.major_events.unwrap_or(own).max(own);
-        // The process's own count leaves out what missed twice, and nobody says in which step.
+        // The process's own count misses faults that were retried, and the step is unknown.
         let counts_all = own == major_faults;
         let mut before = Some(CacheCounts::default());
-        // Reclaim under a limit evicts others, which cannot be told from these.
+        // Reclaim under a limit evicts too, which cannot be distinguished.
         let tells = program.machine.cache_limit.is_none() && program.threads.len() == 1;
         let mut paged_out = 0;
         let steps = program.steps().zip(costs()).map(|(step, cost)| {
@@ -221,8 +220,7 @@ impl<'a> RunCounts<'a> {
         RunCounts { program, ran, steps, by_file, major_faults }
     }
 
-    /// Bytes of a file that were fetched from storage; with a governor nobody says which file it
-    /// read, so that this is known of a single one.
+    /// Bytes read from storage, by file. With a governor they are known for a single file only.
     fn bytes_read(&self, file: usize) -> Option<u64> {
         match self.by_file.as_slice() {
             [_] => self.ran.ended.read_bytes,
@@ -230,7 +228,7 @@ impl<'a> RunCounts<'a> {
         }
     }
 
-    /// The same of those that came into the cache.
+    /// Bytes read into the page cache, by file.
     fn bytes_cached(&self, file: usize) -> Option<u64> {
         let steps = self.steps.iter().filter(|(step, ..)| self.program.is_direct(step));
         let mut of_file = steps.filter(|(step, ..)| self.program.file_of(step) == Some(file));
@@ -239,7 +237,7 @@ impl<'a> RunCounts<'a> {
         })
     }
 
-    /// What the run itself dropped of each file.
+    /// Pages that the run itself dropped, by file.
     fn dropped(&self) -> Vec<DroppedPages> {
         let mut dropped = vec![DroppedPages::Nothing; self.program.files.len()];
         for (step, cost, _) in self.steps.iter().filter(|(step, ..)| step.drops()) {

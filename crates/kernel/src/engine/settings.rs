@@ -15,13 +15,13 @@ use crate::journal::{Guard, Journal, Undo};
 use crate::mounted::KernelMount;
 use crate::{Error, page_size};
 
-/// Where the kernel tells its size of fault-around, if debugfs is mounted and open.
+/// File of debugfs with the size of fault-around.
 pub(crate) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
 
-/// What it is called in debugfs.
+/// Its name in debugfs.
 const FAULT_AROUND_NAME: &str = "fault_around_bytes";
 
-/// Size of fault-around that kernels have unless told otherwise, in bytes.
+/// Default size of fault-around in bytes.
 const FAULT_AROUND_BYTES: u64 = 65536;
 
 /// Settings as a job wants them; restored when this drops.
@@ -83,7 +83,7 @@ impl FaultAround {
         Ok(FaultAround { wanted_bytes, _changed: changed, debugfs: Some(debugfs) })
     }
 
-    /// Whether it is still so: somebody else may have set it since.
+    /// Whether the setting is unchanged: others may have set it since.
     pub fn is_in_effect(&self) -> bool {
         match &self.debugfs {
             None => fault_around_bytes() == self.wanted_bytes,
@@ -107,7 +107,7 @@ pub(super) fn check(machine: &Machine) -> Result<(), Error> {
     ))
 }
 
-/// Fault-around size of the running kernel in bytes: what it tells root, or its default.
+/// Fault-around size of the running kernel in bytes; the default if it is not readable.
 pub(super) fn fault_around_bytes() -> u64 {
     let text = fs::read_to_string(FAULT_AROUND_FILE).ok();
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(FAULT_AROUND_BYTES.max(page_size()))
@@ -119,7 +119,7 @@ const DIRECTORY: &str = "/proc/sys/vm";
 /// Switches that were set; they are set back when this drops.
 #[derive(Debug)]
 pub(super) struct SwitchGuard {
-    /// What each held.
+    /// The previous values.
     before: Vec<(PathBuf, String)>,
 }
 
@@ -166,7 +166,7 @@ pub(super) fn supported_switches(series: Series) -> Series {
     series.switches().filter(here).fold(Series::BASELINE, Series::with)
 }
 
-/// What the switches hold that the kernel has, each under its name there.
+/// The values of the switches that the kernel has, by file name.
 pub(super) fn switch_state() -> Map<String, Value> {
     state_in(Path::new(DIRECTORY))
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_are_set_as_the_series_are() {
+    fn sets_and_restores_switches() {
         let directory =
             std::env::temp_dir().join(format!("filemap-switches-{}", std::process::id()));
         fs::create_dir(&directory).unwrap();

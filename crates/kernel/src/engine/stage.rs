@@ -20,7 +20,7 @@ use crate::procstat::VmStat;
 use crate::residency::CacheStat;
 use crate::trace::{TraceFs, TracedWaits, WaitTrace};
 
-/// How often a run is repeated that somebody else disturbed.
+/// Maximum number of repeats of a disturbed run.
 const MAX_REPEATS: u32 = 6;
 
 /// No run is repeated after this time: what takes long is disturbed every time.
@@ -35,7 +35,7 @@ pub struct RunSetup {
     _settings: MachineSettings,
     /// Whether all of the files fits into the memory.
     pub(super) fits: bool,
-    /// Runs that were thrown away because somebody else took pages of the files.
+    /// Runs that were discarded because others evicted pages of the files.
     pub(super) disturbed: u64,
     /// Runs that were kept although.
     pub(super) kept_disturbed: u64,
@@ -44,12 +44,11 @@ pub struct RunSetup {
 /// One run, and whether it was disturbed.
 #[derive(Debug)]
 pub(super) struct RunAttempt {
-    /// What it comes to.
+    /// The run.
     pub(super) run: Run,
-    /// Somebody else took pages of the files meanwhile.
+    /// Others evicted pages of the files.
     pub(super) is_disturbed: bool,
-    /// Accesses that it had begun at each flush of the statistics of its cgroup, where that decides
-    /// what it evicts and is known.
+    /// Accesses begun at each flush of the cgroup statistics, if known and relevant for eviction.
     pub(super) flushes: Option<Vec<u64>>,
 }
 
@@ -57,9 +56,9 @@ pub(super) struct RunAttempt {
 #[derive(Debug)]
 pub(super) struct ProcessRun {
     pub(super) ended: ProbeResult,
-    /// By how much the machine's counters changed meanwhile.
+    /// Changes of `/proc/vmstat` during the run.
     pub(super) vmstat: Option<VmStat>,
-    /// The events that the cgroup counted, if there is one that does.
+    /// `pgmajfault` of the cgroup, if there is one.
     pub(super) major_events: Option<u64>,
     /// What its threads waited for, where there are several and this was recorded.
     pub(super) traced: Option<TracedWaits>,
@@ -94,7 +93,7 @@ impl RunSetup {
         })
     }
 
-    /// Repeats `run` a few times until nobody else disturbs it.
+    /// Repeats `run` until it is undisturbed, a few times at most.
     pub(super) fn repeat_while_disturbed(
         &mut self,
         mut run: impl FnMut(&RunSetup) -> Result<RunAttempt, Error>,
@@ -193,14 +192,14 @@ pub(super) const MAX_FLUSH_WAIT: Duration = Duration::from_millis(3000);
 /// Between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Waits until the statistics of `cgroup` have just been summed up, in which `probe` waits: reclaim
-/// knows the sizes of its lists from then, and what it evicts would depend on when the run begins.
+/// Waits for a flush of the statistics of `cgroup`, of which `probe` is a member. Reclaim uses list
+/// sizes as of the last flush, so that evictions would depend on when the run begins.
 ///
-/// Reading the statistics sums them up only where much has changed. A single page of the child has
-/// not, so that it shows when the kernel did so by itself. A kernel that sums up whenever somebody
-/// reads shows it at once, and there the wait ends.
+/// Reading the statistics flushes them only after many changes. A single page of the child is below
+/// that threshold, so that it becomes visible at a periodic flush. A kernel that flushes at each
+/// read shows it immediately.
 ///
-/// Returns whether that was seen. If not, nobody knows when the next time is.
+/// Returns whether a flush was seen. If not, the time of the next one is unknown.
 ///
 /// # Errors
 /// When the statistics cannot be read.

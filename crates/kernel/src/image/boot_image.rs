@@ -36,7 +36,7 @@ pub struct KernelImage {
     pub scratch_dir: PathBuf,
     /// A machine that has not begun its first job after this time is killed.
     pub boot_timeout: Duration,
-    /// Of a machine that has not begun its first job after this time, [`tell`](Self::tell) tells.
+    /// Time without a first job after which [`notify`](Self::notify) is called.
     pub quiet_timeout: Duration,
     /// A machine that has not answered the job of [`KernelImage::run`] after this time is killed.
     pub job_timeout: Duration,

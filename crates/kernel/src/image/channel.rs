@@ -26,7 +26,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_DAMAGED_READS: u32 = 100;
 
-/// The guest's end of it.
+/// The guest's end of the channel.
 #[derive(Debug)]
 pub(super) struct GuestChannel {
     disk: File,
@@ -122,13 +122,13 @@ impl GuestChannel {
     }
 }
 
-/// Whole blocks of `memory` for `bytes` bytes, at an address that a disk can be told.
+/// An aligned slice of `memory` with whole blocks for `bytes` bytes.
 fn piece(memory: &mut [u8], bytes: usize) -> &mut [u8] {
     let start = memory.as_ptr().align_offset(BLOCK_BYTES);
     &mut memory[start..][..bytes.next_multiple_of(BLOCK_BYTES)]
 }
 
-/// Bytes that a job gives the host beside its answer, in pieces while it runs.
+/// A stream of bytes from a job to the host, in addition to its answer.
 #[derive(Debug)]
 pub struct JobLog<'a> {
     channel: &'a mut GuestChannel,
@@ -204,7 +204,7 @@ impl HostChannel {
         Ok(())
     }
 
-    /// What the guest has sent next; `None` if nothing yet.
+    /// The next frame from the guest; `None` if there is none yet.
     ///
     /// # Errors
     /// Why the frame is invalid. While the guest runs, it may be incomplete and become valid.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_and_answers_of_any_length_arrive() {
+    fn transfers_frames_of_any_length() {
         let lengths = [0, 1, 4000, 4040, 4096, 5000, PIECE_BYTES, 2 * PIECE_BYTES + 4097];
         let texts = lengths.map(|length| "ab\n".repeat(length / 3 + 1)[..length].to_string());
         let (mut host, mut guest) = both(&texts.each_ref().map(String::as_str));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_comes_whole_and_in_pieces() {
+    fn transfers_log_in_pieces() {
         let (mut host, mut guest) = both(&["job"]);
         let bytes: Vec<u8> = (0..3 * PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
         let mut log = JobLog::new(&mut guest, 5);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_yet_is_not_read() {
+    fn ignores_incomplete_frames() {
         let (mut host, mut guest) = both(&["job"]);
         let first = guest.answers_at;
         guest.send(FrameKind::Answer, 0, &[b'x'; 3 * BLOCK_BYTES]).unwrap();

@@ -34,8 +34,8 @@ impl DiskFilesystem {
         }
     }
 
-    /// The one of this name, for a guest that mounts it whatever its blocks are. The kernel is not
-    /// asked for its page size: before 6.4 nobody can until /proc is mounted.
+    /// The filesystem of this name, for a guest, which mounts it with any block size. The page size
+    /// is a constant, as before 6.4 it is unknown until /proc is mounted.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         let known = [Self::Ext4, Self::Xfs { block_bytes: PAGE_BYTES }];
         known.into_iter().find(|filesystem| filesystem.name() == name)
@@ -60,8 +60,7 @@ impl DiskFilesystem {
         }
     }
 
-    /// Those that no guest does without, unless they are built in. What the kernel has
-    /// `built_in` can make others unnecessary.
+    /// Modules that a guest requires unless they are built in: NVMe replaces virtio-blk.
     pub(super) fn required_modules(self, built_in: &BTreeSet<String>) -> Vec<&'static str> {
         let of_disk: &[_] =
             if built_in.contains("nvme") { &[] } else { &["virtio_pci", "virtio_blk"] };

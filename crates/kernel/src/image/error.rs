@@ -29,7 +29,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A kernel without modules has not built in what a guest needs.
+    /// A kernel without modules lacks built-in drivers that a guest needs.
     #[error(
         "{path} has not built in what it needs to boot here, {names}; give --modules {dir}, a \
              directory that holds lib/modules/{release}"
@@ -37,7 +37,7 @@ pub enum Error {
     NeedsModules {
         /// The kernel as it was given.
         path: PathBuf,
-        /// What it needs as modules.
+        /// The missing modules.
         names: String,
         /// Where they are, or `DIR`.
         dir: String,
@@ -124,7 +124,7 @@ pub enum Error {
          console says nothing, the image may be damaged; last of its console: {line}"
     )]
     NoResult {
-        /// The last lines of the guest's console that tell something.
+        /// The most informative lines of the guest's console.
         line: String,
     },
     /// The result came back incomplete or altered.
@@ -136,13 +136,13 @@ pub enum Error {
     /// The kernel crashed or hangs.
     #[error("the kernel broke down: {line}")]
     KernelCrash {
-        /// What its console says of that.
+        /// The summary of the incident.
         line: String,
     },
     /// The kernel warned of itself before a job failed.
     #[error("the kernel warned: {line}; then the job failed: {source}")]
     KernelWarning {
-        /// What its console says of that.
+        /// The summary of the incident.
         line: String,
         /// Why the job failed.
         source: Box<crate::Error>,

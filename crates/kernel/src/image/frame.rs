@@ -13,7 +13,7 @@ pub(crate) fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
         .fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// What a header begins with.
+/// Prefix of a header.
 const MAGIC: &str = "filemap-frame 2 ";
 
 /// No header is longer.
@@ -26,15 +26,15 @@ pub(super) enum FrameKind {
     Task,
     /// The guest has read the job, and begins.
     Begun,
-    /// Bytes that the job gives beside its answer.
+    /// Bytes of the job's log.
     Log,
-    /// What the job returned.
+    /// The answer of the job.
     Answer,
     /// Why it could not be run.
     Error,
     /// The same, of a program that panicked. The guest does nothing more.
     Panic,
-    /// What the machine lacks for any job.
+    /// What the machine lacks to run any job.
     Lack,
 }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
+    fn frames_round_trip() {
         for kind in FrameKind::ALL {
             for text in ["", "{\"a\": 1}\n", "ä\r\n\0"] {
                 let frame = decode(&encode(kind, 3, text.as_bytes())).unwrap().unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_flipped_byte_is_seen() {
+    fn rejects_truncation_and_flipped_bytes() {
         let frame = encode(FrameKind::Log, 12, b"some record");
         for at in 0..frame.len() {
             assert!(at == 0 || decode(&frame[..at]).is_err(), "cut at {at}");

@@ -45,10 +45,10 @@ const HUGE_MAPPING_BYTES: usize = 4 << 20;
 /// A scan of little memory takes less.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What empties the page cache, and gives back what the kernel knows of files.
+/// Drops the page cache, dentries and inodes.
 const DROP_CACHES: (&str, &str) = ("/proc/sys/vm/drop_caches", "3");
 
-/// The ioctl that tells a disk which of its blocks no file has: `_IOWR('X', 121, [u64; 3])`.
+/// The ioctl that discards unused blocks: `_IOWR('X', 121, [u64; 3])`.
 const FITRIM: libc::Ioctl = 0xc018_5879_u32 as libc::Ioctl;
 
 /// Whether this process is the init of a guest, and should call [`main`] and nothing else.
@@ -130,7 +130,7 @@ fn prepare() -> Result<Option<GuestChannel>, (FrameKind, String)> {
     channel.map(Some).map_err(|error| fail(format!("open {exchange}: {error}")))
 }
 
-/// Gives the kernel what it needs to find disks, and leaves to it what the rules know.
+/// Mounts filesystems and loads modules, and turns off what the model's rules lack.
 fn prepare_kernel(settings: &GuestSettings) -> Result<(), String> {
     for (name, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount(name, target, name, MountFlags::empty(), None)
@@ -245,7 +245,7 @@ fn disk(serial: &str) -> Result<String, String> {
 /// Sets the readahead of the scratch disk, for files that are opened from now on.
 ///
 /// # Errors
-/// When the kernel makes another size of it.
+/// When the kernel rounds the size.
 pub fn set_read_ahead(size_kb: u64) -> Result<(), String> {
     set_queue("read_ahead_kb", size_kb)
 }
@@ -288,7 +288,7 @@ fn write(path: &str, text: &str) -> Result<(), String> {
 /// The kernel brings its statistics of lists up to date every two seconds.
 const STATISTICS: Duration = Duration::from_millis(2500);
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE: usize = 1 << 20;
 
 /// How long the list was made, in bytes.

@@ -167,7 +167,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|source| Error::io(format!("read {}", path.display()), source))
 }
 
-/// Path of the file. Its presence tells init that it is a guest of this program.
+/// Path of the file. It exists only in a guest of this program.
 pub(super) const SETTINGS_PATH: &str = "/filemap-guest.json";
 
 /// Orders for the guest.
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_aligned_and_parents_come_once_and_first() {
+    fn aligns_entries_and_adds_parents_once() {
         let mut archive = Archive::new(Vec::new());
         archive.file("a/b/file", DATA, b"12345").unwrap();
         archive.file("a/c", PROGRAM, b"").unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn header_of_a_device_node() {
+    fn writes_device_node() {
         let mut archive = Archive::new(Vec::new());
         archive.entry("dev/ttyS1", CHARACTER_DEVICE, (4, 65), &[]).unwrap();
         let text = String::from_utf8(archive.out).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn loader_lines() {
+    fn parses_loader_output() {
         let listed = [
             ("\tlinux-vdso.so.1 (0x00007ffc)", None),
             ("\tlibc.so.6 => /lib/x/libc.so.6 (0x00007f0)", Some("/lib/x/libc.so.6")),
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn this_program_with_its_libraries() {
+    fn loads_this_program() {
         let program = InitProgram::load(Path::new("/proc/self/exe")).unwrap();
         let is_static = elf::interpreter(&program.bytes).is_none();
         assert_eq!(program.libraries.is_empty(), is_static);
     }
 
     #[test]
-    fn there_and_back() {
+    fn settings_round_trip() {
         let settings = GuestSettings {
             answers_at: Some(8192),
             modules: vec!["virtio_blk".into()],

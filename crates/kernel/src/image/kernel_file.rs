@@ -79,7 +79,7 @@ pub fn sha256(path: &Path) -> Option<String> {
     (digits.len() == 64).then(|| digits.to_owned())
 }
 
-/// The configuration of the kernel at `path`: what it carries (CONFIG_IKCONFIG), or else the file
+/// The configuration of the kernel at `path`: the embedded one (CONFIG_IKCONFIG), or the file
 /// `config-NAME` beside a `vmlinuz-NAME`.
 pub fn configuration(path: &Path) -> Option<String> {
     let carried = || {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_told_by_the_header() {
+    fn header_gives_file_size() {
         let mut setup = vec![0; 0x400];
         setup[0x1f1] = 3;
         setup[0x1f4..0x1f8].copy_from_slice(&1000_u32.to_le_bytes());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_kernel_is_one_line() {
+    fn rejects_other_files_in_one_line() {
         let error = release(Path::new("/proc/self/exe")).unwrap_err();
         assert!(error.cannot_run_here());
         assert!(!error.to_string().contains('\n'));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_found_in_an_image_or_beside_it() {
+    fn finds_embedded_and_separate_configuration() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("vmlinuz-1");
         let config = packed("gzip", b"CONFIG_A=y\n").expect("gzip is installed");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_that_of_the_bytes() {
+    fn hashes_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
         let digits = sha256(file.path()).expect("sha256sum is installed");

@@ -31,7 +31,7 @@ pub struct GuestJob {
 /// The answer to a job.
 #[derive(Debug)]
 pub struct JobAnswer {
-    /// What it returned.
+    /// The returned text.
     pub text: String,
     /// What it wrote to its log, from the start: a file without a name. `None` for nothing.
     pub log: Option<File>,
@@ -89,7 +89,7 @@ impl AnswerWait {
 }
 
 impl KernelImage {
-    /// Boots the image for `tasks`, and others that may [come](Guest::add). Returns while it boots.
+    /// Boots the image for `tasks`, and for others that may be [added](GuestMachine::add). Returns while it boots.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed

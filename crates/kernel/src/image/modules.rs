@@ -247,13 +247,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn soft_needs_are_those_before() {
+    fn parses_pre_softdeps() {
         let needs: Vec<_> = pre_softdeps("pre: crc32c a post: b").collect();
         assert_eq!(needs, ["crc32c", "a"]);
     }
 
     #[test]
-    fn names_are_folded_and_compressions_known() {
+    fn indexes_compressed_modules() {
         let dir = tempfile::tempdir().unwrap();
         let kernel = dir.path().join("lib/modules/6.1/kernel");
         fs::create_dir_all(&kernel).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn other_release_and_junk_are_refused_in_one_line() {
+    fn rejects_other_release_and_junk() {
         let dir = tempfile::tempdir().unwrap();
         let missing = collect(dir.path(), "6.2", DiskFilesystem::Ext4).err().unwrap().to_string();
         assert!(missing.contains("6.2") && !missing.contains('\n'), "{missing}");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_there_nor_built_in_is_named() {
+    fn names_missing_modules() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("lib/modules/6.2");
         fs::create_dir_all(&root).unwrap();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_nothing_is_known_of_is_tried() {
+    fn accepts_kernel_without_information() {
         let dir = tempfile::tempdir().unwrap();
         for path in [&dir.path().join("boot/vmlinuz"), Path::new("vmlinuz")] {
             assert!(check_built_in(path, "0.0.1-none", DiskFilesystem::Ext4).is_ok());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_in_is_named() {
+    fn names_drivers_that_are_not_built_in() {
         let dir = tempfile::tempdir().unwrap();
         let boot = dir.path().join("boot");
         fs::create_dir_all(&boot).unwrap();

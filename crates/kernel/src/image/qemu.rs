@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_that_explain_most_are_told_in_one() {
+    fn joins_most_informative_lines() {
         let console = "a\n\nb\n c \nd\n";
         assert_eq!(explain_console("", ""), "(nothing)");
         assert_eq!(explain_console("", console), "b | c | d");

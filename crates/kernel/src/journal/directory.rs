@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_others_can_write_is_refused() {
+    fn refuses_directory_writable_by_others() {
         let directory = directory("open");
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(recover(&directory), Err(Error::JournalOwner { .. })));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_directory_is_named_with_the_remedy() {
+    fn names_unusable_directory_and_remedy() {
         let (directory, file) = directory_with_file("unusable");
         for (place, why) in [
             (file.as_path(), "it is no directory"),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_survives_the_journal() {
+    fn every_step_round_trips() {
         let odd = PathBuf::from(OsString::from_vec(b"/tmp/a b%\n\xff".to_vec()));
         for undo in [
             Undo::Unmount(odd.clone()),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_short_is_no_step() {
+    fn rejects_truncated_lines() {
         for line in ["", "unmount", "loop /dev/loop3", "file /tmp/a%2", "reboot /", "dir /a /b"] {
             assert_eq!(Undo::decode(line), None, "{line:?}");
         }

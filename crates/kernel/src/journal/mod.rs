@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_undoes_and_the_journal_goes() {
+    fn guard_undoes_and_removes_journal() {
         let directory = directory("guard");
         let file = directory.join("victim");
         let journal = Journal::open_in(&directory).unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_undone_at_once_when_a_signal_comes() {
+    fn undo_all_undoes_everything() {
         let directory = directory("signal");
         let inner = directory.join("d");
         let journal = Journal::open_in(&directory).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_made_is_not_undone() {
+    fn failed_change_is_not_undone() {
         let directory = directory("unmade");
         let journal = Journal::open_in(&directory).unwrap();
         let file = directory.join("another's");
@@ -345,7 +345,7 @@ mod tests {
 
     /// Changes are made and undone by one thread while another one ends it all.
     #[test]
-    fn a_change_is_listed_or_never_made() {
+    fn change_is_listed_or_never_made() {
         for round in 0..200 {
             let directory = directory(&format!("race-{round}"));
             let journal = Journal::open_in(&directory).unwrap();

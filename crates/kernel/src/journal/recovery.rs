@@ -7,9 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::directory::{SUFFIX, secure};
-use super::undo::Undo;
-use super::undo::UndoResult;
-use super::undo::setting_value;
+use super::undo::{Undo, UndoResult, setting_value};
 use crate::Error;
 
 /// What [`recover`] found.
@@ -123,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leftover_is_undone_backwards_and_only_where_pending() {
+    fn recovers_pending_changes_backwards() {
         let directory = directory("leftover");
         let (inner, kept) = (directory.join("d"), directory.join("kept"));
         fs::create_dir(&inner).unwrap();
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_restored_and_what_is_left_is_told() {
+    fn reports_restored_and_kept_settings() {
         let directory = directory("settings");
         let [ours, others, held] = ["ours", "others", "held"].map(|name| directory.join(name));
         let lines =
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_can_have_no_journal_has_none() {
+    fn unusable_directory_has_no_journal() {
         let (directory, file) = directory_with_file("no_place");
         for place in [file.as_path(), &file.join("below"), Path::new("relative")] {
             assert!(recover(place).unwrap().undone.is_empty());

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_is_the_place_of_what_lies_on_it() {
+    fn mount_contains_its_files() {
         let instance = Undo::RemoveTraceInstance("/a/trace/instances/x".into());
         let (mount, root) = (Undo::Unmount("/a/trace".into()), Undo::RemoveDir("/a/trace".into()));
         assert!(mount.takes_place_of(&instance) && root.takes_place_of(&mount));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn undoing_what_never_happened_succeeds() {
+    fn undoing_nothing_succeeds() {
         let missing = PathBuf::from("/var/tmp/filemap-no-such-thing");
         for undo in [
             Undo::RemoveFile(missing.clone()),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_set_since_stays() {
+    fn keeps_settings_that_others_changed() {
         let directory = directory("setting");
         let path = directory.join("enabled");
         let back = |held: &str, set| {

@@ -254,7 +254,8 @@ impl<'a> ProbeMapping<'a> {
         })
     }
 
-    /// Has `pages` pages from page `first` on used for more than they were mapped for, or for that.
+    /// Changes the protection of `pages` pages from page `first` on: adds `protection` to that of
+    /// the mapping.
     pub(super) fn protect(
         &self,
         protection: Protection,

@@ -40,8 +40,8 @@ impl ProcessMemory<'_> {
         self.ranges().filter(|part| !lock(part.clone())).count() == 0
     }
 
-    /// Leaves what may be written of it out of children that are forked from now on. What they
-    /// would share until somebody writes would be a fault of whoever does.
+    /// Excludes its writable ranges from children that are forked later (MADV_DONTFORK):
+    /// copy-on-write would cost faults.
     pub(super) fn exclude_from_forks(&self) {
         for (range, _) in self.ranges().filter(|(_, is_private)| *is_private) {
             // SAFETY: nothing changes for this process. No child of it looks there, as
@@ -59,12 +59,12 @@ impl ProcessMemory<'_> {
     }
 }
 
-/// What a line of `/proc/PID/maps` says.
+/// Parses a line of `/proc/PID/maps`.
 fn parse_range(line: &str) -> Option<(Range<usize>, bool)> {
     let (addresses, rest) = line.split_once(' ')?;
     let (start, end) = addresses.split_once('-')?;
     let address = |text| usize::from_str_radix(text, 16).ok();
-    // What the kernel maps itself is not memory of the process.
+    // vDSO and vvar are not memory of the process.
     let is_own = !rest.starts_with("---") && !rest.contains("[v");
     let is_private = rest.starts_with("rw") && rest.as_bytes().get(3) == Some(&b'p');
     is_own.then_some((address(start)?..address(end)?, is_private))
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rooms_and_what_the_kernel_maps_are_left_out() {
+    fn skips_reservations_and_kernel_mappings() {
         let list = "1000-2000 rw-p 00000000 00:00 0   [heap]\n\
                     3000-5000 r--s 00000000 fe:00 12  /a file\n\
                     5000-6000 ---p 00000000 00:00 0\n\
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_a_block_and_has_room_for_all_of_them() {
+    fn buffer_is_aligned_and_large_enough() {
         for bytes in [0, 1, 4095, 4096, 4097, 1 << 20] {
             let mut buffer = ReadBuffer::new(bytes);
             let memory = buffer.bytes();

@@ -87,7 +87,7 @@ pub(super) fn populate(
     let mut cost = meter.measure(|| {
         for start in (0..pages.0).step_by(CHUNK_PAGES as usize) {
             let chunk = CHUNK_PAGES.min(pages.0 - start);
-            // A mark may have more pages read, which come next: they are waited for too.
+            // A marked page may trigger readahead of the following pages, which are waited for too.
             let cached = if waits { None } else { part.cached(start, chunk) };
             if waits || cached.is_some_and(|cached| cached < chunk) {
                 for number in start..start + chunk {
@@ -115,13 +115,14 @@ pub(super) fn populate(
 }
 
 impl PopulateRange<'_> {
-    /// How many pages are cached of those from page `start` of the part on, where the kernel tells.
+    /// Number of cached pages of the range from page `start` of the part on, if `cachestat` is
+    /// permitted.
     fn cached(&self, start: u64, pages: u64) -> Option<u64> {
         let start = self.page.0 + start;
         CacheStat::query(self.file, start..start + pages).ok().map(|stat| stat.cached)
     }
 
-    /// Populates a page. Whether it was missed, where the kernel tells.
+    /// Populates a page. Returns 1 if it was missed, if that is known.
     fn populate_one(&self, number: u64) -> Result<Option<u64>, Error> {
         let cached = self.cached(number, 1);
         let before = Faults::current_thread();

@@ -1,4 +1,4 @@
-//! A child process that maps a file, accesses pages of it, and counts what that cost.
+//! A child process that maps files, accesses pages, and counts the costs.
 //!
 //! The child is this program, run again with a hidden argument: it shares no memory with its
 //! parent and does nothing but the accesses between the two counts. A program that starts probes
@@ -37,8 +37,7 @@ pub(crate) use wire::kill_error;
 
 use crate::governor::GovernorProcess;
 use crate::{Error, page_size};
-use wire::ChildPipe;
-use wire::Reply;
+use wire::{ChildPipe, Reply};
 
 /// The hidden first argument.
 const CHILD_ARGUMENT: &str = "__filemap-probe";
@@ -70,7 +69,7 @@ const BEGIN: u8 = 1;
 /// A child that has opened and mapped its files and waits. It is killed when this drops.
 #[derive(Debug)]
 pub struct Probe {
-    // Lets go of the child before that is gone.
+    // Dropped before the child.
     governor: Option<GovernorProcess>,
     child: ChildPipe,
     addresses: Vec<u64>,
@@ -81,8 +80,8 @@ pub struct Probe {
 impl Probe {
     /// Starts a child and waits until it has opened and mapped its files; no page is accessed yet.
     /// Empty the cache, limit the memory and start the trace now. A page beyond the end of a file
-    /// may be accessed: that is [`Error::Bus`]. Otherwise the steps are those of a valid program,
-    /// so that none is about pages that are not mapped then.
+    /// may be accessed: that is [`Error::Bus`]. Otherwise the steps have to be valid: they access
+    /// mapped pages only.
     ///
     /// # Errors
     /// A process that no child can be; a file that cannot be opened or mapped that way.
@@ -91,8 +90,8 @@ impl Probe {
         Self::spawn(process, false)
     }
 
-    /// [`Probe::start`] for a process that begins with a flush of the statistics of memory
-    /// cgroups. Of one thread it is noted which access has begun at each flush.
+    /// [`Probe::start`] for a process that begins with a flush of the statistics of memory cgroups.
+    /// Records which access of a single thread had begun at each flush.
     ///
     /// # Errors
     /// As for [`Probe::start`].

@@ -51,8 +51,8 @@ impl ThinkTime {
     }
 }
 
-/// When the time of a thread is over, if that has an end. Whether it is over is looked up in the
-/// clock of the last timer tick, which takes a few nanoseconds: a thread ends up to a tick late.
+/// The end of a thread's time, if limited. It is compared with the coarse clock, which takes a few
+/// nanoseconds: a thread ends up to a tick late.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Option<Duration>);
 
@@ -65,7 +65,7 @@ impl Deadline {
         Deadline(Some(Duration::from_nanos(now_ns()) + time))
     }
 
-    /// Whether it is over.
+    /// Whether the deadline has passed.
     #[inline]
     pub(super) fn is_past(self) -> bool {
         self.0.is_some_and(|end| now() >= end)

@@ -20,25 +20,25 @@ pub struct ProbeProcess {
     /// Paths of the files: at least one.
     #[serde(with = "super::wire::paths")]
     pub files: Vec<PathBuf>,
-    /// What it opens, each a file by its number. Every one has readahead state of its own.
+    /// Its open file descriptions, each an index into `files`. Each has a readahead state of its
+    /// own.
     pub opens: Vec<usize>,
     /// Indices of the opens with O_DIRECT.
     pub direct: Vec<usize>,
     /// What it maps.
     pub mappings: Vec<NamedMapping>,
-    /// Pages that it holds beside the files, touched and locked before the first step.
+    /// Anonymous pages that are touched and locked before the first step.
     pub anonymous: PageCount,
     /// Decides when threads begin that begin within a time.
     pub seed: u64,
-    /// What each thread does: at least one. The first process is the one that makes the mappings
-    /// and forks the others.
+    /// The threads, at least one. The first process makes the mappings and forks the others.
     pub threads: Vec<ProgramThread>,
-    /// How many threads have to come to each barrier before all go on.
+    /// Number of threads of each barrier.
     pub barriers: Vec<usize>,
     /// How many CPUs it may run on; all that it has if not given.
     pub cpus: Option<u64>,
-    /// After each access, waits until nothing of its file is still being read. What the kernel
-    /// does next depends on timing otherwise; the times of the steps mean nothing with it.
+    /// Whether each access waits until no page of its file is being read. Otherwise decisions
+    /// depend on timing; with it, times are meaningless.
     pub settle: bool,
     /// Reports which pages of the first mapping have a page-table entry in the end.
     pub report_mapped: bool,
@@ -87,7 +87,7 @@ impl ProbeProcess {
         self.steps().any(ProgramStep::calls)
     }
 
-    /// Every step, whoever takes it.
+    /// The steps of all threads.
     pub(super) fn steps(&self) -> impl Iterator<Item = &ProgramStep> {
         self.threads.iter().flat_map(|thread| &thread.steps)
     }
@@ -103,7 +103,7 @@ impl ProbeProcess {
         self.threads.iter().enumerate().filter(of_it).map(|(thread, _)| thread)
     }
 
-    /// Whether there is one thread, and no process beside its own.
+    /// Whether it has a single thread and process.
     pub(crate) fn is_alone(&self) -> bool {
         self.threads.len() == 1 && self.processes() == 1
     }
@@ -147,7 +147,7 @@ pub(super) fn longest_read(step: &ProgramStep) -> u64 {
     }
 }
 
-/// Descriptors that the child has beside its files.
+/// File descriptors in addition to those of files.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// The open file descriptions of a process.

@@ -28,11 +28,10 @@ pub struct PhaseCost {
     pub read_bytes: Option<u64>,
     /// How long it took.
     pub elapsed_ns: u64,
-    /// Pages of all files in the cache at its end, and evicted since the run began: of a process of
-    /// one thread that takes more than one step, each once, where the kernel tells.
+    /// Cached and evicted pages of all files at its end: known for a process with one thread that
+    /// takes several steps once each, if `cachestat` is permitted.
     pub cache: Option<CacheCounts>,
-    /// Pages of its file that it dropped from the cache, where it is that kind of step and the
-    /// kernel tells.
+    /// Pages of its file that the step dropped from the cache, if known.
     pub dropped: Option<u64>,
     /// Its major faults also count pages that it only waited for.
     pub counts_waits: bool,
@@ -80,7 +79,7 @@ impl PhaseCost {
         }
     }
 
-    /// What it cost together with what it cost `again`, which came later.
+    /// The sum of both costs, of which `again` is the later.
     pub(super) fn plus(self, again: PhaseCost) -> PhaseCost {
         let both =
             |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
@@ -97,16 +96,16 @@ impl PhaseCost {
     }
 }
 
-/// What a phase left of the file.
+/// Cached and evicted pages after a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheCounts {
     /// Pages in the cache.
     pub cached: u64,
-    /// Pages that reclaim took and that did not come back.
+    /// Pages that reclaim evicted and that were not read again.
     pub evicted: u64,
 }
 
-/// What came out of a process.
+/// The result of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeResult {
     /// Whether the child's own memory was locked, so that none of the faults are its own.
@@ -119,15 +118,15 @@ pub struct ProbeResult {
     pub ended_ns: u64,
     /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
     pub mapped: PageSet,
-    /// Accesses that a process of one thread had begun 2, 4, 6 and so on seconds after it began:
-    /// where it begins with a flush of the statistics of memory cgroups, at each flush.
+    /// Accesses that a process of one thread had begun after 2, 4, 6 and so on seconds: at each
+    /// flush of the cgroup statistics, if it began at one.
     pub begun_at_flushes: Vec<u64>,
     /// Bytes fetched from storage by all steps and by a governor, where the kernel accounts that.
     pub read_bytes: Option<u64>,
 }
 
 impl ProbeResult {
-    /// A process that nobody governed.
+    /// A result without a governor.
     pub(super) fn new(
         locked: bool,
         (threads, ended_ns): (Vec<ThreadResult>, u64),
@@ -140,8 +139,8 @@ impl ProbeResult {
         ProbeResult { locked, threads, calls, ended_ns, mapped, begun_at_flushes, read_bytes }
     }
 
-    /// The same with what `governor` read, which it then ends. In which step it did so is not
-    /// known, so that none says what it read.
+    /// Adds the bytes that `governor` read, and ends it. Steps lose their bytes, as those of the
+    /// governor cannot be attributed.
     pub(super) fn with_governor(mut self, governor: GovernorProcess) -> ProbeResult {
         let read_bytes = self.read_bytes.zip(governor.read_bytes());
         self.read_bytes = read_bytes.map(|(own, governors)| own + governors);
@@ -152,18 +151,18 @@ impl ProbeResult {
     }
 }
 
-/// What came out of one thread of a process.
+/// The result of one thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadResult {
-    /// From where all threads began to its own end.
+    /// Time from the common start to the end of the thread.
     pub elapsed_ns: u64,
     /// How often it has taken its steps.
     pub rounds: u64,
-    /// What each of its steps cost, in all rounds together.
+    /// Cost of each step, over all rounds.
     pub steps: Vec<PhaseCost>,
 }
 
-/// What each thread did.
+/// Results of all threads, in memory that the processes share.
 pub(super) struct SharedResults {
     /// Rounds of each thread, and when it ended.
     threads: &'static [AtomicU64],

@@ -48,7 +48,7 @@ impl InFlightReads {
         (page..end).step_by(step).try_for_each(|page| self.wait_near((page + REACH_PAGES).min(end)))
     }
 
-    /// Waits for what an access to `page` may have started.
+    /// Waits for reads that an access to `page` may have started.
     pub(super) fn wait_near(&mut self, page: u64) -> Result<(), Error> {
         let last_first = self.file_pages - self.present.len() as u64;
         let first = page.saturating_sub(REACH_PAGES).min(last_first);
@@ -156,7 +156,7 @@ impl DeviceReads {
     }
 }
 
-/// What a device's `stat` says: sectors read are its third number, requests in flight its ninth.
+/// Parses `/sys/dev/block/*/stat`: the third number is sectors read, the ninth requests in flight.
 fn look(stat: &str) -> Option<DeviceStat> {
     let numbers: Vec<u64> = stat.split_whitespace().map_while(|word| word.parse().ok()).collect();
     Some(DeviceStat { sectors_read: *numbers.get(2)?, in_flight: *numbers.get(8)? })
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_device_reads_is_found_in_its_line() {
+    fn parses_device_stat() {
         let line = "    4095   12  123456  900   7   1   64    3    2  880  903  0 0 0 0 0 0\n";
         assert_eq!(look(line), Some(DeviceStat { sectors_read: 123_456, in_flight: 2 }));
         assert_eq!(look("1 2 3"), None);

@@ -15,12 +15,11 @@ use rustix::thread::futex::{Flags, wait, wake};
 use super::cpus;
 use super::cpus::BatchPolicy;
 use super::process::ProbeProcess;
-use super::results::COST_WORDS;
-use super::results::SharedResults;
+use super::results::{COST_WORDS, SharedResults};
 use crate::Error;
 use crate::clock::now_ns;
 
-/// What the threads of all processes share, wherever they run.
+/// Synchronization state of the threads of all processes.
 pub(super) struct ProbeSync {
     pub(super) start: StartGate,
     pub(super) order: StepOrder,
@@ -88,7 +87,7 @@ pub(super) struct StartGate {
     together: usize,
     /// How many of those that begin together are on a CPU.
     on_cpu: &'static AtomicU64,
-    /// When the last of them came: none has gone on before.
+    /// When the last of them arrived, before any continued.
     begins_ns: &'static AtomicU64,
 }
 
@@ -117,9 +116,8 @@ impl StartGate {
         self.begins_ns.load(Ordering::Acquire)
     }
 
-    /// Thread `number`, which calls this, waits until it may begin. Those for which there is a CPU
-    /// wait for each other on it. Each of the rest comes after the one before it, which wakes it
-    /// when it gets a CPU itself.
+    /// Blocks thread `number` until it may begin. The threads that have a CPU each wait for each
+    /// other, spinning. Each of the others is woken by the one before it.
     pub(super) fn wait(&self, number: usize) {
         let may_begin = &self.may_begin[number];
         if may_begin.value() == 0 {
@@ -145,7 +143,7 @@ impl StartGate {
 /// How many steps of each thread are done.
 pub(super) struct StepOrder {
     done: &'static [SharedCounter],
-    /// Somebody waits for steps of these threads.
+    /// Whether others wait for steps of each thread.
     is_awaited: Vec<bool>,
 }
 
@@ -179,9 +177,9 @@ pub(super) struct Barriers {
 
 /// A barrier.
 pub(super) struct BarrierState {
-    /// How many have come, in all turns.
+    /// Arrivals in all turns.
     arrivals: SharedCounter,
-    /// How often all have come.
+    /// Completed turns.
     turns: SharedCounter,
 }
 
@@ -194,12 +192,11 @@ impl Barriers {
         Barriers { gates: memory.take(process.barriers.len()), threads: threads.collect() }
     }
 
-    /// Waits until all threads of barrier `number` have come as often as this one.
+    /// Waits until all threads of barrier `number` have arrived.
     pub(super) fn wait(&self, number: usize) {
         let BarrierState { arrivals: come, turns } = &self.gates[number];
         let turn = turns.value();
-        // The counts wrap around, at which a number of threads that divides no power of two would
-        // lose its place: what has come is counted from the turn.
+        // Counted relative to the turn, as the counters wrap around.
         let own = come.increment().wrapping_sub(turn.wrapping_mul(self.threads[number])) + 1;
         if own == self.threads[number] {
             turns.increment();
@@ -261,7 +258,7 @@ impl SharedCounter {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Adds one and wakes who waits. Returns what it was.
+    /// Adds one and wakes waiters. Returns the previous value.
     pub(super) fn increment(&self) -> u32 {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         // Waking fails for no number that is in memory.
@@ -299,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_goes_on_before_all_have_come() {
+    fn barrier_holds_until_all_arrive() {
         let process = ProbeProcess { barriers: vec![3], ..ProbeProcess::default() };
         let mut memory = SharedMemory::map(64).unwrap();
         let barriers = Barriers::new(&process, &mut memory);
@@ -318,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_lies_apart_and_threads_wait_for_it() {
+    fn counters_are_separate_and_wake_waiters() {
         let mut memory = SharedMemory::map(12 + 16).unwrap();
         let counts: &[SharedCounter] = memory.take(3);
         let words: &[AtomicU64] = memory.take(1);

@@ -21,12 +21,9 @@ use super::flushes::note_access;
 use super::fork::ForkStack;
 use super::mapping::{self, ProbeMapping};
 use super::memory::ReadBuffer;
-use super::meter::StepMeter;
-use super::meter::{PopulateRange, populate};
-use super::pacing::Deadline;
-use super::pacing::ThinkTime;
-use super::process::OpenFiles;
-use super::process::{ProbeProcess, longest_read};
+use super::meter::{PopulateRange, StepMeter, populate};
+use super::pacing::{Deadline, ThinkTime};
+use super::process::{OpenFiles, ProbeProcess, longest_read};
 use super::settle::{InFlightReads, ReadProgress};
 use super::sync::ProbeSync;
 use super::{CacheCounts, PhaseCost};
@@ -39,11 +36,11 @@ const MAX_COUNTED: usize = 200_000;
 /// Durations of calls that change mappings.
 type Calls = [Histogram; Call::ALL.len()];
 
-/// What a thread did.
+/// The costs of a thread.
 pub(super) struct ThreadCosts {
     /// How often it took its steps.
     pub(super) rounds: u64,
-    /// What each step cost.
+    /// The cost of each step.
     pub(super) costs: Vec<PhaseCost>,
     pub(super) calls: Calls,
 }
@@ -79,7 +76,7 @@ pub(super) struct ProbeThread<'a> {
 }
 
 impl<'a> ProbeThread<'a> {
-    /// Makes thread `number` of `process` ready. It is the one that calls this.
+    /// Prepares thread `number` of `process`, on that thread.
     pub(super) fn prepare(process: &'a ProbeProcess, number: usize) -> Result<Self, Error> {
         let plan = &process.threads[number];
         let steps = &plan.steps;
@@ -115,7 +112,7 @@ impl<'a> ProbeThread<'a> {
         })
     }
 
-    /// Opens what tells when nothing of a file is being read any more.
+    /// Opens the in-flight reads of each file that the thread reads.
     pub(super) fn open_settles(&mut self, shared: &ChildContext) -> Result<(), Error> {
         for step in &self.plan.steps {
             let open = match step {
@@ -334,7 +331,7 @@ impl<'a> ProbeThread<'a> {
     }
 }
 
-/// Pages of `file` in the cache, where that is asked and the kernel tells.
+/// Cached pages of `file`, if asked for and permitted.
 fn cached_pages(file: &File, is_asked: bool) -> Option<u64> {
     let stat = is_asked.then(|| CacheStat::query(file, ..).ok()).flatten();
     stat.map(|stat| stat.cached)
@@ -465,6 +462,6 @@ pub(super) fn accesses(process: &ProbeProcess, step: &ProgramStep) -> Vec<ProbeA
     }
 }
 
-/// The instruction that returns to the caller, one byte long, on x86-64: the only machine on which
-/// a probe calls what it maps.
+/// The instruction that returns to the caller, one byte long, on x86-64: the only architecture on
+/// which a probe calls code.
 pub const RETURN_OPCODE: u8 = 0xc3;

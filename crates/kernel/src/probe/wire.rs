@@ -14,7 +14,7 @@ use super::results::ProbeResult;
 use crate::Error;
 use crate::child::ChildProcess;
 
-/// What the child says.
+/// A message of the child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// It got SIGBUS for touching this address: [`bus_message`].
@@ -32,7 +32,7 @@ pub(super) enum Reply {
     Starved(String),
     /// The steps are taken.
     Done(ProbeResult),
-    /// What came out of an operation over folios.
+    /// The sample of an operation over folios.
     Folios(FolioSample),
 }
 
@@ -147,11 +147,11 @@ impl ChildPipe {
 
     /// Sends it `bytes`.
     pub(super) fn send(&mut self, bytes: &[u8]) {
-        // A child that is gone says more by how it ended than a closed pipe does.
+        // The exit status of a dead child says more than a closed pipe.
         let _ = self.input.write_all(bytes).and_then(|()| self.input.flush());
     }
 
-    /// What it answers.
+    /// Receives its reply.
     pub(super) fn receive(&mut self) -> Result<Reply, Error> {
         match read(&mut self.output) {
             Ok(Reply::Failed(message)) => Err(Error::Child { message }),
@@ -268,23 +268,23 @@ mod tests {
     }
 
     #[test]
-    fn a_process_arrives_as_it_was_sent() {
+    fn process_round_trips() {
         let mut sent = frame(&process());
         sent.extend_from_slice(&frame(&Reply::Bus([1; 8])));
         let mut input = sent.as_slice();
         assert_eq!(read::<ProbeProcess>(&mut input).unwrap(), process());
-        // What comes after it is still there.
+        // The following frame is still there.
         assert!(matches!(read(&mut input), Ok(Reply::Bus([1, ..]))));
     }
 
     #[test]
-    fn a_process_cut_short_is_refused() {
+    fn rejects_truncated_process() {
         let bytes = frame(&process());
         assert!((0..bytes.len()).all(|end| read::<ProbeProcess>(&mut &bytes[..end]).is_err()));
     }
 
     #[test]
-    fn a_handler_of_sigbus_says_what_a_reply_says() {
+    fn sigbus_message_is_a_reply() {
         let address = 0x7f12_3456_789a_u64;
         assert_eq!(bus_message(address).to_vec(), frame(&Reply::Bus(address.to_le_bytes())));
     }

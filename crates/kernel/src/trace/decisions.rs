@@ -13,7 +13,7 @@ use super::event::{TraceEvent, Tracepoint};
 use crate::page_size;
 use crate::probe::ProbeProcess;
 
-/// The thread under the trace, and what decides why the kernel does what it does for it.
+/// The traced thread, and what its decisions depend on.
 #[derive(Clone, Copy)]
 pub(super) struct TracedThread<'a> {
     /// The thread.
@@ -30,7 +30,7 @@ pub(super) struct TracedThread<'a> {
     pub(super) shown: Seen,
 }
 
-/// The decisions that `events` show of a thread. Of others only what they evicted.
+/// The decisions of the thread in `events`, and evictions by others.
 pub(super) fn decisions(
     events: impl Iterator<Item = TraceEvent>,
     child: &TracedThread,
@@ -71,7 +71,7 @@ struct DecisionReader<'a> {
     found: Option<(Found, Cause)>,
     /// Folios added since the last known cause, on a kernel that traces no readahead.
     runs: Vec<FolioRun>,
-    /// What the last decision is about.
+    /// The file of the last decision.
     file: usize,
     out: Vec<Decision>,
 }
@@ -311,7 +311,7 @@ pub(super) struct FolioRun {
 }
 
 impl FolioRun {
-    /// Whether a folio of `file` from page `start` on is the next of it.
+    /// Whether a folio of `file` at `start` continues the run.
     pub(super) fn is_continued_by(&self, file: usize, start: PageIndex) -> bool {
         self.file == file && self.start + self.pages == start
     }
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_told_by_what_came_before_and_by_the_job() {
+    fn infers_cause_of_window() {
         let found = Found::default();
         let with = |seen: &[Tracepoint]| [&fault(0), seen].concat();
         for (advice, seen, cause) in [
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn every_second_piece_may_be_executable() {
+    fn alternate_pieces_are_executable() {
         let pieces = |prot: &str| JobSpec {
             split: Some(4),
             split_prot: Some(prot.to_string()),
@@ -425,7 +425,7 @@ mod tests {
 
     /// A window shows its order, a single read its base pages only, and each look-up what it was.
     #[test]
-    fn both_forms_of_readahead_are_shown_as_the_model_shows_them() {
+    fn shows_readahead_like_the_model() {
         let job = JobSpec { workload: Some("random".to_string()), ..JobSpec::default() };
         let job = JobSpec { file_size: Some("16m".parse().expect("a size")), ..job };
         let job = job.validate(None).expect("a job");
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_window_is_read_alone() {
+    fn page_without_window_is_no_readahead() {
         let added = Tracepoint::Added { start: PageIndex(3), order: Order(0) };
         assert_eq!(causes("random", &[&fault(3)[..], &[added]].concat()), []);
         let foreign = Tracepoint::UserFault { address: 16 };

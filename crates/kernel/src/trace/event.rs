@@ -39,7 +39,7 @@ impl Inode {
     }
 }
 
-/// What an event says of the file that it is about.
+/// The file as an event names it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileRef {
     /// Major and minor number.
@@ -59,11 +59,11 @@ pub struct TraceEvent {
     /// Which of the files that are watched it is about; of a [`Tracepoint::UserFault`] its address
     /// says.
     pub file: usize,
-    /// Which tracepoint, and what it prints.
+    /// The tracepoint and its fields.
     pub tracepoint: Tracepoint,
 }
 
-/// A tracepoint with what it prints.
+/// A tracepoint with its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracepoint {
     /// On-demand readahead after a miss (`page_cache_sync_ra`). Read-around, and faults in
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_read() {
+    fn parses_each_event() {
         let page_bytes = page_size();
         let at = |page: u64| page * page_bytes;
         let ra = "dev=254:0 ino=c0581 index=512 req_count=2048 order=9 size=1024 async_size=512 \
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_read() {
+    fn parses_windows() {
         assert_eq!(
             parse_event(
                 "page_cache_ra_order: dev=254:0 ino=c0581 index=0 order=9 size=1024 \
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_read_as_the_tracepoint() {
+    fn parses_kprobe_like_tracepoint() {
         let text = "page_cache_async_ra: (page_cache_async_ra+0x0/0x2b0) i_ino=787841 req_count=32 \
                     size=32 async_size=16 ra_pages=32 mmap_miss=40 prev_pos=-1 index=16";
         let found = Found {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_passed_over() {
+    fn skips_foreign_events() {
         assert_eq!(parse_event("mm_filemap_fault: dev=254:0 ino=c0582 ofs=0"), None);
         assert_eq!(parse_event("mm_filemap_fault: dev=254:1 ino=c0581 ofs=0"), None);
         assert_eq!(parse_event("sched_switch: prev_comm=a"), None);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_form_is_an_error() {
+    fn rejects_unknown_format() {
         let line = "x-1 [000] 1.5: mm_filemap_fault: dev=254:0 ino=c0581 offset=0";
         assert!(matches!(parse(line, &[FILE]), Err(Error::TraceFormat { .. })));
     }

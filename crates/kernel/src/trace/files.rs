@@ -10,8 +10,7 @@ use crate::engine::{JobNeeds, NeededFile, check, guard_page_cache, scratch_direc
 use crate::journal::{Guard, Journal, Undo};
 use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::io_bytes;
-use crate::temporary::check_calls;
-use crate::temporary::{self, require_space};
+use crate::temporary::{self, check_calls, require_space};
 use crate::{Error, page_size};
 
 /// Files of a trace: its filter names each of them.

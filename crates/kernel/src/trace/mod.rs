@@ -1,8 +1,8 @@
-//! What the running kernel decides, by its tracepoints.
+//! Decisions of the running kernel, by its tracepoints.
 //!
-//! A [`Trace`] records [`TraceEvent`]s. An [`Observer`] runs a program under one, and reads the events
-//! as the [`Decision`](filemap_core::decision::Decision)s of the model. What it runs in a guest it
-//! sends to the host as a [`Recording`].
+//! A [`Trace`] records [`TraceEvent`]s. An [`Observer`] runs a program under one, and reads the
+//! events as the [`Decision`](filemap_core::decision::Decision)s of the model. A guest sends the
+//! host a [`Recording`].
 
 mod decisions;
 mod event;

@@ -85,9 +85,8 @@ impl Observer {
         self.store.create_files(&JobNeeds::from(program))
     }
 
-    /// Runs `program` on cold files as it comes. A run in which others evict pages is repeated; of
-    /// several, this is the one with the fewest of them. `expected` is about how many events there
-    /// will be.
+    /// Runs `program` on cold files without settling. Repeats a run in which others evict pages,
+    /// and returns the one with the fewest. `expected` is the approximate number of events.
     ///
     /// # Errors
     /// What no probe can do; a trace that is not complete.
@@ -130,9 +129,9 @@ impl Observer {
         Ok(best)
     }
 
-    /// Runs `program` on cold files, waiting after each access until nothing is being read, as
-    /// often as others disturb it; where they are known to come at intervals, in between.
-    /// `expected` is about how many events there will be.
+    /// Runs `program` on cold files, waiting after each access until nothing is being read. Repeats
+    /// disturbed runs, between the intervals of DAMON if it evicts. `expected` is the approximate
+    /// number of events.
     ///
     /// # Errors
     /// What no probe can do; a trace that is not complete; [`Error::Disturbed`] on a machine that
@@ -233,7 +232,7 @@ impl Observer {
     }
 }
 
-/// What a trace of one run shows.
+/// The decisions that a trace of one run shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// What this kernel shows.
@@ -249,10 +248,10 @@ pub struct Observation {
     pub read_bytes: Option<u64>,
     /// How long the accesses took, traced.
     pub elapsed_ns: u64,
-    /// Pages of the files that others evicted meanwhile.
+    /// Pages of the files that others evicted.
     pub evicted_by_others: u64,
     /// Runs that were thrown away for this one because others took or added pages.
     pub repeated: u32,
-    /// What a kernel that was booted for it warned of meanwhile.
+    /// Warnings of a booted kernel.
     pub warnings: Vec<Incident>,
 }

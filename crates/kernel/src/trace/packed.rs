@@ -1,10 +1,9 @@
 //! Packed events: a few bytes each instead of a hundred. They are kept, and sent by a guest, in
 //! this form.
 //!
-//! An event is a byte that says which tracepoint it is and which of CPU, thread and file are those
-//! of the event before; these where they differ; the time since then; and the fields. Numbers are
-//! written in groups of seven bits, the lowest first. Times and pages are differences to the ones
-//! before.
+//! An event is a byte with the tracepoint and with flags for an unchanged CPU, thread and file; the
+//! changed ones of these; the time; and the fields. Numbers are LEB128. Times and pages are
+//! differences to the previous event.
 
 use filemap_core::decision::Found;
 use filemap_core::units::{Order, PageCount, PageIndex};

@@ -2,8 +2,8 @@
 //!
 //! Linux shows calls of readahead, with the state that they find, since 6.18. In an older kernel a
 //! kprobe at the entry of the same function reads the same values out of its arguments. A probe has
-//! the name and the fields of the tracepoint, so that whoever reads a trace finds it there.
-//! Only a guest gets them: probes are the whole machine's, and nothing would take them away here.
+//! the name and fields of the tracepoint, so that traces are parsed alike. Only guests get them:
+//! probes are global, and would stay on this machine.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -50,11 +50,11 @@ const OPENED: &str = "file_ra_state_init";
 /// A file that is always there: the program itself.
 const OWN_FILE: &str = "/proc/self/exe";
 
-/// Places the probes in a kernel that lacks the tracepoints, where it can have them: one whose
-/// compiler left nothing of a function has no probe of it. `tracefs` is where that is mounted.
+/// Places the probes in a kernel without the tracepoints. A function that was inlined gets no
+/// probe. `tracefs` is the mount point.
 ///
 /// # Errors
-/// The kernel refuses what it should do.
+/// The kernel refuses a write.
 pub(super) fn install(tracefs: &Path) -> Result<(), Error> {
     if tracefs.join("events").join(GROUP).exists() || !tracefs.join("kprobe_events").exists() {
         return Ok(());
@@ -67,7 +67,7 @@ pub(super) fn install(tracefs: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The field that tells which file the first argument is about.
+/// The field with the inode number of the first argument.
 fn file(number_at: u64) -> String {
     format!("i_ino=+{number_at}(+0(+8(%di))):u64")
 }

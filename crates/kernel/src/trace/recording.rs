@@ -1,4 +1,4 @@
-//! What a trace recorded of one run of a job.
+//! The recording of one traced run of a job.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,14 @@ use super::decisions::{TracedThread, decisions};
 use super::event::{TraceEvent, Tracepoint};
 use super::observer::Observation;
 use super::packed::{EventReader, PackedEvents, write_number, write_optional};
-use crate::Error;
-use crate::engine;
 use crate::image::{FNV_BASIS, Incident, fnv1a};
 use crate::probe::ProbeProcess;
+use crate::{Error, engine};
 
 /// How the bytes of a recording begin; the digit is their version.
 const MAGIC: &[u8] = b"filemap-events 1\n";
 
-/// What a trace recorded of one run, and how that went. A guest sends it to the host, which reads
-/// it as it reads its own.
+/// The recorded events of one run. A guest sends it to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     /// What this kernel shows.
@@ -38,7 +36,7 @@ pub struct Recording {
     /// Runs that were thrown away for this one.
     pub(super) repeated: u32,
     pub(super) events: PackedEvents,
-    /// What a kernel that was booted for it warned of meanwhile. No guest sends that.
+    /// Warnings of a booted kernel, added by the host.
     pub(crate) warnings: Vec<Incident>,
 }
 
@@ -53,7 +51,7 @@ impl Recording {
         self.events.len()
     }
 
-    /// What it shows of `program`, wherever that ran.
+    /// The decisions of `program`, which may have run on another machine.
     ///
     /// # Errors
     /// The recording is of another program.
@@ -69,7 +67,7 @@ impl Recording {
         Ok(self.observation_of(program, &process))
     }
 
-    /// What it shows of `program`, which ran as `process`.
+    /// The decisions of `program`, which ran as `process`.
     pub(super) fn observation_of(&self, program: &Job, process: &ProbeProcess) -> Observation {
         let (rules, pmd_order) = (&program.rules, program.machine.arch.pmd_order());
         let (pid, addresses) = (self.pid, self.addresses.as_slice());
@@ -85,7 +83,7 @@ impl Recording {
         }
     }
 
-    /// When somebody else last changed what the child met, if anybody did.
+    /// When others last added or removed pages of the files, if they did.
     pub(super) fn disturbed_at_ns(&self) -> Option<u64> {
         let is_of_others = |event: &TraceEvent| {
             let moves =
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn random_events_come_back_as_they_were() {
+    fn random_recordings_round_trip() {
         for seed in 1..200 {
             let mut rng = Rng(seed);
             let count = rng.below(300);
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_and_no_damaged_byte_is_taken() {
+    fn rejects_truncation_and_flipped_bits() {
         let (recording, _) = any_recording(&mut Rng(3), 40);
         let bytes = recording.encode();
         for at in 0..bytes.len() {
@@ -275,9 +273,9 @@ mod tests {
         assert!(Recording::decode(&[bytes.as_slice(), &[0]].concat()).is_err());
     }
 
-    /// What fits its checksum and is still no recording: nobody may index with it.
+    /// Content with a valid checksum that is not a recording must not be indexed with.
     #[test]
-    fn bytes_that_no_version_writes_are_refused() {
+    fn rejects_invalid_content_with_valid_checksum() {
         let checked = |body: &[u8]| {
             let bytes = [MAGIC, body].concat();
             let check = fnv1a(FNV_BASIS, &bytes).to_le_bytes();
@@ -299,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_takes_some_bytes() {
+    fn packs_events_into_few_bytes() {
         let mut packed = PackedEvents::default();
         for page in 0..1000 {
             let tracepoint = Tracepoint::Added { start: PageIndex(page), order: Order(0) };

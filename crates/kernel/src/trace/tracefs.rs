@@ -76,7 +76,7 @@ impl TraceFs {
     }
 }
 
-/// An instance that records the events of some files, whoever causes them.
+/// An instance that records the events of some files, by all threads.
 #[derive(Debug)]
 pub struct Trace {
     path: PathBuf,
@@ -213,7 +213,7 @@ pub(super) fn each_line(
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut line = Vec::new();
     loop {
-        // An instance that somebody reads cannot be removed.
+        // An instance that is being read cannot be removed.
         shutdown::check()?;
         line.clear();
         let read = reader.read_until(b'\n', &mut line);
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_loss_counts() {
+    fn counts_every_kind_of_loss() {
         let stats = "entries: 9\noverrun: 3\ncommit overrun: 2\nbytes: 9\noldest event ts: 1.5\n\
                      dropped events: 1\nread events: 7\n";
         assert_eq!(lost_events(stats), 6);
@@ -237,7 +237,7 @@ mod tests {
 
     /// A kernel needs to show the additions, and says what to do where it does not.
     #[test]
-    fn what_a_kernel_shows_is_what_it_has() {
+    fn shows_the_events_that_exist() {
         let directory = tempfile::tempdir().unwrap();
         let tracefs = TraceFs(KernelMount::at(directory.path()));
         let error = tracefs.check().unwrap_err();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_names_each_file() {
+    fn filter_names_each_file() {
         let file = |number| Inode { major: 1, minor: 2, number };
         assert_eq!(inode_filter(&[file(5), file(6)]), "i_ino == 5 || i_ino == 6");
     }

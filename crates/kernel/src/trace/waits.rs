@@ -8,8 +8,7 @@ use std::time::Duration;
 use filemap_job::waits::{Cause, Histogram};
 
 use super::event::{Fields, origin};
-use super::tracefs::each_line;
-use super::tracefs::{TraceFs, lost_events};
+use super::tracefs::{TraceFs, each_line, lost_events};
 use crate::Error;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::cpus;
@@ -31,8 +30,8 @@ const BUFFER_KIB: u64 = 96 << 10;
 /// Room on each CPU at least.
 const MIN_BUFFER_KIB: u64 = 1 << 10;
 
-/// An instance that records what the threads of processes wait for. When it is full, it keeps
-/// what came first.
+/// An instance that records what the threads of processes wait for. When it is full, it drops later
+/// events.
 #[derive(Debug)]
 pub struct WaitTrace {
     path: PathBuf,
@@ -41,7 +40,7 @@ pub struct WaitTrace {
     _guard: Guard,
 }
 
-/// What a [`WaitTrace`] has recorded.
+/// The waits that a [`WaitTrace`] recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedWaits {
     /// Waits for `mmap_lock` shared.
@@ -167,7 +166,7 @@ struct WaitParser {
     /// Whether the kernel has [`CONTENTION`].
     tells_contention: bool,
     events: Vec<(u64, u32, LockEvent)>,
-    /// What comes later is not of the run.
+    /// Later events are not of the run.
     until_ns: u64,
     /// When the last event of each CPU was.
     last_ns: BTreeMap<u32, u64>,
@@ -208,7 +207,7 @@ impl WaitParser {
         self.events.extend(lock_event.map(|lock_event| (at_ns, pid, lock_event)));
     }
 
-    /// What they say up to the moment from which one of the CPUs `full` recorded no more.
+    /// The waits up to the time at which the first of the CPUs `full` stopped recording.
     fn traced(self, full: &[u32]) -> TracedWaits {
         let end_ns = full.iter().filter_map(|cpu| self.last_ns.get(cpu)).min().copied();
         let first_ns = self.events.first().map(|event| event.0);
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_the_lock_at_once_has_not_waited() {
+    fn uncontended_lock_is_no_wait() {
         let waits = "a b-8 [001] ..... 10.000003: contention_begin: 00000000 (flags=READ)\n";
         let (first, rest) = LINES.split_at(LINES.find("a b-7 [000] ..... 10.000005").unwrap());
         let traced = parse_waits(&format!("{first}{waits}{rest}"), &[], true);
@@ -308,7 +307,7 @@ mod tests {
         success=true\n";
 
     #[test]
-    fn a_wait_is_from_asking_to_having() {
+    fn wait_lasts_from_start_to_acquisition() {
         let traced = traced(LINES, &[]);
         assert_eq!((traced.write.count, traced.write.sum_ns), (1, 4_000));
         assert_eq!((traced.read.count, traced.read.sum_ns), (1, 1_000_000));
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_behind_the_end_of_a_full_buffer_is_not_believed() {
+    fn ignores_events_after_a_buffer_is_full() {
         let traced = traced(LINES, &[1]);
         assert_eq!((traced.write.count, traced.shared), (1, 1));
         assert_eq!(traced.until_full, Some(Duration::from_micros(5)));
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_may_have_begun_before_and_end_behind() {
+    fn counts_waits_that_exceed_the_recording() {
         let has = "mmap_lock_acquire_returned: mm=0 memcg_path=/";
         let asks = "mmap_lock_start_locking: mm=0 memcg_path=/";
         let lines = format!(

@@ -40,7 +40,7 @@ struct MachineShape {
     filesystem: DiskFilesystem,
     cpus: u32,
     takes_turns: bool,
-    /// Memory that a job names. Others have what the largest of them needs.
+    /// RAM that a job sets explicitly. Other jobs get that of the largest.
     ram_bytes: Option<u64>,
     is_alone: bool,
 }

@@ -18,16 +18,15 @@ use super::needs::{JobNeeds, NeededFile};
 use super::stage::MAX_FLUSH_WAIT;
 use super::{needs, temporary_directory};
 use crate::image::{self, Accelerator, GuestJob, Incident, KernelImage, QUIET_TIMEOUT};
-use crate::temporary::FileContents;
-use crate::temporary::require_space;
+use crate::temporary::{FileContents, require_space};
 use crate::{Error, page_size};
 
 use machines::{BootResult, MachinePool, QueuePosition, QueuedJob};
 
-/// What the kernel warned of, in the environment of a run.
+/// Key of the kernel's warnings in the environment of a run.
 pub const CONSOLE_KEY: &str = "console";
 
-/// RAM beside what the file takes.
+/// RAM in addition to the size of the file.
 const OWN_RAM_BYTES: u64 = 768 << 20;
 
 /// Space on the scratch disk beyond that of the file: a constant, and a part of the file's size for
@@ -35,7 +34,7 @@ const OWN_RAM_BYTES: u64 = 768 << 20;
 const OWN_DISK_BYTES: u64 = 256 << 20;
 const DISK_RESERVE_DIVISOR: u64 = 4;
 
-/// What a machine writes beside the file: its filesystem's own blocks, and what it boots from.
+/// Host disk space in addition to the file: metadata of the filesystem, and the initramfs.
 const OWN_WRITTEN_BYTES: u64 = 128 << 20;
 
 /// How much of its files a slow machine writes or reads in a second, and how long it takes for an
@@ -57,19 +56,19 @@ pub struct Boot {
     machines: Rc<RefCell<MachinePool>>,
     /// How jobs are observed, if they are.
     observed: Option<Value>,
-    /// See [`KernelImage::tell`].
+    /// See [`KernelImage::notify`].
     notify: Option<fn(&str)>,
 }
 
 impl Boot {
-    /// No machine yet. `tell` is given a line about each that has said nothing for long.
+    /// Without machines. `notify` is called with warnings, and when a machine takes long.
     pub fn with_notify(tell: fn(&str)) -> Self {
         Boot { notify: Some(tell), ..Boot::default() }
     }
 
-    /// The same machines, but jobs that are made ready from now on are observed as `how` says:
-    /// [`BootedJob::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory of
-    /// the machine, and its `seconds` to the time limit of each job.
+    /// Uses the same machines, and traces jobs that are prepared from now on, as `how` says:
+    /// [`BootedJob::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory
+    /// of the machine, and its `seconds` to the time limit of each job.
     pub fn with_observation(self, how: Value) -> Self {
         Boot { observed: Some(how), ..self }
     }
@@ -161,21 +160,21 @@ pub struct BootedJob {
     batch: usize,
     /// Where the job stands among those that share boots, until it has run.
     place: Option<QueuePosition>,
-    /// What the first boot said of itself.
+    /// Environment of the first boot.
     environment: Option<Map<String, Value>>,
     log: Option<File>,
-    /// What the kernel warned of meanwhile.
+    /// Warnings of the kernel.
     incidents: Vec<Incident>,
 }
 
 impl BootedJob {
-    /// What the kernel warned of in turns since the last call.
+    /// Takes the warnings of the kernel since the last call.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
         std::mem::take(&mut self.incidents)
     }
 
-    /// What the last turn wrote to its log: a file without a name, from its start. `None` where the
-    /// job was not observed.
+    /// Takes the log of the last turn, an unnamed file at its start; `None` if the job was not
+    /// observed.
     pub fn take_log(&mut self) -> Option<File> {
         self.log.take()
     }
@@ -211,8 +210,7 @@ impl Ready for BootedJob {
             returned.map_err(|error| result.label.label_error(error).on_image(kernel))?;
         describe_boot(&mut returned.environment, &result, job.files.len());
         if result.accelerator == Accelerator::Tcg && !result.image.uses_icount {
-            // What an emulator takes says nothing of any machine. Instructions that are counted
-            // are the same time on each.
+            // Times under emulation are meaningless, except those of `-icount`.
             returned.runs.iter_mut().for_each(guest_protocol::forget_times);
         }
         self.log = result.answer.log.take();
@@ -232,7 +230,7 @@ impl Ready for BootedJob {
     }
 }
 
-/// Refuses what the machine to be booted cannot be.
+/// Refuses jobs that no booted machine can run.
 fn check(job: &Job, needs: &JobNeeds) -> Result<(), Error> {
     if needs.machine.governor {
         return Err(Error::unavailable(
@@ -310,8 +308,7 @@ fn image_for_job(job: &Job, needs: &JobNeeds, named: &JobImage) -> Result<Kernel
     Ok(image)
 }
 
-/// How long `job` takes for what it reads, writes and waits for, even on a machine that is emulated
-/// beside others.
+/// Upper bound of the time of `job` for reading, writing and waiting on a slow, emulated machine.
 fn max_job_time(job: &Job, needs: &JobNeeds) -> Duration {
     let runs = job.runs;
     let read = needs.accesses.saturating_mul(needs.longest_read_bytes.max(page_size()));
