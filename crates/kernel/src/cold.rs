@@ -69,7 +69,7 @@ pub(crate) fn try_to_drop(path: &Path) {
 /// may need them.
 ///
 /// # Errors
-/// [`Error::Hot`]; when nothing tells what is cached.
+/// [`Error::InPageCache`]; when neither `cachestat` nor `mincore` is permitted.
 pub(crate) fn require_cold(file: &File, path: &Path) -> Result<(), Error> {
     let bytes = file.metadata().map_err(|error| Error::os("read the size of", path, error))?.len();
     let pages = bytes.div_ceil(page_size());

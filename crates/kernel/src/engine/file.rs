@@ -198,7 +198,7 @@ fn scratch_for(needs: &JobNeeds, journal: &Journal, directory: &Path) -> Result<
 /// allow it. The guard drops what runs leave in the page cache.
 ///
 /// # Errors
-/// [`Error::Hot`].
+/// [`Error::InPageCache`].
 pub(crate) fn guard_page_cache(
     of_job: &filemap_job::File,
     journal: &Journal,

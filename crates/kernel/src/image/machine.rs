@@ -89,7 +89,8 @@ impl AnswerWait {
 }
 
 impl KernelImage {
-    /// Boots the image for `tasks`, and for others that may be [added](GuestMachine::add). Returns while it boots.
+    /// Boots the image for `tasks`, to which more can be [added](GuestMachine::add). Returns
+    /// before the boot is complete.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
