@@ -1,5 +1,5 @@
-//! The cost of a batch with two slots and with exact sums: one mm maps all pages of a folio, queries
-//! whether it owns the folio, and unmaps them.
+//! The cost of a batch with two slots and with exact sums: one mm maps all pages of a folio,
+//! queries whether it owns the folio, and unmaps them.
 //!
 //! `cargo bench -p filemap-mapcount --bench owners -- 25 4 9` takes the number of repeats and the
 //! orders. Both schemes alternate in one run. Times are CPU times of the thread. With the word

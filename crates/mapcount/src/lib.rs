@@ -1,9 +1,9 @@
 //! Mapcounts of large folios, as a real concurrent implementation.
 //!
-//! A large folio is mapped page by page, by one or more mms. A kernel counts these mappings: to free
-//! the folio with its last mapping, to account mapped pages, and to decide on a write fault whether
-//! the page may be reused or must be copied. There are four counting schemes here, each a type that
-//! implements [`Mapcount`]:
+//! A large folio is mapped page by page, by one or more mms. A kernel counts these mappings: to
+//! free the folio with its last mapping, to account mapped pages, and to decide on a write fault
+//! whether the page may be reused or must be copied. There are four counting schemes here, each a
+//! type that implements [`Mapcount`]:
 //!
 //! | Type | Counts of pages | Owners | Atomic operations for n pages: fork, last unmap |
 //! |---|---|---|---|

@@ -11,8 +11,8 @@ impl<'a, P: 'a, I: ExactSizeIterator<Item = &'a P>> Pages<'a, P> for I {}
 
 /// The mapcounts of one large folio.
 ///
-/// A *mapping* is a page-table entry of a page. Callers pass the folio's order with each call, since
-/// whoever holds a folio knows it.
+/// A *mapping* is a page-table entry of a page. Callers pass the folio's order with each call,
+/// since whoever holds a folio knows it.
 ///
 /// Any number of threads may call at the same time, but a mapping is removed only after it was
 /// added. Misuse panics with the broken invariant and leaves the folio unlocked.

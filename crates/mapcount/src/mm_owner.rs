@@ -12,9 +12,9 @@ use crate::slots::PublishedRules;
 
 /// Owners and the number of mappings, and a count for each page.
 ///
-/// As many read-modify-writes as without owners: the one that takes the lock replaces the one on the
-/// number of mappings. The lock is released before pages are counted, so that it is held equally
-/// long for batches of any size.
+/// As many read-modify-writes as without owners: the one that takes the lock replaces the one on
+/// the number of mappings. The lock is released before pages are counted, so that it is held
+/// equally long for batches of any size.
 ///
 /// Mirrors `__folio_add_rmap` and `__folio_remove_rmap`, 6.18. Test: `tests/atomic_operations.rs`.
 pub struct MmOwner<A: Atomics = StdAtomics, R = PublishedRules> {

@@ -137,8 +137,8 @@ impl<A: Atomics, R: OwnerRules> Owners<A, R> {
         mark | words.first
     }
 
-    /// Runs `change` under the lock, with the first word. It returns the new first word, whose store
-    /// releases the lock without a second read-modify-write.
+    /// Runs `change` under the lock, with the first word. It returns the new first word, whose
+    /// store releases the lock without a second read-modify-write.
     ///
     /// # Panics
     /// When `change` fails, after the lock was released. It must not have changed anything.

@@ -112,7 +112,8 @@ impl<A: Atomics> PageCounts<A> {
     pub fn unmap<'a>(&self, pages: impl Iterator<Item = &'a A::Page>) -> i64 {
         let mut last = 0;
         for page in pages {
-            // Orders the last unmap after the maps before it, which have counted the page as mapped.
+            // Orders the last unmap after the maps before it, which have counted the page as
+            // mapped.
             let old = page.fetch_sub(1, AcqRel);
             if old == 0 {
                 page.fetch_add(1, Relaxed);

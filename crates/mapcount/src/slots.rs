@@ -38,8 +38,8 @@ impl SlotRules for PublishedRules {}
 /// they are gone. So if a slot's count is the number of all mappings, its mm is the only one:
 /// *exclusive* is always right.
 ///
-/// *Shared* may be wrong: an mm that found no slot is unknown after the others have left. This takes
-/// a third mm, since each of two has a slot.
+/// *Shared* may be wrong: an mm that found no slot is unknown after the others have left. This
+/// takes a third mm, since each of two has a slot.
 ///
 /// Mirrors `folio_add_large_mapcount` and `folio_sub_large_mapcount`, 6.18.
 /// Test: `tests/every_history.rs`.

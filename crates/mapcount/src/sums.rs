@@ -9,27 +9,29 @@
 //! X = sum c(i) * x(i)      Y = sum c(i) * y(i)      Q = sum c(i) * q(i)
 //! ```
 //!
-//! For any mm m, expand the square in the sum of c(i) * |p(i) - p(m)|^2: it is a function of n, X, Y
-//! and Q. No summand is negative, so it is 0 exactly when c(i) = 0 for all i but m. If X = n * x(m),
-//! Y = n * y(m) and Q = n * q(m), it has the value that it has when m has all mappings, which is 0.
-//! So **m alone maps the folio exactly when n > 0 and the sums are n * x(m), n * y(m), n * q(m)**.
+//! For any mm m, expand the square in the sum of c(i) * |p(i) - p(m)|^2: it is a function of n, X,
+//! Y and Q. No summand is negative, so it is 0 exactly when c(i) = 0 for all i but m. If X = n *
+//! x(m), Y = n * y(m) and Q = n * q(m), it has the value that it has when m has all mappings, which
+//! is 0. So **m alone maps the folio exactly when n > 0 and the sums are n * x(m), n * y(m), n *
+//! q(m)**.
 //!
-//! Whether there is one owner, whichever it is, follows from the Cauchy-Schwarz inequality: n * Q >=
+//! Whether there is one owner, whichever it is, follows from the Cauchy-Schwarz inequality: n * Q
+//! >=
 //! |sum c(i) * (p(i) - o)|^2, and **both sides are equal exactly when all mappings are of one
 //! point**. Earlier mms and the order of events do not matter.
 //!
 //! # Limits
 //!
-//! An id has 31 bits, so x has 16, y has 15, and q is at most 2^30 + 2^28. X < 2^37, Y < 2^36 and
-//! Q < 2^53 take 126 bits and hold 2^21 mappings of any mms: 4,096 mms that map all pages of a folio
+//! An id has 31 bits, so x has 16, y has 15, and q is at most 2^30 + 2^28. X < 2^37, Y < 2^36 and Q
+//! < 2^53 take 126 bits and hold 2^21 mappings of any mms: 4,096 mms that map all pages of a folio
 //! of 2 MiB. If the id were one number instead of a point, 126 bits would hold 2^17 mappings.
 //!
-//! The sums are one number, to which n * (x + 2^37 * y + 2^73 * q) is added modulo 2^126. Above 2^21
-//! mappings its fields overflow into each other, and the folio counts as shared. Since the same is
-//! subtracted later, the number is right again once there are fewer mappings.
+//! The sums are one number, to which n * (x + 2^37 * y + 2^73 * q) is added modulo 2^126. Above
+//! 2^21 mappings its fields overflow into each other, and the folio counts as shared. Since the
+//! same is subtracted later, the number is right again once there are fewer mappings.
 //!
-//! Sums of the id and its square modulo 2^64 would be wrong. Let 32 mappings be of m + 2^29 and 32 of
-//! m - 2^29. The squares of their distances from m add up to 2^64, so m would count as the only
+//! Sums of the id and its square modulo 2^64 would be wrong. Let 32 mappings be of m + 2^29 and 32
+//! of m - 2^29. The squares of their distances from m add up to 2^64, so m would count as the only
 //! owner, and has no mapping at all.
 
 use crate::error::Misuse;

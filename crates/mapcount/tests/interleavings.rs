@@ -1,8 +1,8 @@
 //! Two and three threads on one folio in every order, by loom.
 //!
-//! Two threads are preempted at most three times, three threads once, to keep the tests short. Loads
-//! may return old values where the memory model allows it. Loom does not reorder operations of one
-//! thread, so it cannot show that an ordering between two read-modify-writes is needed.
+//! Two threads are preempted at most three times, three threads once, to keep the tests short.
+//! Loads may return old values where the memory model allows it. Loom does not reorder operations
+//! of one thread, so it cannot show that an ordering between two read-modify-writes is needed.
 
 use std::sync::atomic::Ordering;
 

@@ -30,8 +30,8 @@ fn run<C: Mapcount>(limit: RunLimit) -> [ThreadRun; 2] {
     runs
 }
 
-/// Prints throughput and fairness with `--nocapture`; they depend on the machine, so only counts are
-/// checked.
+/// Prints throughput and fairness with `--nocapture`; they depend on the machine, so only counts
+/// are checked.
 #[test]
 fn two_threads_lose_no_update() {
     let limit = RunLimit::Ns(300_000_000);

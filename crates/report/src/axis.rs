@@ -1,35 +1,35 @@
-//! Axes of plots, and the room that their texts take.
+//! Axes of plots, and the widths of their labels.
 
-/// Width of a character as a share of the font's size: more than digits and most letters of the
-/// usual sans-serif fonts take.
+/// Width of a character as a part of the font size, an upper bound for digits and most letters of
+/// common sans-serif fonts.
 pub const CHARACTER: f64 = 0.62;
 
 /// The horizontal axis of a plot: `first` at `left`, `last` at `left + width`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
-    /// Where it begins.
+    /// Coordinate of the left end.
     pub left: f64,
-    /// How long it is.
+    /// Length.
     pub width: f64,
-    /// The value at its beginning.
+    /// Value at the left end.
     pub first: f64,
-    /// The value at its end, larger than the first.
+    /// Value at the right end, larger than the first.
     pub last: f64,
 }
 
 impl Axis {
-    /// Where a value lies.
+    /// The coordinate of a value.
     pub fn at(&self, value: f64) -> f64 {
         self.left + (value - self.first) / (self.last - self.first) * self.width
     }
 }
 
-/// The room that a text needs.
+/// An upper bound for the width of a text.
 pub fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER
 }
 
-/// Round values from `first` to `last`, about `count` steps apart, and at least `least` apart.
+/// Round values from `first` to `last` in about `count` steps of at least `least`.
 pub fn ticks(first: f64, last: f64, count: f64, least: f64) -> Vec<f64> {
     let wanted = ((last - first) / count).max(least);
     let power = 10f64.powf(wanted.log10().floor());
@@ -43,7 +43,7 @@ pub fn ticks(first: f64, last: f64, count: f64, least: f64) -> Vec<f64> {
     values
 }
 
-/// A value of an axis without needless digits.
+/// A label without trailing zeros.
 pub fn tick_text(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
@@ -54,13 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_an_axis_have_no_needless_digits() {
+    fn labels_have_no_trailing_zeros() {
         let texts = [0.0, 0.6000000000000001, 20.0, 2.5].map(tick_text);
         assert_eq!(texts, ["0", "0.6", "20", "2.5"]);
     }
 
     #[test]
-    fn ticks_are_round_and_within() {
+    fn ticks_are_round_and_in_range() {
         assert_eq!(ticks(0.0, 100.0, 5.0, 1.0), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(ticks(0.0, 3.0, 5.0, 1.0), [0.0, 1.0, 2.0, 3.0]);
         assert_eq!(ticks(0.0, 1.0, 5.0, 0.1), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);

@@ -1,4 +1,4 @@
-//! A table of which one column is drawn as bars.
+//! A table with one column drawn as bars.
 
 /// A table of bars.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,9 +7,9 @@ pub struct Bars {
     pub title: String,
     /// How to read it; may be empty.
     pub note: String,
-    /// The headings of the first column and of those after the bars.
+    /// Headings of the first column and of the columns after the bars.
     pub heads: Vec<String>,
-    /// Their values have one unit: the longest takes the whole width.
+    /// Their values have one unit; the largest bar has the full width.
     pub bars: Vec<Bar>,
 }
 
@@ -18,22 +18,22 @@ pub struct Bars {
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Bar {
     pub name: String,
-    /// How long it is.
+    /// Length.
     pub value: Option<f64>,
-    /// The class of its colour.
+    /// CSS class of its colour.
     pub class: &'static str,
-    /// The value and what is said of it, in columns.
+    /// The texts of the columns after the bar.
     pub texts: Vec<String>,
 }
 
 impl Bars {
-    /// A table of `bars` with `heads` over the first column and over those after the bars.
+    /// A table of `bars`, with headings of the first column and of the columns after the bars.
     pub fn new(title: impl Into<String>, heads: &[&str], bars: Vec<Bar>) -> Self {
         let heads = heads.iter().map(|head| (*head).to_string()).collect();
         Bars { title: title.into(), note: String::new(), heads, bars }
     }
 
-    /// The same, with how it is to be read.
+    /// Adds a note on how to read it.
     pub fn with_note(self, note: impl Into<String>) -> Self {
         Bars { note: note.into(), ..self }
     }

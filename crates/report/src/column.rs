@@ -1,4 +1,4 @@
-//! Columns, each declared once: every form takes from there what it needs.
+//! Columns, each declared once for all forms.
 
 use crate::table::{Head, Table};
 use crate::units::{bytes, factor, number, time};
@@ -8,7 +8,7 @@ use crate::units::{bytes, factor, number, time};
 pub struct Column<R: ?Sized> {
     /// Its name in CSV.
     pub key: &'static str,
-    /// Its heading in text, Markdown and pages; may have several lines.
+    /// Heading in text, Markdown and pages; may have several lines.
     pub heading: &'static str,
     pub unit: Unit,
     pub better: Better,
@@ -16,25 +16,25 @@ pub struct Column<R: ?Sized> {
     pub of: fn(&R) -> Value,
 }
 
-/// How a value is written for people.
+/// The unit of a value, which decides how it is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Unit {
-    /// Words, at the left of their column.
+    /// Text, aligned to the left.
     Text,
     Bytes,
     Count,
     Factor,
     Nanoseconds,
-    /// Of a hundred.
+    /// With the percent sign.
     Percent,
-    /// The same without its sign, which the heading has.
+    /// Percent without the sign, which the heading has.
     Share,
-    /// So many for one of something else.
+    /// A quotient with two decimals.
     Ratio,
 }
 
-/// Which of two values is the better one.
+/// Which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Better {
@@ -43,11 +43,11 @@ pub enum Better {
     Neither,
 }
 
-/// What stands in a cell.
+/// The value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Value {
-    /// Nobody knows.
+    /// Shown as `-`, and empty in CSV.
     Unknown,
     Text(String),
     Whole(u64),
@@ -55,7 +55,7 @@ pub enum Value {
 }
 
 impl<R> Column<R> {
-    /// A column of which no value is better than another.
+    /// A column without a preference for less or more.
     pub const fn of(
         key: &'static str,
         heading: &'static str,
@@ -66,28 +66,28 @@ impl<R> Column<R> {
     }
 }
 
-/// A column of words, for people.
+/// A column of text, not for CSV.
 pub const fn words<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
     Column { key: "", heading, unit: Unit::Text, better: Better::Neither, of }
 }
 
-/// A column of figures, for people; where they are texts, they stay as they are.
+/// A column of counts, or of texts aligned to the right, not for CSV.
 pub const fn figures<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
     Column { unit: Unit::Count, ..words(heading, of) }
 }
 
-/// A column of CSV.
+/// A column for CSV only.
 pub const fn raw<R>(key: &'static str, of: fn(&R) -> Value) -> Column<R> {
     Column { key, ..words("", of) }
 }
 
-/// What is shown of a number that may not be known.
+/// A number with this many decimals.
 pub fn digits(value: Option<f64>, digits: usize) -> Value {
     value.map(|value| format!("{value:.digits$}")).into()
 }
 
 impl Unit {
-    /// `value` for people.
+    /// Formats `value`.
     pub fn text(self, value: f64) -> String {
         match self {
             Unit::Bytes => bytes(value),
@@ -110,7 +110,7 @@ impl Value {
         }
     }
 
-    /// For people, in `unit`.
+    /// Formats it for people.
     fn shown(&self, unit: Unit) -> String {
         match self {
             Value::Unknown => "-".to_string(),
@@ -119,7 +119,7 @@ impl Value {
         }
     }
 
-    /// For programs: nothing where it is not known.
+    /// Formats it for programs; empty if unknown.
     fn raw(&self) -> String {
         match self {
             Value::Unknown => String::new(),
@@ -160,7 +160,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// `rows` for people.
+/// A table for people.
 pub fn table<R>(title: impl Into<String>, columns: &[Column<R>], rows: &[R]) -> Table {
     let head = |column: &Column<R>| Head {
         name: column.heading.to_string(),
@@ -174,7 +174,7 @@ pub fn table<R>(title: impl Into<String>, columns: &[Column<R>], rows: &[R]) -> 
     }
 }
 
-/// `rows` for programs, as CSV has them.
+/// A table for CSV.
 pub fn csv<R>(columns: &[Column<R>], rows: &[R]) -> Table {
     let cells = |row: &R| columns.iter().map(|own| (own.of)(row).raw()).collect();
     Table {
@@ -211,7 +211,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_form_takes_its_own_from_a_column() {
+    fn formats_for_people_and_for_csv() {
         let rows = [Row { name: "a", read: Some(4096) }, Row { name: "b", read: None }];
         let shown = table("Files", &COLUMNS, &rows);
         assert_eq!(shown.rows, [["a", "4 KiB"], ["b", "-"]]);

@@ -1,19 +1,63 @@
-//! Figures of several variants, all held against the first: each form lays them out as it has room.
+//! Figures of several variants, compared with the first one, and their layout in each form.
 
 mod letter;
 
 use crate::bars::{Bar, Bars};
-use crate::compared::{ComparedTable, Figure, Sample, Variant};
+use crate::column::Unit;
 use crate::report::{Details, Part};
 use crate::table::{Head, Table};
 use crate::text::fits;
 use crate::units::change;
 
-/// Longest name that is written in one line.
-const LONGEST_NAME: usize = 12;
+/// Maximum length of a name in one line.
+const MAX_NAME: usize = 12;
 
-/// The line with the changes of a figure.
+/// The name of the line with a figure's changes.
 const CHANGE: &str = "    change";
+
+/// Figures of several variants, compared with the first one.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
+pub struct ComparedTable {
+    /// The first is the base of all changes.
+    pub variants: Vec<Variant>,
+    pub figures: Vec<Figure>,
+}
+
+/// A column of figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// Its name: parts joined by `+` and `=`.
+    pub name: String,
+    /// What ran it, if not all variants ran on the same.
+    pub group: String,
+    /// Its description in a letter.
+    pub about: String,
+}
+
+/// One figure of every variant.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
+pub struct Figure {
+    /// Its name; leading blanks make it a part of the figure above.
+    pub name: String,
+    pub unit: Unit,
+    /// Its rank among the most important figures, if it is one.
+    pub rank: Option<usize>,
+    /// By variant; `None` if unknown.
+    pub samples: Vec<Option<Sample>>,
+}
+
+/// A figure over the runs of a variant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "their names say it")]
+pub struct Sample {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    /// A suffix; a sample with a mark is not compared.
+    pub mark: &'static str,
+}
 
 impl Figure {
     fn median(&self, variant: usize) -> String {
@@ -21,10 +65,10 @@ impl Figure {
         self.samples[variant].as_ref().map_or("-".to_string(), text)
     }
 
-    /// How a variant differs from the first.
+    /// The change of a variant against the first.
     fn change(&self, variant: usize) -> String {
-        let judged = |at: usize| self.samples[at].filter(|own| own.mark.is_empty());
-        let both = judged(0).zip(judged(variant));
+        let comparable = |at: usize| self.samples[at].filter(|own| own.mark.is_empty());
+        let both = comparable(0).zip(comparable(variant));
         both.map_or("-".to_string(), |(first, own)| change(first.median, own.median))
     }
 
@@ -33,24 +77,25 @@ impl Figure {
     }
 }
 
-/// A line of a table: its name, and what each variant has there with what stands beside it.
+/// A line of a table: its name, and for each variant its value and its change.
 struct Line<'a> {
     name: String,
-    of: &'a dyn Fn(usize) -> String,
-    beside: &'a dyn Fn(usize) -> String,
+    value: &'a dyn Fn(usize) -> String,
+    change: &'a dyn Fn(usize) -> String,
 }
 
 impl ComparedTable {
-    /// A table as wide as text is: changes stand beside their figures, or below them where that is
-    /// too wide. Where that is too wide as well, variants are rows.
+    /// A table that fits the width of text: with changes next to figures, else below them, else
+    /// with variants as rows.
     pub fn table(&self) -> Table {
         let others: Vec<usize> = (1..self.variants.len()).collect();
-        let tables = [true, false].map(|is_beside| self.columns(&others, is_beside));
+        let tables =
+            [true, false].map(|has_change_columns| self.columns(&others, has_change_columns));
         tables.into_iter().find(fits).unwrap_or_else(|| self.rows())
     }
 
-    /// Tables of what `text` says of each figure, which is `of` what: without changes, and as many
-    /// as it takes to keep to the width of text, each with the first variant.
+    /// Tables of `text` for each figure, without changes: as many as needed to fit the width of
+    /// text, each with the first variant. `of` is the heading of the figures' names.
     pub fn plain(&self, title: &str, of: &str, text: fn(&Figure, usize) -> String) -> Vec<Table> {
         let table = |others: &[usize]| {
             let shown = || std::iter::once(0).chain(others.iter().copied());
@@ -70,8 +115,8 @@ impl ComparedTable {
         shares.iter().map(|others| table(others)).collect()
     }
 
-    /// The figures that matter most as bars, and the others for whom wants to see them so.
-    pub(crate) fn drawn(&self) -> Vec<Part> {
+    /// The most important figures as bars, and the others in a section that opens on request.
+    pub(crate) fn pictures(&self) -> Vec<Part> {
         let known = self.figures.iter().filter(|figure| figure.is_any());
         let (mut first, others): (Vec<&Figure>, Vec<&Figure>) =
             known.partition(|figure| figure.rank.is_some());
@@ -107,17 +152,17 @@ impl ComparedTable {
         Bars::new(title, &heads, (0..self.variants.len()).map(bar).collect())
     }
 
-    /// What stands above a figure that stands alone.
+    /// The title of a figure that is shown alone.
     pub fn title(&self, figure: &Figure) -> String {
         let name = self.whole_name(figure);
         let first = name.chars().next().map_or(0, char::len_utf8);
         name[..first].to_uppercase() + &name[first..]
     }
 
-    /// The name of a figure where no other stands above it.
+    /// The name of a figure, with the figure that it is a part of.
     pub fn whole_name(&self, figure: &Figure) -> String {
-        let above = self.figures.iter().rev().skip_while(|of| of.name != figure.name);
-        match above.skip(1).find(|of| !of.name.starts_with(' ')) {
+        let above = self.figures.iter().rev().skip_while(|other| other.name != figure.name);
+        match above.skip(1).find(|other| !other.name.starts_with(' ')) {
             Some(whole) if figure.name.starts_with(' ') => {
                 format!("{}: {}", whole.name, figure.name.trim())
             }
@@ -129,22 +174,22 @@ impl ComparedTable {
         self.variants.iter().any(|variant| variant.group != self.variants[0].group)
     }
 
-    /// What a variant is called in a line.
+    /// The name of a variant in a line of text.
     pub fn name(&self, at: usize) -> String {
         let Variant { name, group, .. } = &self.variants[at];
         if self.has_groups() { format!("{name} on the {group}") } else { name.clone() }
     }
 
-    /// What stands above the column of a variant.
+    /// The heading of a variant's column.
     fn heading(&self, at: usize) -> String {
         let name = folded(&self.variants[at].name);
         if self.has_groups() { format!("{}\n{name}", self.variants[at].group) } else { name }
     }
 
-    /// The first variant and `others` as columns, each change beside its figure or below it.
-    fn columns(&self, others: &[usize], is_beside: bool) -> Table {
+    /// The first variant and `others` as columns, with changes in columns or in lines of their own.
+    fn columns(&self, others: &[usize], has_change_columns: bool) -> Table {
         let headings: Vec<String> = (0..self.variants.len()).map(|at| self.heading(at)).collect();
-        let mut table = in_columns("figure", &headings, others, is_beside);
+        let mut table = in_columns("figure", &headings, others, has_change_columns);
         for figure in &self.figures {
             table.add_figure(figure, figure.name.clone());
             table.add_changes(figure);
@@ -152,8 +197,8 @@ impl ComparedTable {
         table.table
     }
 
-    /// Variants as rows: as many of the figures that matter most as there is room for, with their
-    /// changes if these fit too.
+    /// Variants as rows, with as many of the most important figures as fit, and their changes if
+    /// these fit too.
     fn rows(&self) -> Table {
         let mut table = Table {
             title: String::new(),
@@ -175,7 +220,7 @@ impl ComparedTable {
                 }
                 wider
             };
-            // However long the names are, the first two figures are wanted.
+            // The first two figures are shown in any case.
             let all = with(true);
             table = match () {
                 () if position < 2 || fits(&all) => all,
@@ -191,72 +236,72 @@ impl ComparedTable {
 struct Columns<'a> {
     table: Table,
     others: &'a [usize],
-    is_beside: bool,
+    has_change_columns: bool,
 }
 
-/// One without rows, which are of what `rows` says, of the first variant and `others`.
+/// An empty table of the first variant and `others`, with `rows` as the heading of its rows.
 fn in_columns<'a>(
     rows: &str,
     headings: &[String],
     others: &'a [usize],
-    is_beside: bool,
+    has_change_columns: bool,
 ) -> Columns<'a> {
     let mut columns = vec![Head::left(rows), Head::right(&*headings[0])];
     for &other in others {
         columns.push(Head::right(&*headings[other]));
-        columns.extend(is_beside.then(|| Head::right("change")));
+        columns.extend(has_change_columns.then(|| Head::right("change")));
     }
-    Columns { table: Table { columns, ..Table::default() }, others, is_beside }
+    Columns { table: Table { columns, ..Table::default() }, others, has_change_columns }
 }
 
 impl Columns<'_> {
     fn add(&mut self, line: Line) {
-        let mut row = vec![line.name, (line.of)(0)];
+        let mut row = vec![line.name, (line.value)(0)];
         for &other in self.others {
-            row.push((line.of)(other));
-            row.extend(self.is_beside.then(|| (line.beside)(other)));
+            row.push((line.value)(other));
+            row.extend(self.has_change_columns.then(|| (line.change)(other)));
         }
         self.table.rows.push(row);
     }
 
-    /// The medians of a figure, which is called `name` here: its last line has them.
+    /// Adds the medians of a figure, in the last line of `name`.
     fn add_figure(&mut self, figure: &Figure, name: String) {
         let above = "\n".repeat(name.matches('\n').count());
         self.add(Line {
             name,
-            of: &|at| above.clone() + &figure.median(at),
-            beside: &|at| above.clone() + &figure.change(at),
+            value: &|at| above.clone() + &figure.median(at),
+            change: &|at| above.clone() + &figure.change(at),
         });
     }
 
-    /// The changes of a figure, where they have a line of their own.
+    /// Adds the changes of a figure, if they have a line of their own and there are any.
     fn add_changes(&mut self, figure: &Figure) {
         let changes = |at: &usize| !["=", "-"].contains(&figure.change(*at).as_str());
-        if !self.is_beside && self.others.iter().any(changes) {
-            let of = |at: usize| if at == 0 { String::new() } else { figure.change(at) };
-            self.add(Line { name: CHANGE.to_string(), of: &of, beside: &|_| String::new() });
+        if !self.has_change_columns && self.others.iter().any(changes) {
+            let value = |at: usize| if at == 0 { String::new() } else { figure.change(at) };
+            self.add(Line { name: CHANGE.to_string(), value: &value, change: &|_| String::new() });
         }
     }
 }
 
-/// `others` in as few shares as fit, each as long as it can be.
+/// Splits `others` into as few shares as fit, each as long as possible.
 fn shares(others: &[usize], fits: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
     let mut shares = Vec::new();
     let mut rest = others.to_vec();
     loop {
-        let fitting = (1..=rest.len()).rev().find(|&many| fits(&rest[..many]));
-        let behind = rest.split_off(fitting.unwrap_or(1).min(rest.len()));
+        let fitting = (1..=rest.len()).rev().find(|&count| fits(&rest[..count]));
+        let remaining = rest.split_off(fitting.unwrap_or(1).min(rest.len()));
         shares.push(rest);
-        if behind.is_empty() {
+        if remaining.is_empty() {
             return shares;
         }
-        rest = behind;
+        rest = remaining;
     }
 }
 
-/// A name of several parts on several lines.
+/// A long name on several lines, one for each part.
 fn folded(name: &str) -> String {
-    if name.len() <= LONGEST_NAME {
+    if name.len() <= MAX_NAME {
         return name.to_string();
     }
     name.replace('+', "+\n").replace('=', "=\n")

@@ -23,7 +23,7 @@ mod tests {
     use crate::table::Head;
 
     #[test]
-    fn cells_are_quoted() {
+    fn quotes_cells() {
         let rows = [["a", "1"], ["b|\"c,", "12345"]].map(|row| row.map(String::from).to_vec());
         let columns = vec![Head::left("name"), Head::right("N")];
         let table = Table { title: String::new(), columns, rows: rows.to_vec() };

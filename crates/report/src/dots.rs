@@ -1,25 +1,25 @@
-//! Tables of which some columns are drawn: dots, rings, ranges and bars on the scale of the column.
+//! Tables with drawn columns: dots, rings, ranges and bars on the column's scale.
 
 use crate::axis::{Axis, ticks};
 use crate::column::Unit;
 use crate::table::Head;
 use crate::units::{byte_unit, figure, time_unit};
 
-/// Width of a drawn column, and the margin at both sides of its scale, in units of the picture.
+/// Width of a drawn column, and the margins of its scale, in units of the picture.
 pub(crate) const WIDTH: f64 = 240.0;
 pub(crate) const MARGIN: f64 = 10.0;
 
-/// From such a ratio of the largest figure to the smallest on a scale is logarithmic.
-const MOST_LINEAR: f64 = 30.0;
+/// Above this ratio of the largest to the smallest value a scale is logarithmic.
+const MAX_LINEAR_RATIO: f64 = 30.0;
 
-/// A table whose rows have as many cells as there are columns.
+/// A table with drawn columns.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Dots {
     pub title: String,
     /// How to read it; may be empty.
     pub note: String,
-    /// What classes of marks mean; may be empty.
+    /// Classes of marks with their meaning; may be empty.
     pub legend: Vec<(String, String)>,
     pub columns: Vec<DotColumn>,
     pub rows: Vec<Vec<DotCell>>,
@@ -29,62 +29,62 @@ pub struct Dots {
 #[allow(missing_docs, reason = "their names say it")]
 pub enum DotColumn {
     Text(Head),
-    /// One scale for all rows, which stands in the heading.
+    /// Drawn on one scale for all rows, which is shown in the heading.
     Drawn(Scale),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum DotCell {
-    /// What the row is about.
+    /// The heading of the row.
     Name(String),
     Text(String),
-    /// A text of a class, and what is said where it is pointed at.
+    /// A text with a CSS class and a tooltip.
     Verdict {
         text: String,
         class: Option<&'static str>,
         more: Option<String>,
     },
-    /// Marks in the order in which they are drawn, and what they show in words.
+    /// Marks in drawing order, and their description.
     Drawn {
         marks: Vec<Mark>,
         told: String,
     },
 }
 
-/// A mark. A class is that of its colour.
+/// A mark, with the CSS class of its colour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Mark {
     Ring(f64),
     Dot(f64, &'static str),
     Range(f64, f64, &'static str),
-    /// From 0. It has a tip where it goes on beyond its scale.
+    /// From 0, with a tip if it exceeds the scale.
     Bar(f64, &'static str),
 }
 
-/// The scale of a drawn column. It begins at 0, or is logarithmic.
+/// The scale of a drawn column, linear from 0 or logarithmic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
-    /// What stands over it; may be empty.
+    /// Its heading; may be empty.
     pub name: String,
-    /// Where every row has a dashed line.
+    /// A value marked by a dashed line in every row.
     pub threshold: Option<f64>,
     axis: Axis,
     is_logarithmic: bool,
     unit: Unit,
-    /// What a value is divided by.
+    /// Divisor of values.
     divisor: f64,
 }
 
 impl Scale {
-    /// A scale that `values` lie on. It is logarithmic where they are far apart, but not of bytes,
-    /// which bars stand for.
+    /// A scale for `values`, logarithmic if they are far apart, but not for bytes, which are drawn
+    /// as bars.
     pub fn of(name: &str, unit: Unit, values: impl Iterator<Item = f64>) -> Scale {
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let is_far = least > 0.0 && most / least > MOST_LINEAR && unit != Unit::Bytes;
+        let is_far = least > 0.0 && most / least > MAX_LINEAR_RATIO && unit != Unit::Bytes;
         let (in_unit, divisor) = match unit {
             Unit::Bytes => byte_unit(most),
             Unit::Nanoseconds if !is_far => time_unit(most),
@@ -104,7 +104,7 @@ impl Scale {
         Scale { name, threshold: None, axis, is_logarithmic: is_far, unit, divisor }
     }
 
-    /// Where a value lies; beyond the picture where it is not on the scale.
+    /// The coordinate of a value, outside of the picture if it exceeds the scale.
     pub(crate) fn at(&self, value: f64) -> f64 {
         if self.is_logarithmic {
             self.axis.at(value.max(f64::MIN_POSITIVE).log10().max(self.axis.first))
@@ -113,7 +113,7 @@ impl Scale {
         }
     }
 
-    /// Places with their texts.
+    /// Tick marks: coordinate and label.
     pub(crate) fn marks(&self) -> Vec<(f64, String)> {
         let Axis { first, last, .. } = self.axis;
         if !self.is_logarithmic {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_begins_at_0_or_is_logarithmic() {
+    fn scales_start_at_0_or_are_logarithmic() {
         let near = Scale::of("change", Unit::Percent, [-12.0, 30.0].into_iter());
         assert_eq!(texts(&near), ["0", "20"]);
         assert_eq!(near.at(30.0), WIDTH - MARGIN);

@@ -1,14 +1,13 @@
-//! Reports: what they are made of, and one renderer for each form.
+//! Reports: their parts, and a renderer for each form.
 //!
-//! A [`Report`] is a title, a lead sentence, facts, tables, plots, notes and a footer. A table's
-//! column is declared once as a [`Column`]: every form takes it from there. Nothing here knows what
-//! a report is about.
+//! A [`Report`] is a title, a lead sentence, facts, tables, plots, notes and a footer. A column of
+//! a table is declared once, as a [`Column`], for all forms. The crate is independent of the
+//! subject of reports.
 #![forbid(unsafe_code)]
 
 mod axis;
 mod bars;
 mod column;
-mod compared;
 mod comparison;
 mod csv;
 mod dots;
@@ -26,7 +25,7 @@ pub mod units;
 pub use axis::{Axis, CHARACTER, text_width, tick_text, ticks};
 pub use bars::{Bar, Bars};
 pub use column::{Better, Column, Unit, Value, csv, digits, figures, raw, table, words};
-pub use compared::{ComparedTable, Figure, Sample, Variant};
+pub use comparison::{ComparedTable, Figure, Sample, Variant};
 pub use dots::{DotCell, DotColumn, Dots, Mark, Scale};
 pub use letter::{Letter, is_plain};
 pub use plot::Plot;

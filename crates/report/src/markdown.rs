@@ -14,7 +14,7 @@ impl Report {
 }
 
 impl Part {
-    /// It as Markdown; `None` of what is only to be looked at.
+    /// As Markdown; `None` for pictures.
     fn markdown(&self) -> Option<String> {
         Some(match self {
             Part::Heading(text) => format!("## {text}\n"),
@@ -64,7 +64,7 @@ mod tests {
     use crate::table::Head;
 
     #[test]
-    fn bars_are_escaped() {
+    fn escapes_vertical_bars() {
         let table = Table {
             title: "Pages".to_string(),
             columns: vec![Head::left("name"), Head::right("long\nN")],

@@ -1,4 +1,4 @@
-//! Plots: a plot with its axes, its legend, and a table of its values.
+//! Plots, with axes, a legend, and a table of values.
 
 use maud::{Markup, html};
 
@@ -6,39 +6,39 @@ use crate::axis::{Axis, tick_text, ticks};
 use crate::table::Table;
 use crate::units::{byte_unit, number};
 
-/// Width of a picture. All sizes here are in its units.
+/// Width of a picture, in the units of all sizes here.
 pub(crate) const WIDTH: f64 = 760.0;
 
-/// Where the plot of a picture begins.
+/// Left edge of the plot in a picture.
 pub const LEFT: f64 = 92.0;
 
-/// How wide the plot of a picture is.
+/// Width of the plot in a picture.
 pub const PLOT: f64 = 620.0;
 
-/// Room above a plot for the name of its vertical axis.
+/// Height above a plot, for the name of its vertical axis.
 pub const ABOVE: f64 = 26.0;
 
-/// Room below a plot for its horizontal axis.
+/// Height below a plot, for its horizontal axis.
 pub const BELOW: f64 = 42.0;
 
-/// A plot with all that belongs to it.
+/// A plot.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Plot {
     pub title: String,
     /// How to read it.
     pub note: String,
-    /// What it shows, for those who do not see it.
+    /// Description for screen readers.
     pub described: String,
-    /// What its colours mean, in lists. An entry without a class is a word before the others.
+    /// Legends: lists of CSS classes with their meaning. An entry without a class is a heading.
     pub legend: Vec<Vec<(String, String)>>,
     pub height: f64,
     pub body: Markup,
-    /// Its values, under a heading.
+    /// A table of its values, with a heading.
     pub table: Option<(String, Table)>,
 }
 
-/// What classes of marks mean.
+/// A legend of CSS classes.
 pub fn legend(entries: &[(String, String)]) -> Markup {
     html! {
         ul.legend {
@@ -52,23 +52,23 @@ pub fn legend(entries: &[(String, String)]) -> Markup {
     }
 }
 
-/// An entry of a legend: the class of its marks, and what they mean.
+/// An entry of a legend: a CSS class and its meaning.
 pub fn entry(class: &str, text: impl Into<String>) -> (String, String) {
     (class.to_string(), text.into())
 }
 
-/// A number of a picture, to a tenth of its unit.
+/// A coordinate with at most one decimal.
 pub fn round(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_string)
 }
 
-/// The horizontal axis of the accesses of a run.
+/// A horizontal axis of accesses.
 pub fn of_accesses(accesses: u64) -> Axis {
     Axis { left: LEFT, width: PLOT, first: 0.0, last: accesses.max(1) as f64 }
 }
 
-/// A horizontal axis below a plot that begins at `top` and ends at `bottom`, with `marks` on it.
+/// Draws a horizontal axis with `marks` below a plot from `top` to `bottom`.
 pub fn horizontal(
     axis: &Axis,
     (top, bottom): (f64, f64),
@@ -88,14 +88,14 @@ pub fn horizontal(
     }
 }
 
-/// The horizontal axis of the accesses of a run, with its numbers.
+/// Draws a horizontal axis of accesses.
 pub fn accesses_done(axis: &Axis, plot: (f64, f64)) -> Markup {
     let marks = ticks(axis.first, axis.last, 5.0, 1.0).into_iter();
     let marks: Vec<_> = marks.map(|value| (value, number(value))).collect();
     horizontal(axis, plot, &marks, "accesses done")
 }
 
-/// A vertical axis from `bottom` up to `top` with the place of each of `marks`, and its name above.
+/// Draws a vertical axis with `marks` at their coordinates, and its name above.
 pub fn vertical((top, bottom): (f64, f64), marks: &[(f64, String)], name: &str) -> Markup {
     html! {
         @for (y, text) in marks {
@@ -108,7 +108,7 @@ pub fn vertical((top, bottom): (f64, f64), marks: &[(f64, String)], name: &str) 
     }
 }
 
-/// Marks of a vertical axis in bytes from `first` to `last`, and the unit that they are in.
+/// Marks of a vertical axis in bytes from `first` to `last`, and their unit.
 pub fn byte_marks(
     first: f64,
     last: f64,
@@ -123,7 +123,7 @@ pub fn byte_marks(
     (values.map(|value| (height(value * unit_bytes), text(value))).collect(), unit)
 }
 
-/// A place that says `text` when it is pointed at, over a column of a plot.
+/// A column of a plot with a tooltip.
 pub fn column(x: (f64, f64), plot: (f64, f64), text: &str) -> Markup {
     let ((left, right), (top, bottom)) = (x, plot);
     html! {

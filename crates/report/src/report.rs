@@ -1,4 +1,4 @@
-//! What a report is made of, and the formats that it can be printed in.
+//! Reports: their parts and formats.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use maud::Markup;
 use serde_json::{Map, Value};
 
 use crate::bars::Bars;
-use crate::compared::ComparedTable;
+use crate::comparison::ComparedTable;
 use crate::dots::Dots;
 use crate::plot::Plot;
 use crate::table::Table;
 
-/// How a report is printed.
+/// The output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Text as in the cover letter of a kernel patch, [`crate::TEXT_COLUMNS`] wide.
@@ -50,53 +50,53 @@ impl FromStr for Format {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Report {
-    /// Its parts, in order. Text, Markdown and the letter keep to it. A page shows of each section
-    /// what is to be looked at first.
+    /// Its parts, in the order of text, Markdown and letters. A page shows pictures first in each
+    /// section.
     pub parts: Vec<Part>,
-    /// Its results as one flat table, for CSV.
+    /// Its results as a flat table, for CSV.
     pub rows: Table,
     pub footer: Footer,
-    /// The record that it is made of, as a JSON object.
+    /// The record that it is made from, as a JSON object.
     pub record_json: String,
 }
 
-/// A part of a report. A sentence in it ends as its author ends it.
+/// A part of a report. Sentences include their punctuation.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Part {
-    /// The first is the title; each begins a section.
+    /// Starts a section; the first one is the title.
     Heading(String),
     /// The answer in a sentence or two.
     Lead(String),
-    /// Labels, each with what it says.
+    /// Labels with values.
     Facts(Vec<(String, String)>),
     List(Vec<String>),
     Paragraph(String),
     /// What a reader must not miss.
     Warning(String),
     Table(Table),
-    /// A table in text and Markdown, bars too in a page, and all that it says in a letter.
+    /// A table in text and Markdown, also bars in a page, and with ranges in a letter.
     Comparison(ComparedTable),
-    /// Lines that stay as they are.
+    /// Lines that are not wrapped.
     Preformatted(String),
-    /// Figures that matter first. Only a page shows them, as those below: tables have the same
+    /// The most important figures. Like the variants below only in pages; tables have the same
     /// figures.
     Cards(Vec<Card>),
     Bars(Bars),
     Dots(Dots),
     Plot(Plot),
     Drawn(Markup),
-    /// What a page opens when it is asked to.
+    /// A section of a page that opens on request.
     Details(Details),
 }
 
-/// A figure that matters.
+/// A figure shown large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Card {
     pub name: String,
     pub figure: String,
-    /// What else is to be said of it.
+    /// An addition in small print.
     pub more: String,
 }
 
@@ -108,41 +108,41 @@ pub struct Details {
     pub parts: Vec<Part>,
 }
 
-/// What a report says of itself.
+/// Facts about a report itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Footer {
-    /// Labels, each with what it says.
+    /// Labels with values.
     pub facts: Vec<(String, String)>,
-    /// What repeats it, as a shell takes it.
+    /// The shell command that repeats it.
     pub command: String,
-    /// What wrote it, and when.
+    /// The program that wrote it, and when.
     pub origin: String,
-    /// Where its figures come from.
+    /// The environment of the measurement.
     pub environment: Map<String, Value>,
 }
 
 impl Card {
-    /// A figure with its name, and what else is to be said of it.
+    /// A figure with its name and an addition.
     pub fn new(name: impl Into<String>, figure: String, more: impl Into<String>) -> Self {
         Card { name: name.into(), figure, more: more.into() }
     }
 }
 
 impl Part {
-    /// What a reader must not miss: sentences without their full stop.
+    /// Warnings, from sentences without a full stop.
     pub fn warnings(sentences: &[String]) -> impl Iterator<Item = Part> {
         sentences.iter().map(|sentence| Part::Warning(format!("{sentence}.")))
     }
 }
 
 impl Report {
-    /// This report with `facts` under its first heading.
+    /// Inserts `facts` below the first heading.
     pub fn of(mut self, facts: Part) -> Self {
         self.parts.insert(1.min(self.parts.len()), facts);
         self
     }
 
-    /// What its first heading says.
+    /// The text of the first heading.
     pub fn title(&self) -> &str {
         match self.parts.first() {
             Some(Part::Heading(title)) => title,
@@ -150,7 +150,7 @@ impl Report {
         }
     }
 
-    /// The report in `format`, ending in a line break.
+    /// Renders the report, with a final line break.
     pub fn render(&self, format: Format) -> String {
         match format {
             Format::Table => self.text(),
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats() {
+    fn parses_format_names() {
         for (name, format) in Format::ALL {
             assert_eq!(name.parse(), Ok(format));
         }

@@ -1,4 +1,4 @@
-//! The pictures of a report as one SVG file, which needs nothing beside it.
+//! The pictures of a report as one self-contained SVG file.
 
 mod attributes;
 mod wrapped;
@@ -10,24 +10,25 @@ use crate::report::{Part, Report};
 
 use attributes::Attributes;
 
-/// Free room at each side.
+/// Margin at each side.
 const MARGIN: f64 = 16.0;
 
-/// Sizes of the title, of headings, of names and of the rest in pixels.
+/// Font sizes of the title, headings, names and other texts in pixels.
 const TITLE: f64 = 17.0;
 const HEADING: f64 = 14.0;
 const NAME: f64 = 12.0;
 const SMALL: f64 = 11.0;
 
-/// Height of a row of bars, and the room between two columns.
+/// Height of a row of bars.
 const ROW: f64 = 20.0;
-const APART: f64 = 14.0;
+/// Gap between columns.
+const COLUMN_GAP: f64 = 14.0;
 
-/// Most characters of the name of a bar.
-const MOST_NAME: usize = 40;
+/// Maximum length of a bar's name.
+const MAX_NAME: usize = 40;
 
 impl Report {
-    /// What it draws, one picture below the other, under its title.
+    /// Its pictures, one below the other, under its title.
     pub fn svg(&self) -> String {
         let mut picture = Picture::new();
         picture.lines(self.title(), TITLE, "");
@@ -42,11 +43,11 @@ impl Report {
     }
 }
 
-/// A picture that is drawn from above, part by part.
+/// A picture that is drawn from top to bottom.
 struct Picture {
     attributes: Attributes,
     body: String,
-    /// Where the last part ended.
+    /// Bottom of the last part.
     y: f64,
 }
 
@@ -55,7 +56,7 @@ impl Picture {
         Picture { attributes: Attributes::of_pages(), body: String::new(), y: MARGIN }
     }
 
-    /// A text over the whole width.
+    /// Draws a text over the whole width.
     fn lines(&mut self, text: &str, size: f64, class: &str) {
         for line in wrapped::lines(text, size, WIDTH) {
             self.y += size * 1.3;
@@ -91,7 +92,7 @@ impl Picture {
         self.y += plot.height;
     }
 
-    /// Colours with what they mean, in as many lines as they need.
+    /// Draws a legend, on as many lines as needed.
     fn legend(&mut self, entries: &[(String, String)]) {
         self.y += 18.0;
         let mut x = MARGIN;
@@ -113,22 +114,22 @@ impl Picture {
         }
     }
 
-    /// Each bar between its name and its texts.
+    /// Draws each bar between its name and its texts.
     fn bars(&mut self, Bars { title, note, heads, bars }: &Bars) {
         self.heading(title, note);
-        let names: Vec<String> = bars.iter().map(|bar| shortened(&bar.name)).collect();
+        let names: Vec<String> = bars.iter().map(|bar| shorten(&bar.name)).collect();
         let Some((first, heads)) = heads.split_first().filter(|_| !bars.is_empty()) else { return };
         let widest = |texts: &mut dyn Iterator<Item = &str>, size: f64| {
             texts.map(|text| text_width(text, size)).fold(0.0, f64::max)
         };
         let left = widest(&mut names.iter().map(String::as_str).chain([first.as_str()]), NAME);
-        let left = MARGIN + left + APART;
+        let left = MARGIN + left + COLUMN_GAP;
         let mut right = MARGIN + WIDTH;
         let mut ends = vec![0.0; heads.len()];
         for (at, head) in heads.iter().enumerate().rev() {
             let cells = bars.iter().filter_map(|bar| bar.texts.get(at)).map(String::as_str);
             ends[at] = right;
-            right -= widest(&mut cells.chain([head.as_str()]), SMALL) + APART;
+            right -= widest(&mut cells.chain([head.as_str()]), SMALL) + COLUMN_GAP;
         }
         self.y += ROW;
         self.text(MARGIN, SMALL, "tick", first);
@@ -149,7 +150,7 @@ impl Picture {
         self.y += MARGIN;
     }
 
-    /// The whole, on a background of its own, so that it can be read in a dark window.
+    /// The SVG, with a white background for dark windows.
     fn finish(self) -> String {
         let (width, height) = (WIDTH + 2.0 * MARGIN, self.y + MARGIN);
         format!(
@@ -161,10 +162,10 @@ impl Picture {
     }
 }
 
-/// The name of a bar as far as there is room for it.
-fn shortened(name: &str) -> String {
-    if name.chars().count() > MOST_NAME {
-        name.chars().take(MOST_NAME - 3).chain("...".chars()).collect()
+/// The name of a bar, shortened to fit.
+fn shorten(name: &str) -> String {
+    if name.chars().count() > MAX_NAME {
+        name.chars().take(MAX_NAME - 3).chain("...".chars()).collect()
     } else {
         name.to_string()
     }
@@ -179,7 +180,7 @@ mod tests {
     use crate::table::Table;
 
     #[test]
-    fn what_a_page_draws_is_drawn_with_its_colours() {
+    fn draws_bars_and_plots_with_the_colours_of_pages() {
         let bar = Bar {
             name: "a <b>".to_string(),
             value: Some(3.0),

@@ -2,29 +2,27 @@
 
 use crate::units::number;
 
-/// At the end of a line of a heading: its word goes on in the next line. It is a hyphen in text,
-/// and nothing where the heading is one line. A word that has a hyphen of its own may be divided
-/// after that.
+/// Divides a word at the end of a heading's line. Text shows a hyphen; a heading in one line shows
+/// nothing. A word with a hyphen may be divided there without it.
 pub const SOFT_HYPHEN: char = '\u{ad}';
 
 /// A table of texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// What stands above it; may be empty.
+    /// Title above it; may be empty.
     pub title: String,
     /// Its columns.
     pub columns: Vec<Head>,
-    /// Its rows: as many cells as there are columns. A cell may have several lines, which only
-    /// text keeps.
+    /// Its rows, each with a cell for every column. Line breaks in cells are kept in text only.
     pub rows: Vec<Vec<String>>,
 }
 
 /// The heading of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Its heading; may have several lines.
+    /// The heading; may have several lines.
     pub name: String,
-    /// Its cells end, and do not begin, in one line.
+    /// Aligned to the right.
     pub right: bool,
 }
 
@@ -39,7 +37,7 @@ impl Head {
         Head { name: name.into(), right: true }
     }
 
-    /// The heading in one line. A name that was divided after a sign or a hyphen is joined again.
+    /// The heading in one line, with divided words joined.
     pub fn one_line(&self) -> String {
         let mut line = String::new();
         for part in self.name.split('\n') {
@@ -55,7 +53,7 @@ impl Head {
 }
 
 impl Table {
-    /// A table of `rows` without a title: first columns of words, then columns of numbers.
+    /// A table of `rows` without a title: columns of words, then columns of numbers.
     pub fn of<Words: Into<String>, Numbers: Into<String>>(
         words: impl IntoIterator<Item = Words>,
         numbers: impl IntoIterator<Item = Numbers>,
@@ -66,12 +64,12 @@ impl Table {
         Table { title: String::new(), columns, rows: rows.into_iter().collect() }
     }
 
-    /// It with a title.
+    /// Sets the title.
     pub fn titled(self, title: impl Into<String>) -> Self {
         Table { title: title.into(), ..self }
     }
 
-    /// It with at most so many rows; how many are left out is said in the column at `told`.
+    /// Keeps at most this many rows, and adds the number of omitted ones in column `told`.
     pub fn at_most(mut self, rows: usize, told: usize) -> Self {
         let left_out = self.rows.len().saturating_sub(rows);
         if left_out > 0 {
@@ -83,8 +81,7 @@ impl Table {
         self
     }
 
-    /// Adds the rows of `other`. Columns are known by their names; a cell of a column that its
-    /// table does not have is empty.
+    /// Adds the rows of `other`, with columns matched by name. Missing cells are empty.
     pub fn join(&mut self, other: Table) {
         let mut places = Vec::new();
         for column in other.columns {
@@ -107,17 +104,17 @@ impl Table {
     }
 }
 
-/// A row: a name, and what is counted of it.
+/// A row: a name and counts.
 pub fn counted(name: impl Into<String>, counts: impl IntoIterator<Item = u64>) -> Vec<String> {
     let counts = counts.into_iter().map(|count| number(count as f64));
     [name.into()].into_iter().chain(counts).collect()
 }
 
-/// A cell: `text` in lines of at most `columns`, as far as its words allow.
+/// A cell with `text` wrapped at `columns` between words.
 pub fn folded(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
-        // What is tried together with something else begins a line.
+        // `+` starts a line.
         let is_next = lines.last().is_none_or(|line| {
             word == "+" || line.chars().count() + 1 + word.chars().count() > columns
         });
@@ -129,7 +126,7 @@ pub fn folded(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// A cell where it has one line.
+/// A cell in one line.
 pub fn in_one_line(cell: &str) -> String {
     cell.replace('\n', " ")
 }
@@ -150,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_headings_are_joined_to_one_line() {
+    fn joins_headings_to_one_line() {
         let line = |name: &str| Head::left(name).one_line();
         assert_eq!(line("read\nfrom\ndevice"), "read from device");
         assert_eq!(line("model\nread_ahead_kb=\n128+\np1"), "model read_ahead_kb=128+p1");
@@ -160,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_join_by_name() {
+    fn joins_tables_by_column_names() {
         let mut joined = table();
         let columns = vec![Head::left("other"), Head::left("name")];
         let rows = vec![vec!["o".to_string(), "n".to_string()]];
@@ -170,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_folded_between_words() {
+    fn folds_cells_between_words() {
         assert_eq!(folded("read_ahead_kb=64", 27), "read_ahead_kb=64");
         assert_eq!(
             folded("MADV_SEQUENTIAL on mapping 'data.mdb' + read_ahead_kb=64", 27),

@@ -1,12 +1,12 @@
-//! Reports as text: as in the cover letter of a kernel patch.
+//! Reports as text, as in the cover letter of a kernel patch.
 
 use crate::report::{Footer, Part, Report};
 use crate::table::{Head, SOFT_HYPHEN, Table};
 
-/// Columns of a report as text.
+/// Width of a report as text.
 pub const TEXT_COLUMNS: usize = 75;
 
-/// Whether `table` is as narrow as text is.
+/// Whether `table` fits the width of text.
 pub fn fits(table: &Table) -> bool {
     table.text().lines().all(|line| line.chars().count() <= TEXT_COLUMNS)
 }
@@ -18,7 +18,7 @@ impl Report {
         blocks.join("\n")
     }
 
-    /// Its parts without the headings of what is only to be looked at. The title stays.
+    /// Its parts, without headings of sections that have only pictures. The title stays.
     pub(crate) fn to_read(&self) -> impl Iterator<Item = &Part> {
         let heads_pictures = |index: usize| {
             let is_heading = |part: &Part| matches!(part, Part::Heading(_));
@@ -40,13 +40,13 @@ impl Footer {
             let first = format!("{:<9}", format!("{label}:"));
             wrap(text, &first, &" ".repeat(first.len()))
         });
-        // The command is not wrapped: it is there to be copied.
+        // The command is not wrapped, so that it can be copied.
         facts.chain([format!("Command: {}\n", self.command)]).collect()
     }
 }
 
 impl Part {
-    /// It as text; `None` of what is only to be looked at.
+    /// As text; `None` for pictures.
     pub(crate) fn text(&self) -> Option<String> {
         Some(match self {
             Part::Heading(text) => {
@@ -72,7 +72,7 @@ impl Part {
 }
 
 impl Table {
-    /// Aligned by spaces.
+    /// The table, aligned with spaces.
     pub fn text(&self) -> String {
         let widths = self.widths();
         let mut text = String::new();
@@ -107,7 +107,7 @@ impl Table {
         self.columns.iter().enumerate().map(width).collect()
     }
 
-    /// The headings, line by line; shorter ones stand at the bottom.
+    /// The lines of the headings, aligned at the bottom.
     fn heading_lines(&self) -> Vec<Vec<String>> {
         let headings: Vec<Vec<String>> =
             self.columns.iter().map(|column| column.lines().collect()).collect();
@@ -141,13 +141,13 @@ impl Head {
     }
 }
 
-/// What a label says, after the widest label.
+/// A fact, with its value after a column of labels.
 fn labelled(name: &str, text: &str) -> String {
     let first = format!("{:<11}", format!("{name}:"));
     wrap(text, &first, &" ".repeat(first.len()))
 }
 
-/// `text` in lines of [`TEXT_COLUMNS`], the first after `first`, the others after `rest`.
+/// Wraps `text` at [`TEXT_COLUMNS`], with prefixes for the first line and the others.
 fn wrap(text: &str, first: &str, rest: &str) -> String {
     let mut lines = vec![first.to_string()];
     let mut empty = true;
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned() {
+    fn aligns_columns() {
         let table = Table {
             title: "Pages".to_string(),
             columns: vec![Head::left("name"), Head::right("long\nN")],
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_with_nothing_to_read_is_left_out() {
+    fn omits_sections_with_only_pictures() {
         let heading = |text: &str| Part::Heading(text.to_string());
         let drawn = || Part::Cards(Vec::new());
         let paragraph = Part::Paragraph("read".to_string());
@@ -213,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn a_soft_hyphen_is_seen_where_a_word_goes_on() {
+    fn shows_soft_hyphens_at_line_ends() {
         let divided = Head::left("page-\nmap\u{ad}\ncount\nhere");
         assert!(divided.lines().eq(["page-", "map-", "count", "here"]));
     }
 
     #[test]
-    fn lines_are_wrapped() {
+    fn wraps_lines() {
         let text = wrap(&"word ".repeat(30), "A: ", "   ");
         assert!(text.lines().all(|line| line.len() <= TEXT_COLUMNS), "{text}");
         assert_eq!(text.lines().count(), 3);

@@ -1,4 +1,4 @@
-//! Figures in the units that people read: one way to write each kind, for every report.
+//! Figures in readable units, formatted alike in all reports.
 
 /// Units of bytes, from the largest.
 const BYTE_UNITS: [(&str, f64); 6] = [
@@ -13,10 +13,10 @@ const BYTE_UNITS: [(&str, f64); 6] = [
 /// Units of time in nanoseconds, from the largest.
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
-/// Numbers of fewer digits are not taken apart.
+/// Minimum number of digits that are grouped.
 const DIGITS_APART: usize = 5;
 
-/// A number of things, its thousands apart from 10 000 on; medians may be halves.
+/// A count, with grouped digits from 10 000 on; medians may be halves.
 pub fn number(value: f64) -> String {
     let whole = format!("{:.0}", value.trunc());
     let mut text = String::new();
@@ -30,23 +30,23 @@ pub fn number(value: f64) -> String {
     if value.fract() != 0.0 { text + ".5" } else { text }
 }
 
-/// Bytes, in the largest unit of which there is a whole one: `223.6 GiB`, `4 KiB`, `100 bytes`.
+/// Bytes in the largest unit that is at most the value: `223.6 GiB`, `4 KiB`, `100 bytes`.
 pub fn bytes(value: f64) -> String {
     let (name, unit) = byte_unit(value);
     format!("{} {name}", digits(value / unit))
 }
 
-/// Bytes from one figure to another, both in the unit of the larger: `0.98 to 223.6 GiB`.
+/// A range of bytes in the unit of the larger value: `0.98 to 223.6 GiB`.
 pub fn bytes_range(from: f64, to: f64) -> String {
     joined(from, "to", to)
 }
 
-/// Bytes that came to be instead of others, both in one unit: `13.5 instead of 766.7 MiB`.
+/// Two values of bytes in one unit: `13.5 instead of 766.7 MiB`.
 pub fn bytes_instead(own: f64, other: f64) -> String {
     joined(own, "instead of", other)
 }
 
-/// Two figures in the unit of the larger, unless the smaller one would then be next to nothing.
+/// Two figures in the unit of the larger one, unless the smaller one would be nearly 0.
 fn joined(one: f64, words: &str, other: f64) -> String {
     let (name, unit) = byte_unit(one.max(other));
     let least = one.min(other) / unit;
@@ -56,7 +56,7 @@ fn joined(one: f64, words: &str, other: f64) -> String {
     format!("{} {words} {} {name}", digits(one / unit), digits(other / unit))
 }
 
-/// Times from one to another, both in the unit of the longer: `0.20 to 0.80 s`.
+/// A range of times in the unit of the longer one: `0.20 to 0.80 s`.
 pub fn time_range(from_ns: f64, to_ns: f64) -> String {
     let (name, unit) = time_unit(to_ns);
     let least = from_ns / unit;
@@ -67,7 +67,7 @@ pub fn time_range(from_ns: f64, to_ns: f64) -> String {
     }
 }
 
-/// The largest unit of which `value` bytes are one or more, with its bytes.
+/// The largest unit that is at most `value`, with its bytes.
 pub fn byte_unit(value: f64) -> (&'static str, f64) {
     BYTE_UNITS.into_iter().find(|(_, unit)| value >= *unit).unwrap_or(("bytes", 1.0))
 }
@@ -78,12 +78,12 @@ pub fn time(ns: f64) -> String {
     format!("{} {name}", digits(ns / unit))
 }
 
-/// The largest unit of which `ns` are one or more, with its nanoseconds.
+/// The largest unit that is at most `ns`, with its nanoseconds.
 pub fn time_unit(ns: f64) -> (&'static str, f64) {
     TIME_UNITS.into_iter().find(|(_, unit)| ns >= *unit).unwrap_or(("ns", 1.0))
 }
 
-/// A figure in about four digits.
+/// A figure with about four digits.
 pub fn figure(value: f64) -> String {
     let text = match value.abs() {
         0.0 => "0".to_string(),
@@ -105,12 +105,12 @@ pub fn factor(value: f64) -> String {
     format!("x {}", digits(value))
 }
 
-/// By how many percent `value` is off `reference`; `None` for a reference of 0.
+/// The deviation of `value` from `reference` in percent; `None` for a reference of 0.
 pub fn percent(value: f64, reference: f64) -> Option<f64> {
     (reference != 0.0).then(|| (value - reference) / reference * 100.0)
 }
 
-/// By how much a figure changed: in percent, in factors where that says more.
+/// A change in percent, or as a factor if it is large.
 pub fn change(before: f64, after: f64) -> String {
     match percent(after, before) {
         Some(0.0) => "=".to_string(),
@@ -123,7 +123,7 @@ pub fn change(before: f64, after: f64) -> String {
     }
 }
 
-/// Whole figures as they are; others with a digit after the point, small ones with two.
+/// Whole figures without decimals, others with one, small ones with two.
 fn digits(value: f64) -> String {
     let text = match value {
         small if small < 9.995 => format!("{small:.2}"),

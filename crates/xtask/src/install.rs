@@ -102,8 +102,8 @@ pub fn debian_package() -> Result<PathBuf> {
     Ok(path.context("cargo deb names no package")?.trim().into())
 }
 
-/// Builds `filemap` as packaged: stripped, with the debug information in a separate file next to it.
-/// Returns the path of the binary.
+/// Builds `filemap` as packaged: stripped, with the debug information in a separate file next to
+/// it. Returns the path of the binary.
 ///
 /// # Errors
 /// When it cannot be built, or is too large.

@@ -1,6 +1,6 @@
 //! `cargo xtask tour`: runs every `filemap` command in README.md and the guides, in a directory
-//! with the files that they name. A command passes when it succeeds, or exits with 4 and says in one
-//! line what this machine lacks.
+//! with the files that they name. A command passes when it succeeds, or exits with 4 and says in
+//! one line what this machine lacks.
 
 use std::fmt;
 use std::fs::{self, File};

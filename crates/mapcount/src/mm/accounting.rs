@@ -1,5 +1,5 @@
-//! Accounting that surrounds mapcounts in a kernel: statistics, to which CPUs add in batches, and the
-//! charge of a memory cgroup.
+//! Accounting that surrounds mapcounts in a kernel: statistics, to which CPUs add in batches, and
+//! the charge of a memory cgroup.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};

@@ -14,8 +14,8 @@ pub type Pfn = u32;
 
 /// The state of a page, in one cache line, with the fields in a kernel's order.
 ///
-/// The state of a folio is in its first frame, except for the counters of a large folio: they are in
-/// its second frame, as in a kernel.
+/// The state of a folio is in its first frame, except for the counters of a large folio: they are
+/// in its second frame, as in a kernel.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Frame<C: Mapcount> {
@@ -138,8 +138,8 @@ impl<C: Mapcount> Frame<C> {
     }
 }
 
-/// A circular list of frames through links in the frames, like `list_head`. Whoever has the list may
-/// change the links.
+/// A circular list of frames through links in the frames, like `list_head`. Whoever has the list
+/// may change the links.
 #[derive(Default)]
 pub struct FrameList {
     newest: Option<Pfn>,

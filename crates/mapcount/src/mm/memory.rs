@@ -36,8 +36,8 @@ impl<C: Mapcount> Memory<C> {
         Memory::with_contents(&contents, &mut |_| ())
     }
 
-    /// Free memory with these contents. Users of shared contents hold a [`ContentsGuard`] meanwhile.
-    /// `advise` gets the addresses of the frames before their first use.
+    /// Free memory with these contents. Users of shared contents hold a [`ContentsGuard`]
+    /// meanwhile. `advise` gets the addresses of the frames before their first use.
     ///
     /// # Errors
     /// When there is no memory for the frames.

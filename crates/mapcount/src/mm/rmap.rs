@@ -55,8 +55,8 @@ impl<C: Mapcount> Memory<C> {
         self.count_mapped(cpu, mapped);
     }
 
-    /// Unmaps pages of one folio, from `first` on. References are dropped by the next flush. Returns
-    /// whether that is due.
+    /// Unmaps pages of one folio, from `first` on. References are dropped by the next flush.
+    /// Returns whether that is due.
     ///
     /// Mirrors `__folio_remove_rmap`, 6.12. Test: `tests/address_spaces.rs`.
     #[inline]

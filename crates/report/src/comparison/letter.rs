@@ -1,22 +1,21 @@
-//! A comparison in a letter: with how far the runs of each figure spread, in as many tables as it
-//! takes to keep to the width, or as a list where none has room.
+//! A comparison in a letter, with the range of each figure's runs: in as many tables as needed to
+//! fit the width, or as a list if no table fits.
 
 use std::ops::Range;
 
-use super::{Line, folded, in_columns, shares};
+use super::{ComparedTable, Figure, Line, Variant, folded, in_columns, shares};
 use crate::column::Unit;
-use crate::compared::{ComparedTable, Figure, Variant};
-use crate::letter::LONGEST_WORD;
+use crate::letter::MAX_WORD;
 use crate::report::Part;
 use crate::table::Table;
 use crate::text::fits;
 use crate::units::{bytes_range, time_range};
 
-/// Widest line of a heading. A variant whose name has a wider one has a number in its place.
-const WIDEST_NAME: usize = 16;
+/// Maximum width of a heading's line. A variant with a longer name is numbered.
+const MAX_HEADING: usize = 16;
 
-/// Widest line of a figure's name where a table has no room for the whole in one line.
-const NARROW_NAME: usize = 18;
+/// Maximum width of a figure's name in a narrow table.
+const MAX_NARROW_NAME: usize = 18;
 
 /// The line below a figure of several runs.
 const RANGE: &str = "    least..most";
@@ -24,23 +23,23 @@ const RANGE: &str = "    least..most";
 /// How a factor begins.
 const FACTOR: &str = "x ";
 
-/// What figures are called in a table.
-type Named = fn(&str) -> String;
+/// Formats the name of a figure for a table.
+type NameFormat = fn(&str) -> String;
 
 impl ComparedTable {
-    /// What the variants are, and their figures.
+    /// The legend of the variants, and their figures.
     pub(crate) fn letter(&self) -> Vec<Part> {
         let tables = self.groups().into_iter().flat_map(|own| self.group(own, FIGURE));
         self.legends().into_iter().chain(tables).collect()
     }
 
-    /// What the variants are.
+    /// The legend of the variants.
     pub fn legends(&self) -> Vec<Part> {
         let legends = (0..self.variants.len()).map(|at| self.legend(at)).collect();
         vec![Part::Paragraph("Variants:".to_string()), Part::List(legends)]
     }
 
-    /// Tables for a letter of one figure, which is called `title`. The rows are jobs.
+    /// Tables for a letter of one figure, `title`, with a row for each job.
     pub fn of_jobs(&self, title: &str) -> Vec<Part> {
         self.groups()
             .into_iter()
@@ -48,29 +47,28 @@ impl ComparedTable {
             .collect()
     }
 
-    /// What a variant is called above its column.
+    /// The heading of a variant's column.
     fn column(&self, at: usize) -> String {
         let name = folded(&self.variants[at].name);
-        let is_wide = name.lines().any(|line| line.chars().count() > WIDEST_NAME);
+        let is_wide = name.lines().any(|line| line.chars().count() > MAX_HEADING);
         if is_wide { format!("({})", at + 1) } else { name }
     }
 
-    /// What a variant is.
+    /// The legend of one variant.
     fn legend(&self, at: usize) -> String {
         let column = self.column(at);
         let is_number = column != folded(&self.variants[at].name);
         let number = if is_number { format!("{column} = ") } else { String::new() };
-        // A word is shortened where it is too long, and a list of settings has no blanks.
+        // Long words are shortened, so that a list of settings needs blanks.
         let mut name = self.name(at);
-        // A release may have such signs too.
-        if name.len() > LONGEST_WORD {
+        // A kernel release may contain these signs too, so only where needed.
+        if name.len() > MAX_WORD {
             name = name.replace('+', " + ").replace(',', ", ");
         }
         format!("{number}{name}: {}", self.variants[at].about)
     }
 
-    /// The variants that are compared with each other: those of a group, or all where each group
-    /// has one only.
+    /// The variants that are compared with each other: of one group, or all if each group has one.
     fn groups(&self) -> Vec<Range<usize>> {
         let groups = self.variants.chunk_by(|one, next| one.group == next.group);
         let mut ends = 0;
@@ -83,7 +81,7 @@ impl ComparedTable {
         if is_alone { std::iter::once(0..self.variants.len()).collect() } else { places }
     }
 
-    /// The variants at `places` among themselves, of which all are called so.
+    /// The tables of the variants at `places`.
     fn group(&self, places: Range<usize>, rows: Rows) -> Vec<Part> {
         let names: Vec<String> = (0..self.variants.len()).map(|at| self.column(at)).collect();
         let variants = &self.variants[places.clone()];
@@ -95,12 +93,12 @@ impl ComparedTable {
             1 if variants.len() == 2 => format!("after\n{name}"),
             _ => name.clone(),
         };
-        let of_group = |figure: &Figure| Figure {
+        let select = |figure: &Figure| Figure {
             samples: figure.samples[places.clone()].to_vec(),
             ..figure.clone()
         };
         let is_shown = |figure: &Figure| figure.is_any() || !rows.title.is_empty();
-        let figures = self.figures.iter().map(of_group).filter(is_shown).collect();
+        let figures = self.figures.iter().map(select).filter(is_shown).collect();
         let names_group = self.has_groups() && !own.has_groups();
         let engine = names_group.then(|| format!("n the {}:", variants[0].group));
         let title = match (rows.title, engine) {
@@ -115,7 +113,7 @@ impl ComparedTable {
     }
 }
 
-/// What the rows of tables are.
+/// The rows of a table.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     /// What stands above all of them, if anything does.
@@ -153,22 +151,34 @@ impl Group {
         parts
     }
 
-    /// A table that has room: with each change beside its figure, or else below it.
+    /// A table that fits: with changes in columns, or else in lines of their own.
     fn table(&self, others: &[usize]) -> Option<Table> {
-        let names: [Named; 2] = [|name| name.to_string(), narrow];
-        let layouts =
-            [true, false].into_iter().flat_map(|is_beside| names.map(|of| (is_beside, of)));
-        layouts.map(|(is_beside, named)| self.columns(others, is_beside, named)).find(fits)
+        let names: [NameFormat; 2] = [|name| name.to_string(), narrow];
+        let layouts = [true, false]
+            .into_iter()
+            .flat_map(|has_change_columns| names.map(|name| (has_change_columns, name)));
+        layouts
+            .map(|(has_change_columns, name)| self.columns(others, has_change_columns, name))
+            .find(fits)
     }
 
-    fn columns(&self, others: &[usize], is_beside: bool, named: Named) -> Table {
-        let mut table = in_columns(self.of, &self.headings, others, is_beside);
+    fn columns(
+        &self,
+        others: &[usize],
+        has_change_columns: bool,
+        format_name: NameFormat,
+    ) -> Table {
+        let mut table = in_columns(self.of, &self.headings, others, has_change_columns);
         table.table.title.clone_from(&self.title);
         for figure in &self.figures {
-            table.add_figure(figure, named(&figure.name));
+            table.add_figure(figure, format_name(&figure.name));
             let range = |at: usize| figure.range(at).unwrap_or_default();
             if [0].iter().chain(others).any(|&at| figure.range(at).is_some()) {
-                table.add(Line { name: RANGE.to_string(), of: &range, beside: &|_| String::new() });
+                table.add(Line {
+                    name: RANGE.to_string(),
+                    value: &range,
+                    change: &|_| String::new(),
+                });
             }
             table.add_changes(figure);
         }
@@ -221,7 +231,7 @@ fn narrow(name: &str) -> String {
     let mut lines = vec![indent.to_string()];
     for word in name.split_whitespace() {
         let line = lines.last_mut().expect("there is a first line");
-        if line.len() + 1 + word.len() > NARROW_NAME && line.trim() != "" {
+        if line.len() + 1 + word.len() > MAX_NARROW_NAME && line.trim() != "" {
             lines.push(format!("{indent}  {word}"));
         } else {
             if line.trim() != "" {

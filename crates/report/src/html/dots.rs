@@ -7,12 +7,12 @@ use crate::dots::{DotCell, DotColumn, Dots, MARGIN, Mark, Scale, WIDTH};
 use crate::plot::{legend, round};
 
 /// Height of a row.
-const HEIGHT: f64 = 22.0;
+const ROW_HEIGHT: f64 = 22.0;
 
-/// Size of the texts of a scale in pixels.
-const SMALL: f64 = 11.0;
+/// Font size of a scale's labels, in pixels.
+const LABEL_SIZE: f64 = 11.0;
 
-/// A table with drawn columns, which scrolls where a page is too narrow for it.
+/// A table with drawn columns, which scrolls on narrow pages.
 pub(super) fn markup(Dots { title, note, legend: entries, columns, rows }: &Dots) -> Markup {
     html! {
         @if !note.is_empty() { p { (note) } }
@@ -46,7 +46,7 @@ fn head(column: &DotColumn) -> Markup {
             }
             svg viewBox=(view()) aria-hidden="true" {
                 @for (x, text) in scale.marks() {
-                    @let half = (text_width(&text, SMALL) / 2.0 + 3.0).min(WIDTH / 2.0);
+                    @let half = (text_width(&text, LABEL_SIZE) / 2.0 + 3.0).min(WIDTH / 2.0);
                     text.tick.middle x=(round(x.clamp(half, WIDTH - half))) y="16" { (text) }
                 }
             }
@@ -62,7 +62,7 @@ fn cell(cell: &DotCell, column: &DotColumn) -> Markup {
             (DotCell::Text(text), _) => td class=[is_right.then_some("n")] { (text) },
             (DotCell::Verdict { text, class, more }, _) => td class=[class] title=[more] { (text) },
             (DotCell::Drawn { marks, told }, DotColumn::Drawn(scale)) => {
-                td.plot { (drawn(marks, told, scale)) }
+                td.plot { (picture(marks, told, scale)) }
             },
             (DotCell::Drawn { told, .. }, DotColumn::Text(_)) => td { (told) },
         }
@@ -70,11 +70,11 @@ fn cell(cell: &DotCell, column: &DotColumn) -> Markup {
 }
 
 fn view() -> String {
-    format!("0 0 {WIDTH} {HEIGHT}")
+    format!("0 0 {WIDTH} {ROW_HEIGHT}")
 }
 
-fn drawn(marks: &[Mark], told: &str, scale: &Scale) -> Markup {
-    let upright = |x: f64| format!("M{} 0v{HEIGHT}", round(x));
+fn picture(marks: &[Mark], told: &str, scale: &Scale) -> Markup {
+    let upright = |x: f64| format!("M{} 0v{ROW_HEIGHT}", round(x));
     html! {
         svg viewBox=(view()) role="img" aria-label=(told) {
             @for (x, _) in scale.marks() { path.grid d=(upright(x)) {} }
@@ -82,13 +82,13 @@ fn drawn(marks: &[Mark], told: &str, scale: &Scale) -> Markup {
             @if let Some(value) = scale.threshold {
                 path.threshold d=(upright(scale.at(value))) {}
             }
-            rect.hit width=(WIDTH) height=(HEIGHT) data-t=(told) {}
+            rect.hit width=(WIDTH) height=(ROW_HEIGHT) data-t=(told) {}
         }
     }
 }
 
 fn mark(mark: Mark, scale: &Scale) -> Markup {
-    let middle = HEIGHT / 2.0;
+    let middle = ROW_HEIGHT / 2.0;
     let place = |value: f64| round(scale.at(value));
     html! {
         @match mark {
@@ -102,13 +102,13 @@ fn mark(mark: Mark, scale: &Scale) -> Markup {
     }
 }
 
-/// The outline of a bar from 0, with a tip where it goes on beyond its scale.
+/// The outline of a bar from 0, with a tip if it exceeds the scale.
 fn bar(value: f64, scale: &Scale) -> String {
     let end = WIDTH - MARGIN;
     let least = MARGIN + if value > 0.0 { 1.0 } else { 0.0 };
     let tip = if scale.at(value) > end + 0.1 { MARGIN - 2.0 } else { 0.0 };
     let at = scale.at(value).min(end).max(least);
-    let (top, middle, bottom) = (5.0, HEIGHT / 2.0, HEIGHT - 5.0);
+    let (top, middle, bottom) = (5.0, ROW_HEIGHT / 2.0, ROW_HEIGHT - 5.0);
     format!(
         "M{MARGIN} {top}H{}L{} {middle}L{} {bottom}H{MARGIN}z",
         round(at),
@@ -124,7 +124,7 @@ mod tests {
     use crate::table::Head;
 
     #[test]
-    fn marks_are_drawn_on_the_scale_of_their_column() {
+    fn draws_marks_on_the_scale_of_their_column() {
         let mut scale = Scale::of("read", Unit::Bytes, [4096.0].into_iter());
         scale.threshold = Some(4096.0);
         let marks = vec![

@@ -1,4 +1,4 @@
-//! The page around what is shown: its head, its foot, its style and its script.
+//! The page around the parts: head, footer, style and script.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::report::Footer;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// What a browser may load: nothing beside what is in the page.
+/// Browsers may load nothing that is not in the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// The whole page.
@@ -57,7 +57,7 @@ fn foot(footer: &Footer) -> Markup {
     }
 }
 
-/// A command, which is divided between its words.
+/// A command, which may wrap between words.
 fn command(command: &str) -> Markup {
     html! {
         code {

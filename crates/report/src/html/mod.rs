@@ -1,43 +1,38 @@
-//! Reports as pages to look at: one HTML file each, which needs nothing beside it.
-//!
-//! Texts are escaped where they are written: `maud` does that with every value.
+//! Reports as pages: one self-contained HTML file each. `maud` escapes every value.
 
-mod bars;
 mod dots;
 mod frame;
 mod parts;
-mod plot;
-mod table;
 
 use maud::{Markup, html};
 
 use crate::report::{Part, Report};
 
 impl Report {
-    /// The page of it.
+    /// The page.
     pub fn html(&self) -> String {
         let parts = match self.parts.as_slice() {
             [Part::Heading(_), rest @ ..] => rest,
             all => all,
         };
-        let parts: Vec<Part> = parts.iter().flat_map(with_drawn).collect();
+        let parts: Vec<Part> = parts.iter().flat_map(with_pictures).collect();
         let body = html! {
-            @for section in sections(&parts) { (shown(section)) }
+            @for section in sections(&parts) { (markup(section)) }
         };
         frame::page(self.title(), &self.footer, &body)
     }
 }
 
-/// A part, and the pictures of what it says.
-fn with_drawn(part: &Part) -> Vec<Part> {
+/// A part, followed by its pictures if it is a comparison.
+fn with_pictures(part: &Part) -> Vec<Part> {
     let mut parts = vec![part.clone()];
     if let Part::Comparison(comparison) = part {
-        parts.extend(comparison.drawn());
+        parts.extend(comparison.pictures());
     }
     parts
 }
 
-/// Each heading with what is below it.
+/// Splits at headings.
 fn sections(parts: &[Part]) -> Vec<&[Part]> {
     let is_heading = |part: &Part| matches!(part, Part::Heading(_));
     let mut sections = Vec::new();
@@ -51,7 +46,7 @@ fn sections(parts: &[Part]) -> Vec<&[Part]> {
     sections
 }
 
-/// Where a part stands in its section: what answers first, then what is to be looked at.
+/// The position of a part in its section: answers first, then pictures, then figures.
 fn rank(part: &Part) -> usize {
     match part {
         Part::Heading(_) => 0,
@@ -68,21 +63,21 @@ fn rank(part: &Part) -> usize {
     }
 }
 
-/// A section. Where something was drawn, a heading stands over the figures.
-fn shown(section: &[Part]) -> Markup {
+/// A section, with a heading between pictures and figures.
+fn markup(section: &[Part]) -> Markup {
     let mut parts: Vec<&Part> = section.iter().collect();
     parts.sort_by_key(|part| rank(part));
-    let (drawn, rest) = parts.split_at(parts.partition_point(|part| rank(part) < 6));
-    let is_drawn = drawn.iter().any(|part| rank(part) == 5);
+    let (pictures, rest) = parts.split_at(parts.partition_point(|part| rank(part) < 6));
+    let has_pictures = pictures.iter().any(|part| rank(part) == 5);
     html! {
-        @for part in drawn { (parts::one(part)) }
-        @if is_drawn && !rest.is_empty() {
+        @for part in pictures { (parts::part(part)) }
+        @if has_pictures && !rest.is_empty() {
             @if let Some(Part::Heading(_)) = section.first() {
                 h3 { "Figures" }
             } @else {
                 h2 { "Figures" }
             }
         }
-        @for part in rest { (parts::one(part)) }
+        @for part in rest { (parts::part(part)) }
     }
 }

@@ -1,5 +1,5 @@
-//! A report as a mail to a kernel list has it: plain text in ASCII, in lines that nobody has to
-//! fold, with a command that can be pasted.
+//! A report as a mail to a kernel list: plain ASCII text in short lines, with a command that can be
+//! pasted.
 
 mod shell;
 
@@ -8,47 +8,47 @@ use std::cell::Cell;
 use crate::report::Part;
 use crate::text::TEXT_COLUMNS;
 
-/// Longest word of a paragraph. Longer ones are paths and lists of settings.
-pub(crate) const LONGEST_WORD: usize = 48;
+/// Maximum length of a word in a paragraph. Longer ones are paths and lists of settings.
+pub(crate) const MAX_WORD: usize = 48;
 
-/// What a word begins with that is shortened.
-const SHORTENED: &str = "...";
+/// Prefix of a shortened word.
+const ELLIPSIS: &str = "...";
 
 /// A report for a mail.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Letter {
     pub parts: Vec<Part>,
-    /// What repeats it, as a shell takes it.
+    /// The shell command that repeats it.
     pub command: String,
 }
 
-/// What was not written as it is.
+/// Records which changes were made to texts.
 #[derive(Default)]
-struct Changed {
+struct TextChanges {
     shortened: Cell<bool>,
     replaced: Cell<bool>,
 }
 
 impl Letter {
-    /// The letter: lines of at most [`TEXT_COLUMNS`] characters of ASCII without blanks at their
-    /// ends and without tabs.
+    /// The text: lines of at most [`TEXT_COLUMNS`] ASCII characters, without tabs and trailing
+    /// blanks.
     pub fn text(&self) -> String {
-        let changed = Changed::default();
+        let changes = TextChanges::default();
         let parts = self.parts.iter().flat_map(|part| match part {
             Part::Comparison(comparison) => comparison.letter(),
             part => vec![part.clone()],
         });
         let mut blocks: Vec<String> =
-            parts.filter_map(|part| changed.of_part(&part).text()).collect();
-        match shell::folded(&self.command, TEXT_COLUMNS) {
+            parts.filter_map(|part| changes.apply(&part).text()).collect();
+        match shell::fold(&self.command, TEXT_COLUMNS) {
             Some(command) => blocks.push(format!("Command:\n\n{command}\n")),
             None => blocks.push("The command that repeats this cannot be shown.\n".to_string()),
         }
-        blocks.extend(changed.note().and_then(|note| Part::Paragraph(note).text()));
+        blocks.extend(changes.note().and_then(|note| Part::Paragraph(note).text()));
         let lines = blocks.join("\n");
         let lines = lines.lines().map(str::trim_end).map(|line| {
-            // A table that is wider was made a list, so that this has nothing to cut off.
+            // Wider tables are lists.
             debug_assert!(line.len() <= TEXT_COLUMNS, "{line}");
             format!("{line}\n")
         });
@@ -56,9 +56,9 @@ impl Letter {
     }
 }
 
-impl Changed {
-    /// `part` with no word that is too long for a line, in ASCII.
-    fn of_part(&self, part: &Part) -> Part {
+impl TextChanges {
+    /// `part` in ASCII, with long words shortened.
+    fn apply(&self, part: &Part) -> Part {
         let text = |text: &String| self.words(text);
         match part {
             Part::Heading(heading) => Part::Heading(text(heading)),
@@ -82,19 +82,19 @@ impl Changed {
                 Part::Table(table)
             }
             Part::Preformatted(text) => Part::Preformatted(self.ascii(text)),
-            drawn => drawn.clone(),
+            other => other.clone(),
         }
     }
 
     fn words(&self, text: &str) -> String {
         let text = self.ascii(text);
         let word = |word: &str| {
-            if word.len() > LONGEST_WORD {
+            if word.len() > MAX_WORD {
                 self.shortened.set(true);
-                // Of a path, its end says the most.
+                // The end of a path is its most specific part.
                 let quote = if word.starts_with('\'') { "'" } else { "" };
-                let end = &word[word.len() - (LONGEST_WORD - SHORTENED.len() - quote.len())..];
-                format!("{quote}{SHORTENED}{end}")
+                let end = &word[word.len() - (MAX_WORD - ELLIPSIS.len() - quote.len())..];
+                format!("{quote}{ELLIPSIS}{end}")
             } else {
                 word.to_string()
             }
@@ -117,7 +117,7 @@ impl Changed {
     /// What is to be said of it, where something was.
     fn note(&self) -> Option<String> {
         let shortened = self.shortened.get().then(|| {
-            format!("A name that begins with {SHORTENED} is shortened; the command has all of it.")
+            format!("A name that begins with {ELLIPSIS} is shortened; the command has all of it.")
         });
         let replaced = self.replaced.get().then(|| {
             "A ? can stand for a character that is not ASCII; the command makes it by printf."

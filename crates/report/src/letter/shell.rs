@@ -1,18 +1,18 @@
-//! A command in lines that are short enough for a mail and can still be pasted.
+//! Folds a shell command into lines short enough for a mail that can still be pasted.
 
 use std::fmt::Write;
 
-/// What stands at the end of a line that goes on.
-const GOES_ON: &str = " \\";
+/// Ends a line that is continued.
+const CONTINUATION: &str = " \\";
 
-/// Blanks before the words of the lines after the first.
+/// Indent of the lines after the first.
 const INDENT: &str = "    ";
 
-/// `command`, which is written for a shell, in lines of at most `columns` characters of ASCII. A
-/// shell reads the same words from them. `None` where no shell can read `command`.
-pub(super) fn folded(command: &str, columns: usize) -> Option<String> {
+/// Folds `command` into lines of at most `columns` ASCII characters, from which a shell reads the
+/// same words. `None` if no shell can parse `command`.
+pub(super) fn fold(command: &str, columns: usize) -> Option<String> {
     let words = shlex::split(command)?;
-    let mut lines = Lines { text: String::new(), column: 0, columns, is_begun: true };
+    let mut lines = Lines { text: String::new(), column: 0, columns, is_line_empty: true };
     for group in groups(&words) {
         let group: Vec<Vec<String>> =
             group.iter().map(|word| pieces(word, columns - INDENT.len() - 2)).collect();
@@ -21,7 +21,7 @@ pub(super) fn folded(command: &str, columns: usize) -> Option<String> {
     Some(lines.text)
 }
 
-/// Each flag with its value, and each other word alone.
+/// Groups each flag with its value; other words are alone.
 fn groups(words: &[String]) -> Vec<&[String]> {
     let mut groups = Vec::new();
     let mut rest = words;
@@ -35,28 +35,29 @@ fn groups(words: &[String]) -> Vec<&[String]> {
     groups
 }
 
-/// Lines that are being filled.
+/// Lines under construction.
 struct Lines {
     text: String,
     column: usize,
     columns: usize,
-    /// No word stands in the last line yet.
-    is_begun: bool,
+    /// The last line has no word yet.
+    is_line_empty: bool,
 }
 
 impl Lines {
-    /// Adds words, each in pieces that a shell joins. All of them go into one line if one has room.
+    /// Adds words, each in pieces that a shell joins, on one line if possible.
     fn add(&mut self, words: &[Vec<String>]) {
         let all: usize = words.iter().flatten().map(|piece| piece.len()).sum();
         self.make_room(all + words.len() - 1);
         for word in words {
             self.make_room(last_line(&word[0]));
-            if !self.is_begun {
+            if !self.is_line_empty {
                 self.text.push(' ');
                 self.column += 1;
             }
             for (number, piece) in word.iter().enumerate() {
-                if number > 0 && self.column + last_line(piece) + GOES_ON.len() > self.columns {
+                if number > 0 && self.column + last_line(piece) + CONTINUATION.len() > self.columns
+                {
                     // A blank before it would end the word, and so would an indent after it.
                     self.text += "\\\n";
                     self.column = 0;
@@ -65,21 +66,21 @@ impl Lines {
                 self.column =
                     if piece.contains('\n') { last_line(piece) } else { self.column + piece.len() };
             }
-            self.is_begun = false;
+            self.is_line_empty = false;
         }
     }
 
-    /// Begins a line where the last one has no room for so many characters.
+    /// Starts a line if the last one has no room for `width` characters.
     fn make_room(&mut self, width: usize) {
-        if !self.is_begun && self.column + 1 + width + GOES_ON.len() > self.columns {
-            let _ = write!(self.text, "{GOES_ON}\n{INDENT}");
+        if !self.is_line_empty && self.column + 1 + width + CONTINUATION.len() > self.columns {
+            let _ = write!(self.text, "{CONTINUATION}\n{INDENT}");
             self.column = INDENT.len();
-            self.is_begun = true;
+            self.is_line_empty = true;
         }
     }
 }
 
-/// `word`, which has no NUL, as a shell takes it.
+/// Quotes `word`, which has no NUL, for a shell.
 fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -92,8 +93,8 @@ fn last_line(piece: &str) -> usize {
     piece.rsplit('\n').next().unwrap_or_default().len()
 }
 
-/// `word` for a shell, in pieces of at most `columns` characters of ASCII, which a shell joins to
-/// the word where nothing or an escaped line break stands between them.
+/// Quotes `word` in pieces of at most `columns` ASCII characters. A shell joins pieces that are
+/// adjacent or separated by an escaped line break.
 fn pieces(word: &str, columns: usize) -> Vec<String> {
     let whole = shell_word(word);
     if whole.len() <= columns && whole.chars().all(is_printed) {
@@ -108,16 +109,16 @@ fn pieces(word: &str, columns: usize) -> Vec<String> {
             rest = others;
             continue;
         }
-        let end = longest(rest, columns);
+        let end = longest_prefix(rest, columns);
         pieces.push(quoted(&rest[..end]));
         rest = &rest[end..];
     }
     pieces
 }
 
-/// Bytes of the longest beginning of `text` without a line break that is quoted within `columns`,
-/// up to a sign after which a reader would divide it, where there is one.
-fn longest(text: &str, columns: usize) -> usize {
+/// Length of the longest prefix of `text` without a line break that fits `columns` when quoted. It
+/// ends after a separator if there is one in the second half.
+fn longest_prefix(text: &str, columns: usize) -> usize {
     let ends = text.char_indices().map(|(at, c)| (at + c.len_utf8(), c));
     let ends = ends.take_while(|&(end, c)| c != '\n' && quoted(&text[..end]).len() <= columns);
     let ends: Vec<(usize, char)> = ends.collect();
@@ -126,11 +127,11 @@ fn longest(text: &str, columns: usize) -> usize {
         return last;
     }
     let second_half = || ends.iter().skip(ends.len() / 2).rev();
-    let behind = |signs: &str| second_half().find(|(_, c)| signs.contains(*c));
-    behind(", ").or_else(|| behind("/")).or_else(|| behind("+=")).map_or(last, |&(end, _)| end)
+    let after = |signs: &str| second_half().find(|(_, c)| signs.contains(*c));
+    after(", ").or_else(|| after("/")).or_else(|| after("+=")).map_or(last, |&(end, _)| end)
 }
 
-/// What a shell takes characters for.
+/// How a character is quoted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Itself, in quotes.
@@ -192,7 +193,7 @@ mod tests {
 
     fn folds(given: &[String], columns: usize) {
         let command = given.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-        let folded = folded(&command, columns).unwrap();
+        let folded = fold(&command, columns).unwrap();
         assert_eq!(words(&folded), given, "{folded}");
         for line in folded.lines() {
             assert!(line.len() <= columns && line.chars().all(is_printed), "{folded}");
@@ -203,8 +204,8 @@ mod tests {
     #[test]
     fn a_short_command_stays_as_it_is() {
         let command = "filemap compare --workload random --file-size 1g";
-        assert_eq!(folded(command, 75).as_deref(), Some(command));
-        assert_eq!(folded("filemap 'unclosed", 75), None);
+        assert_eq!(fold(command, 75).as_deref(), Some(command));
+        assert_eq!(fold("filemap 'unclosed", 75), None);
     }
 
     #[test]
@@ -212,7 +213,7 @@ mod tests {
         let command = "filemap compare --workload random --file-size 1g --variants baseline,p1";
         let expected = "filemap compare --workload random \\\n    --file-size 1g \\\n    \
                         --variants baseline,p1";
-        assert_eq!(folded(command, 36).as_deref(), Some(expected));
+        assert_eq!(fold(command, 36).as_deref(), Some(expected));
     }
 
     #[test]

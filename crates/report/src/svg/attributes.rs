@@ -1,12 +1,12 @@
-//! The style sheet of pages as attributes of elements: not every program that shows SVG reads
-//! style sheets.
+//! The style sheet of pages as attributes of elements, since not all viewers of SVG support style
+//! sheets.
 
 use std::collections::BTreeMap;
 
 const SHEET: &str = include_str!("../html/style.css");
 
-/// Properties that are attributes too.
-const KNOWN: [&str; 9] = [
+/// Properties that are also attributes.
+const ATTRIBUTES: [&str; 9] = [
     "fill",
     "fill-opacity",
     "font-size",
@@ -18,14 +18,14 @@ const KNOWN: [&str; 9] = [
     "text-anchor",
 ];
 
-/// What the light colours of pages say of each class.
+/// The attributes of each class, in the light colours of pages.
 pub(super) struct Attributes {
     of_text: Vec<(&'static str, String)>,
     of_class: BTreeMap<&'static str, Vec<(&'static str, String)>>,
 }
 
 impl Attributes {
-    /// Those of the style sheet of pages.
+    /// Parses the style sheet of pages.
     pub(super) fn of_pages() -> Self {
         let mut colours = BTreeMap::new();
         let mut of_class: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
@@ -46,7 +46,7 @@ impl Attributes {
                 }
                 .to_string()
             };
-            let known = properties.iter().filter(|(key, _)| KNOWN.contains(key));
+            let known = properties.iter().filter(|(key, _)| ATTRIBUTES.contains(key));
             let known: Vec<_> = known.map(|(key, own)| (*key, value(own))).collect();
             for selector in selectors.split(',').map(str::trim) {
                 match selector.strip_prefix("svg text").unwrap_or(selector) {
@@ -63,8 +63,8 @@ impl Attributes {
         Attributes { of_text, of_class }
     }
 
-    /// The elements of `body`, each with attributes in place of its classes. What only answers a
-    /// pointer is left out, and each text begins a line.
+    /// Replaces the classes of all elements of `body` by attributes, and removes hover targets.
+    /// Each text starts a line.
     pub(super) fn all_inlined(&self, body: &str) -> String {
         let mut inlined = String::new();
         let mut is_left_out = false;
@@ -81,7 +81,7 @@ impl Attributes {
         inlined
     }
 
-    /// A tag with attributes in place of its classes.
+    /// Replaces the classes of a tag by attributes.
     pub(super) fn inlined(&self, tag: &str) -> String {
         let Some((name, rest)) = tag.split_once(' ') else { return tag.to_string() };
         let mut all: Vec<(&str, &str)> = Vec::new();
@@ -109,7 +109,7 @@ impl Attributes {
     }
 }
 
-/// Whether a selector after its dot is a class alone.
+/// Whether a selector after its dot is a single class.
 fn is_plain(name: &str) -> bool {
     name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
 }
@@ -119,14 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_become_what_the_style_sheet_says_of_them() {
+    fn replaces_classes_by_attributes() {
         let attributes = Attributes::of_pages();
         let line = attributes.inlined("path class=\"threshold\" d=\"M1 2h3\"");
         let expected = "path stroke=\"#b8480c\" fill=\"none\" stroke-width=\"1.4\" \
                         stroke-dasharray=\"5 4\" d=\"M1 2h3\"";
         assert_eq!(line, expected);
         assert_eq!(attributes.inlined("/text"), "/text");
-        // Later rules of a class and of all texts hold.
+        // Later rules override earlier ones.
         let tick = attributes.inlined("text class=\"tick\" x=\"1\"");
         assert_eq!(tick, "text fill=\"#4d535e\" font-size=\"11\" x=\"1\"");
     }

@@ -54,8 +54,8 @@ struct CopySetup {
     seed: u64,
 }
 
-/// Adds a sample of each scheme to each of `runs`: `children` that write at the same time, after one
-/// repeat that warms up. They and their parent share the memory of `job`.
+/// Adds a sample of each scheme to each of `runs`: `children` that write at the same time, after
+/// one repeat that warms up. They and their parent share the memory of `job`.
 pub fn time_children(
     job: &FolioOps,
     timed: TimedOperation,

@@ -115,8 +115,8 @@ fn saving(of: &OperationComparison, counters: &str, is_compared: bool) -> Option
     Some(time_cell(of, counters, SAVED, (published, own), near))
 }
 
-/// The cell of copied pages of 100: all, unless the remaining owner is known. Counts are the same on
-/// every machine.
+/// The cell of copied pages of 100: all, unless the remaining owner is known. Counts are the same
+/// on every machine.
 fn copied(of: &OperationComparison, counters: &str, pages: u64) -> Option<Cell> {
     let own = of.scheme(counters).filter(|_| of.operation.writes())?;
     let is_alone = of.operation.is_single_threaded();

@@ -16,8 +16,8 @@ pub struct Published {
     /// Statements about children that copy, by case.
     pub vm_scalability: BTreeMap<String, String>,
     pub tolerance: OwnerTolerance,
-    /// By operation and size of the folios in KiB: the change of the time in percent, with counts of
-    /// pages and without.
+    /// By operation and size of the folios in KiB: the change of the time in percent, with counts
+    /// of pages and without.
     #[serde(flatten)]
     pub changes: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
 }

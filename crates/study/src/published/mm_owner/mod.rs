@@ -69,8 +69,8 @@ impl Study for MmOwner {
     }
 }
 
-/// Compares `record` with the published figures. Times of a brief form are not compared: they are too
-/// few and too short.
+/// Compares `record` with the published figures. Times of a brief form are not compared: they are
+/// too few and too short.
 fn found(record: &FolioOpsRecord) -> Result<Found, Error> {
     let pages = folio_ops::pages(record);
     let bytes = pages * PAGE_BYTES;
