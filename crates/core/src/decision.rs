@@ -286,12 +286,49 @@ pub trait Log {
     /// is no decision either.
     fn through(&mut self, _open: u32) {}
 
+    /// Decisions from here on are made for a mapping of the job, by its index, or for an open file
+    /// without one. Not a decision either.
+    fn mapping(&mut self, _mapping: Option<usize>) {}
+
+    /// A rule consulted or credited the counter of misses of the open file at hand. Not a decision:
+    /// no tracepoint shows it.
+    fn mmap_miss_changed(&mut self, _change: MissChange) {}
+
     /// Is told what the access at hand is to, when it begins: pages of the file in the cache. What
     /// is to a private copy is not told.
     fn accessed(&mut self, _start: PageIndex, _pages: PageCount) {}
 
     /// Is told that a task could not go on for so long, in nanoseconds, when it can.
     fn waited(&mut self, _task: usize, _wait: Wait, _ns: u64) {}
+}
+
+/// What a rule did with the counter of misses of an open file. `before` equals `after` where the
+/// counter is at a bound, or where a series decides by something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissChange {
+    /// Why.
+    pub cause: MissChangeCause,
+    /// The counter before.
+    pub before: u16,
+    /// The counter after.
+    pub after: u16,
+}
+
+/// Why the counter of misses was consulted or credited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissChangeCause {
+    /// A fault missed the page cache, in a mapping whose misses count.
+    Miss {
+        /// Whether it reads a window all the same.
+        reads_window: bool,
+    },
+    /// A fault found its page cached.
+    Hit,
+    /// Fault-around found pages cached.
+    Around {
+        /// Hits credited, before the counter stops at 0.
+        hits: u32,
+    },
 }
 
 /// What a task waits for.

@@ -1,6 +1,8 @@
 //! The counter of misses: rises by one to its cap, falls by hits to 0, and has a threshold.
 
-use filemap_core::readahead::miss::{credited, missed, reads_window};
+use filemap_core::readahead::miss::{credited, missed, reads_window, threshold};
+use filemap_core::rules::{Kernel, Rules};
+use filemap_core::series::Series;
 
 #[test]
 fn a_miss_counts_up_to_the_cap() {
@@ -14,8 +16,10 @@ fn a_miss_counts_up_to_the_cap() {
 fn windows_are_read_up_to_the_threshold() {
     let cases =
         [(0, true), (1, true), (99, true), (100, true), (101, false), (102, false), (1000, false)];
+    let rules = Rules::new(Kernel::V6_18, Series::BASELINE);
+    assert_eq!(threshold(&rules), 100);
     for (counter, reads) in cases {
-        assert_eq!(reads_window(counter), reads, "the counter at {counter}");
+        assert_eq!(reads_window(counter, &rules), reads, "the counter at {counter}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The log of a run, in which each decision belongs to a file and an access.
 
-use filemap_core::decision::{Decision, Log, Wait};
+use filemap_core::decision::{Decision, Log, MissChange, Wait};
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use crate::open::OpenFile;
@@ -40,6 +40,14 @@ impl<L: Log> Log for Journal<'_, L> {
 
     fn through(&mut self, open: u32) {
         self.log.through(open);
+    }
+
+    fn mapping(&mut self, mapping: Option<usize>) {
+        self.log.mapping(mapping);
+    }
+
+    fn mmap_miss_changed(&mut self, change: MissChange) {
+        self.log.mmap_miss_changed(change);
     }
 
     fn accessed(&mut self, start: PageIndex, pages: PageCount) {

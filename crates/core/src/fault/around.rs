@@ -5,7 +5,7 @@ use super::view::View;
 use crate::address::entries::{MappedFile, Pages};
 use crate::address::vma::Vma;
 use crate::cache::{Folio, WORD_PAGES, word_mask};
-use crate::decision::{Decision, Log};
+use crate::decision::{Decision, Log, MissChange, MissChangeCause};
 use crate::readahead::{Limits, miss};
 use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
@@ -104,7 +104,10 @@ pub fn map_around<C: MappedFile, L: Log>(
         return Mapped { absent, ..Mapped::NOTHING };
     };
     let credit = credit(hits, reached, tried, vma, limits);
+    let before = ra.mmap_miss;
     ra.credit(credit, limits.rules.series);
+    let cause = MissChangeCause::Around { hits: credit };
+    log.mmap_miss_changed(MissChange { cause, before, after: ra.mmap_miss });
     log.record(Decision::MapPages { from: around.from, last: around.last, mapped, credit });
     Mapped { pages: mapped, reached: reached != Reached::No, young, absent }
 }

@@ -5,7 +5,7 @@ use super::window_size::next_size;
 use super::{Limits, ReadaheadState, Request, Window, miss, stream};
 use crate::address::vma::Vma;
 use crate::cache::{FileCache, Folio};
-use crate::decision::{Cause, Decision, Log};
+use crate::decision::{Cause, Decision, Log, MissChange, MissChangeCause};
 use crate::rules::OrderGrowth;
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -27,7 +27,10 @@ pub fn on_fault_hit(
     }
     let is_counted = !folio.locked || limits.rules.locked_hit_counts;
     if is_counted && miss::counts_hits(vma, &limits.rules) {
+        let before = ra.mmap_miss;
         ra.credit(1, limits.rules.series);
+        let cause = MissChangeCause::Hit;
+        log.mmap_miss_changed(MissChange { cause, before, after: ra.mmap_miss });
     }
     if !folio.marked {
         return None;

@@ -4,11 +4,18 @@ use crate::address::vma::Vma;
 use crate::rules::Rules;
 use crate::series::Switch;
 
-/// A fault reads no window while the counter is above this (`MMAP_LOTSAMISS`).
+/// The threshold of kernels without a series that changes it (`MMAP_LOTSAMISS`).
 pub const THRESHOLD: u16 = 100;
 
 /// The counter never rises above this (`10 * MMAP_LOTSAMISS`).
 pub const CAP: u16 = 1000;
+
+/// A fault reads no window while the counter is above this.
+///
+/// Mirrors `do_sync_mmap_readahead`, 6.12 and 6.18. Test: `tests/miss.rs`.
+pub fn threshold(_rules: &Rules) -> u16 {
+    THRESHOLD
+}
 
 /// The counter after a miss that consults it: mirrors `do_sync_mmap_readahead`, 6.12 and 6.18.
 /// Test: `tests/miss.rs`.
@@ -37,8 +44,8 @@ pub fn counts_hits(vma: &Vma, rules: &Rules) -> bool {
 }
 
 /// Whether a miss still reads a window.
-pub fn reads_window(mmap_miss: u16) -> bool {
-    mmap_miss <= THRESHOLD
+pub fn reads_window(mmap_miss: u16, rules: &Rules) -> bool {
+    mmap_miss <= threshold(rules)
 }
 
 /// The counter after `hits` hits: mirrors `filemap_map_pages` and `do_async_mmap_readahead`, 6.12

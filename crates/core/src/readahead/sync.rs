@@ -3,7 +3,7 @@
 use super::{Limits, ReadaheadState, Request, Window, bound, miss, on_demand};
 use crate::address::vma::Vma;
 use crate::cache::FileCache;
-use crate::decision::{Cause, Decision, Log};
+use crate::decision::{Cause, Decision, Log, MissChange, MissChangeCause};
 use crate::rules::HugeFolios;
 use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
@@ -74,12 +74,15 @@ fn reads_window(
     if !miss::counts_misses(vma, &limits.rules) {
         return true;
     }
+    let before = ra.mmap_miss;
     let reads = if limits.rules.series.has(Switch::RentOrBuy) {
         ra.rent.missed(index, limits.ra_pages)
     } else {
         ra.mmap_miss = miss::missed(ra.mmap_miss);
-        miss::reads_window(ra.mmap_miss)
+        miss::reads_window(ra.mmap_miss, &limits.rules)
     };
+    let cause = MissChangeCause::Miss { reads_window: reads };
+    log.mmap_miss_changed(MissChange { cause, before, after: ra.mmap_miss });
     if reads {
         return true;
     }

@@ -151,6 +151,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         process: usize,
         number: usize,
     ) -> (&mut Row, &mut OpenFile, Task<'_, 'a, C, L>) {
+        self.world.log.mapping(Some(number));
         let Space { process, mapped, .. } = &mut self.spaces[process];
         let row = mapped[number].as_mut().expect("validated: it is mapped");
         let open = &mut self.opens[self.job.mappings[number].open];
@@ -163,6 +164,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         process: usize,
         number: usize,
     ) -> (&mut OpenFile, Task<'_, 'a, C, L>) {
+        self.world.log.mapping(None);
         let process = &mut self.spaces[process].process;
         (&mut self.opens[number], Task { world: &mut self.world, process })
     }
