@@ -216,9 +216,6 @@ pub struct ExplainArgs {
     pub job: JobArgs<job_flags::Explain>,
     #[command(flatten)]
     pub output: OutputFlags,
-    /// Write a picture as SVG to this file. - means stdout.
-    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
-    pub svg: Option<String>,
     #[command(flatten)]
     pub repeated: SeedsFlag,
 }

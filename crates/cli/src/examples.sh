@@ -76,7 +76,7 @@ filemap conform --fuzz 30 --seed 1
 filemap conform --image bzImage --with mmap-miss --fuzz 30
 
 # Say where the bytes of a job came from, and draw it.
-filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --svg random.svg
+filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --html random.html
 
 # Make the page of a run that was recorded earlier.
 filemap report record.json --html page.html

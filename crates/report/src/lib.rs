@@ -17,7 +17,6 @@ mod markdown;
 pub mod plot;
 mod report;
 mod spread_plot;
-mod svg;
 mod table;
 mod text;
 pub mod units;

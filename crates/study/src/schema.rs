@@ -21,7 +21,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("compare", written::<Comparison>()),
         ("conform", written::<conform::Conformance>()),
         ("search", written::<search::Search>()),
-        ("explain", written::<explain::Explained>()),
+        ("explain", written::<explain::ExplainRecord>()),
         ("advise", written::<advise::Advice>()),
         ("folio-ops", written::<folio_ops::Json>()),
         ("calibrate", written::<calibrate::Calibration>()),

@@ -1,9 +1,9 @@
-//! Small logs by hand, and what they explain.
+//! Explanations of small logs that are written by hand.
 
-use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log, MissChange, MissChangeCause};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Job, JobSpec};
-use filemap_study::explain::{Explanation, Origin, Sight, Traced};
+use filemap_study::explain::{CounterVisibility, Explanation, Origin, TraceExplainer};
 
 /// A job that accesses these pages of a mapping of pages `start..end` of a file of 2048 pages.
 fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobSpec)) -> Job {
@@ -21,22 +21,41 @@ fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobSpec)) ->
     spec.validate(None).expect("a job")
 }
 
-fn explain(job: &Job, log: &[Vec<Decision>]) -> Explanation {
-    let mut explainer = Traced::new(job, Sight::Every);
-    log.concat().into_iter().for_each(|decision| explainer.record(decision));
+/// A line of a log, or a change of the counter of misses.
+#[derive(Clone, Copy)]
+enum Entry {
+    Decision(Decision),
+    Change(MissChange),
+}
+
+impl From<Decision> for Entry {
+    fn from(decision: Decision) -> Entry {
+        Entry::Decision(decision)
+    }
+}
+
+fn explain(job: &Job, log: &[Vec<Entry>]) -> Explanation {
+    let mut explainer = TraceExplainer::new(job, CounterVisibility::Every, &[]);
+    for entry in log.concat() {
+        match entry {
+            Entry::Decision(decision) => explainer.record(decision),
+            Entry::Change(change) => explainer.mmap_miss_changed(change),
+        }
+    }
     let explanation = explainer.finish();
     assert_eq!(explanation.absent_accesses, 0);
     explanation
 }
 
 /// Origins with pages, their pages, and those of them that came again.
-fn amounts(explanation: &Explanation) -> Vec<(Origin, u64, u64)> {
-    let some = explanation.amounts.iter().filter(|(_, amount)| amount.pages > 0);
-    some.map(|(origin, amount)| (origin, amount.pages, amount.again)).collect()
+fn page_totals(explanation: &Explanation) -> Vec<(Origin, u64, u64)> {
+    let totals = explanation.totals();
+    let some = totals.iter().filter(|(_, total)| total.pages > 0);
+    some.map(|(origin, total)| (origin, total.pages, total.again)).collect()
 }
 
-fn window(cause: Cause, index: u64, start: u64, size: u64, mmap_miss: u16) -> Decision {
-    Decision::Readahead {
+fn window(cause: Cause, index: u64, start: u64, size: u64, mmap_miss: u16) -> Entry {
+    Entry::Decision(Decision::Readahead {
         cause,
         index: PageIndex(index),
         order: Order(0),
@@ -44,43 +63,52 @@ fn window(cause: Cause, index: u64, start: u64, size: u64, mmap_miss: u16) -> De
         size: PageCount(size),
         async_size: PageCount(0),
         mmap_miss,
-    }
+    })
 }
 
-fn added(start: u64, order: u8, folios: u64) -> Decision {
-    Decision::Added { start: PageIndex(start), order: Order(order), folios, marked: None }
+fn added(start: u64, order: u8, folios: u64) -> Entry {
+    Decision::Added { start: PageIndex(start), order: Order(order), folios, marked: None }.into()
 }
 
-fn evicted(start: u64, pages: u64) -> Decision {
-    Decision::Evicted { start: PageIndex(start), pages: PageCount(pages) }
+fn evicted(start: u64, pages: u64) -> Entry {
+    Decision::Evicted { start: PageIndex(start), pages: PageCount(pages) }.into()
 }
 
-fn lookup(index: u64, hit: bool, mmap_miss: u16) -> Decision {
-    Decision::Lookup { index: PageIndex(index), hit, tried: false, mmap_miss }
+fn lookup(index: u64, hit: bool, mmap_miss: u16) -> Entry {
+    Decision::Lookup { index: PageIndex(index), hit, tried: false, mmap_miss }.into()
 }
 
-fn around(credit: u32) -> Decision {
+/// A fault-around that credits hits to a counter of `before`.
+fn around(hits: u32, before: u16) -> Vec<Entry> {
     let (from, last) = (PageIndex(0), PageIndex(0));
-    Decision::MapPages { from, last, mapped: PageCount(0), credit }
+    let after = before.saturating_sub(hits as u16);
+    let change = MissChange { cause: MissChangeCause::Around { hits }, before, after };
+    let map = Decision::MapPages { from, last, mapped: PageCount(0), credit: hits };
+    vec![Entry::Change(change), map.into()]
 }
 
-/// A fault on `index` in which all this is decided.
-fn fault(index: u64, decided: &[Decision]) -> Vec<Decision> {
+/// A miss that counts, and raises the counter to `after`.
+fn miss(reads_window: bool, after: u16) -> Entry {
+    let cause = MissChangeCause::Miss { reads_window };
+    Entry::Change(MissChange { cause, before: after - 1, after })
+}
+
+/// A fault on `index` with these entries.
+fn fault(index: u64, entries: &[Entry]) -> Vec<Entry> {
     let served = Decision::Served { index: PageIndex(index), major: true, tries: 2 };
-    [&[Decision::Locked { lock: Lock::Vma }], decided, &[served]].concat()
+    [&[Decision::Locked { lock: Lock::Vma }.into()], entries, &[served.into()]].concat()
 }
 
-/// A fault that reads around, cancelled by its own retry.
-fn read_around(index: u64, start: u64, pages: u64) -> Vec<Decision> {
-    fault(
-        index,
-        &[
-            lookup(index, false, 0),
-            window(Cause::ReadAround, index, start, pages, 1),
-            added(start, 0, pages),
-            around(16),
-        ],
-    )
+/// A fault that reads around, cancelled by its own retry; `before` it other entries.
+fn read_around_after(before: &[Entry], index: u64, start: u64, pages: u64) -> Vec<Entry> {
+    let first = [lookup(index, false, 0), miss(true, 1)];
+    let read = [window(Cause::ReadAround, index, start, pages, 1)];
+    let added = [added(start, 0, pages)];
+    fault(index, &[&first, &read[..], before, &added, &around(16, 1)].concat())
+}
+
+fn read_around(index: u64, start: u64, pages: u64) -> Vec<Entry> {
+    read_around_after(&[], index, start, pages)
 }
 
 #[test]
@@ -89,34 +117,25 @@ fn what_lies_beyond_the_mapping_is_told_from_read_around() {
     let found = explain(&job, &[read_around(105, 89, 32)]);
     let expected =
         [(Origin::Used, 1, 0), (Origin::BeyondMapping, 12, 0), (Origin::ReadAround, 19, 0)];
-    assert_eq!(amounts(&found), expected);
-    assert_eq!(found.brought.get(Origin::ReadAround).used, 1);
+    assert_eq!(page_totals(&found), expected);
+    assert_eq!(found.sources().get(Origin::ReadAround).used, 1);
 }
 
 #[test]
 fn an_access_needs_no_fault_to_count() {
     let job = job(&[5, 6, 5, 7], 0, 2048, |_| {});
     let found = explain(&job, &[read_around(5, 0, 32)]);
-    assert_eq!(amounts(&found), [(Origin::Used, 3, 0), (Origin::ReadAround, 29, 0)]);
+    assert_eq!(page_totals(&found), [(Origin::Used, 3, 0), (Origin::ReadAround, 29, 0)]);
 }
 
 #[test]
 fn a_page_accessed_before_and_after_it_left_is_refetched() {
     let job = job(&[5, 300, 5], 0, 2048, |_| {});
-    let far = fault(
-        300,
-        &[
-            lookup(300, false, 0),
-            window(Cause::ReadAround, 300, 284, 32, 1),
-            evicted(0, 32),
-            added(284, 0, 32),
-            around(16),
-        ],
-    );
+    let far = read_around_after(&[evicted(0, 32)], 300, 284, 32);
     let found = explain(&job, &[read_around(5, 0, 32), far, read_around(5, 0, 32)]);
     let expected = [(Origin::Used, 2, 0), (Origin::Refetched, 1, 1), (Origin::ReadAround, 93, 31)];
-    assert_eq!(amounts(&found), expected);
-    assert_eq!(found.evicted, 32);
+    assert_eq!(page_totals(&found), expected);
+    assert_eq!(found.files[0].evicted, 32);
 }
 
 #[test]
@@ -124,7 +143,7 @@ fn a_page_that_left_before_it_was_accessed_is_used_the_second_time_only() {
     let job = job(&[5, 6], 0, 2048, |_| {});
     let leaves = fault(6, &[evicted(6, 1), lookup(6, false, 0), added(6, 0, 1)]);
     let found = explain(&job, &[read_around(5, 0, 32), leaves]);
-    assert_eq!(amounts(&found), [(Origin::Used, 2, 1), (Origin::ReadAround, 31, 0)]);
+    assert_eq!(page_totals(&found), [(Origin::Used, 2, 1), (Origin::ReadAround, 31, 0)]);
 }
 
 #[test]
@@ -136,13 +155,12 @@ fn a_mark_brings_in_async_readahead() {
             lookup(24, true, 0),
             window(Cause::AsyncFault, 24, 32, 32, 0),
             added(32, 2, 8),
-            Decision::Dropped { lock: Lock::Vma },
-            around(16),
+            Decision::Dropped { lock: Lock::Vma }.into(),
         ],
     );
     let found = explain(&job, &[read_around(5, 0, 32), mark]);
     let expected = [(Origin::Used, 2, 0), (Origin::ReadAround, 30, 0), (Origin::Async, 32, 0)];
-    assert_eq!(amounts(&found), expected);
+    assert_eq!(page_totals(&found), expected);
 }
 
 #[test]
@@ -150,16 +168,11 @@ fn rounding_is_what_large_folios_add() {
     let huge = job(&[700], 0, 2048, |spec| spec.advice = Some("hugepage".to_string()));
     let log = fault(
         700,
-        &[
-            lookup(700, false, 0),
-            window(Cause::HugePage, 700, 512, 1024, 0),
-            added(512, 9, 2),
-            around(0),
-        ],
+        &[lookup(700, false, 0), window(Cause::HugePage, 700, 512, 1024, 0), added(512, 9, 2)],
     );
     let expected =
         [(Origin::Used, 1, 0), (Origin::FolioRounding, 511, 0), (Origin::HugePage, 512, 0)];
-    assert_eq!(amounts(&explain(&huge, &[log])), expected);
+    assert_eq!(page_totals(&explain(&huge, &[log])), expected);
 
     // From 37 on 32 pages would be read in base pages; aligned to 16 pages it is 32..80.
     let exec = job(&[37], 0, 2048, |spec| spec.exec = Some(true));
@@ -167,36 +180,37 @@ fn rounding_is_what_large_folios_add() {
         37,
         &[
             lookup(37, false, 0),
+            miss(true, 1),
             window(Cause::Executable, 37, 32, 48, 1),
             added(32, 4, 3),
-            around(1),
         ],
     );
     let expected =
         [(Origin::Used, 1, 0), (Origin::FolioRounding, 16, 0), (Origin::Executable, 31, 0)];
-    assert_eq!(amounts(&explain(&exec, &[log])), expected);
+    assert_eq!(page_totals(&explain(&exec, &[log])), expected);
 }
 
 #[test]
 fn a_copy_of_its_own_no_longer_uses_the_cache() {
     let job = job(&[5, 300, 5], 0, 2048, |spec| spec.private = Some(true));
-    let copies = |index: u64, start: u64, first: &[Decision]| {
+    let copies = |index: u64, start: u64, first: &[Entry]| {
         let log = [
             first,
             &[
                 lookup(index, false, 0),
+                miss(true, 1),
                 window(Cause::ReadAround, index, start, 32, 1),
                 added(start, 0, 32),
-                around(1),
-                Decision::Copied { index: PageIndex(index) },
             ],
+            &around(1, 1),
+            &[Decision::Copied { index: PageIndex(index) }.into()],
         ];
         fault(index, &log.concat())
     };
     let log = [copies(5, 0, &[]), copies(300, 284, &[evicted(0, 32)]), vec![added(0, 0, 32)]];
     let found = explain(&job, &log);
-    assert_eq!(found.amounts.get(Origin::Used).pages, 2);
-    assert_eq!(found.amounts.get(Origin::Refetched).pages, 0);
+    assert_eq!(found.totals().get(Origin::Used).pages, 2);
+    assert_eq!(found.totals().get(Origin::Refetched).pages, 0);
 }
 
 #[test]
@@ -208,10 +222,10 @@ fn a_read_uses_every_page_of_its_block() {
         spec.accesses = Some(2);
     });
     let found = Found { req: PageCount(4), ..Found::default() };
-    let entered = Decision::Entered { cause: Cause::ReadStream, found };
+    let entered = Decision::Entered { cause: Cause::ReadStream, found }.into();
     let found =
         explain(&job, &[vec![entered, window(Cause::ReadStream, 0, 0, 16, 0), added(0, 2, 4)]]);
-    assert_eq!(amounts(&found), [(Origin::Used, 8, 0), (Origin::OnDemand, 8, 0)]);
+    assert_eq!(page_totals(&found), [(Origin::Used, 8, 0), (Origin::OnDemand, 8, 0)]);
 }
 
 #[test]
@@ -219,35 +233,58 @@ fn each_retry_cancels_its_miss() {
     let accesses: Vec<u64> = (0..20).map(|number| number * 64 + 16).collect();
     let job = job(&accesses, 0, 2048, |_| {});
     let log: Vec<_> = accesses.iter().map(|page| read_around(*page, page - 16, 32)).collect();
-    let found = explain(&job, &log).misses.expect("a job of one file has them");
+    let found = explain(&job, &log).counters.remove(&0).expect("its counter");
     let moves = found.moves;
     assert_eq!((moves.misses, moves.retries_taking, moves.taken_by_retries), (20, 20, 20));
     assert_eq!((moves.lost_at_zero, moves.unexplained), (20 * 15, 0));
     assert_eq!((found.last, found.max, found.first_above), (0, 1, None));
 }
 
+/// A fault on each of `pages` pages that reads a window while the counter is at most `threshold`,
+/// and without credit.
+fn misses_up_to(threshold: u16, pages: u64) -> Vec<Vec<Entry>> {
+    let fault_on = |page: u64| {
+        let counter = page as u16 + 1;
+        let reads_window = counter <= threshold;
+        let read = match reads_window {
+            true => window(Cause::ReadAround, page, page, 1, counter),
+            false => Decision::NoReadahead { index: PageIndex(page), mmap_miss: counter }.into(),
+        };
+        let first = [lookup(page, false, counter - 1), miss(reads_window, counter), read];
+        fault(page, &[&first[..], &[added(page, 0, 1)], &around(0, counter)].concat())
+    };
+    (0..pages).map(fault_on).collect()
+}
+
 #[test]
 fn misses_without_credit_stop_readahead() {
     let accesses: Vec<u64> = (0..120).collect();
     let job = job(&accesses, 0, 2048, |spec| spec.with = Some("mmap-miss".to_string()));
-    let log: Vec<_> = accesses
-        .iter()
-        .map(|&page| {
-            let counter = page as u16 + 1;
-            let read = match counter {
-                ..=100 => window(Cause::ReadAround, page, page, 1, counter),
-                _ => Decision::NoReadahead { index: PageIndex(page), mmap_miss: counter },
-            };
-            fault(page, &[lookup(page, false, counter - 1), read, added(page, 0, 1), around(0)])
-        })
-        .collect();
-    let found = explain(&job, &log);
-    let misses = found.misses.as_ref().expect("a job of one file has them");
-    assert_eq!((misses.max, misses.rises, misses.moves.unexplained), (120, 1, 0));
-    assert_eq!(misses.first_above.map(|(done, _)| done), Some(100));
-    assert_eq!((misses.moves.misses, misses.moves.misses_above), (120, 20));
-    assert_eq!(found.brought.get(Origin::Single).calls, 20);
-    assert_eq!(amounts(&found), [(Origin::Used, 120, 0)]);
+    let found = explain(&job, &misses_up_to(100, 120));
+    let counter = &found.counters[&0];
+    assert_eq!((counter.max, counter.rises, counter.moves.unexplained), (120, 1, 0));
+    assert_eq!(counter.threshold, 100);
+    // Access 100 is the 101st miss, and the first without a window.
+    let (access, before) = counter.first_above.expect("it stopped");
+    assert_eq!((access, before.misses, before.misses_above), (100, 101, 1));
+    assert_eq!((counter.moves.misses, counter.moves.misses_above), (120, 20));
+    assert_eq!(found.sources().get(Origin::Single).calls, 20);
+    assert_eq!(page_totals(&found), [(Origin::Used, 120, 0)]);
+}
+
+/// Where readahead stops is in the log, whatever the threshold of the rules that wrote it.
+#[test]
+fn the_log_says_where_readahead_stopped() {
+    let accesses: Vec<u64> = (0..120).collect();
+    let job = job(&accesses, 0, 2048, |spec| spec.with = Some("mmap-miss".to_string()));
+    let found = explain(&job, &misses_up_to(10, 120));
+    let counter = &found.counters[&0];
+    let (access, before) = counter.first_above.expect("it stopped");
+    assert_eq!((access, before.misses), (10, 11));
+    assert_eq!((counter.moves.misses, counter.moves.misses_above), (120, 110));
+    assert_eq!((counter.off, counter.moves.unexplained), (0, 0));
+    assert_eq!(found.sources().get(Origin::ReadAround).calls, 10);
+    assert_eq!(found.sources().get(Origin::Single).calls, 110);
 }
 
 #[test]
@@ -255,5 +292,5 @@ fn a_page_that_comes_again_has_left_unseen() {
     let job = job(&[5, 5], 0, 2048, |_| {});
     let found = explain(&job, &[read_around(5, 0, 32), read_around(5, 0, 32)]);
     let expected = [(Origin::Used, 1, 0), (Origin::Refetched, 1, 1), (Origin::ReadAround, 62, 31)];
-    assert_eq!(amounts(&found), expected);
+    assert_eq!(page_totals(&found), expected);
 }

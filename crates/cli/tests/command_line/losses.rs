@@ -115,7 +115,7 @@ fn collision(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
     let (command, flags): (&str, &[&str]) = rng.pick(&[
         ("run", &["--json", "--log", "--html"] as &[&str]),
         ("compare --variants baseline,p1", &["--json", "--html"]),
-        ("explain", &["--json", "--svg", "--html"]),
+        ("explain", &["--json", "--html"]),
         ("conform", &["--json"]),
         ("calibrate --runs 1 --file-size 64m", &["--json", "--output"]),
         ("published", &["--html", "--json"]),

@@ -31,7 +31,6 @@ mod one_meaning;
 mod outputs;
 mod pages;
 mod phases;
-mod pictures;
 mod programs;
 mod published;
 mod random_flags;

@@ -132,7 +132,7 @@ fn a_history_is_that_of_the_log() {
     ] {
         stdout(&format!("run {job} --log {log} --json {json}"));
         let record: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
-        let history = &record["history"];
+        let history = &record["history"]["files"][0]["history"];
         let list = |of: &Value| -> Vec<u64> {
             of.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
         };

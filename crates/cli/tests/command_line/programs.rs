@@ -262,7 +262,6 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         (format!("run {path} --on kernel --modules x"), "'image' is missing"),
         (format!("run {path} --image x --image y"), "--image is given several times"),
         (format!("compare {path} --modules x --variants p1,p2"), "give that with --image"),
-        (format!("explain {path} --seeds 3"), "remove the flag, or give a job of one file"),
         (format!("run {path} --on disk"), "unknown engine 'disk'"),
         (format!("run {path} --change-settings"), "--change-settings is for the running kernel"),
         (format!("compare {path}"), "there is one variant only"),
@@ -274,7 +273,6 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         (format!("compare {path} --variants baseline,advice@data=no"), "unknown advice 'no'"),
         (format!("compare {path} --variants baseline,p9"), "unknown series 'p9'"),
         (format!("explain {path} --runs 2"), "--runs does not go with explain"),
-        (format!("explain {path} --svg x.svg"), "remove the flag, or give a job of one file"),
         (format!("conform {path} --fuzz 2"), "--fuzz is for a job of one file"),
         (format!("conform {path} --on kernel"), "--on does not go with conform"),
         (format!("conform {advice}"), "no decision to compare; add a [[thread.phase]]"),
@@ -369,9 +367,10 @@ fn bytes_of_a_program_are_explained_by_file_and_mapping() {
     let all: u64 = files.iter().map(|file| sum(file, "causes")).sum();
     assert_eq!(Some(all), report["pages_read"].as_u64());
     assert_eq!(report["counters"]["data_pages_read"].as_u64(), Some(all));
-    let through = report["through"].as_array().unwrap();
-    assert_eq!(through.iter().map(|one| sum(one, "brought_in")).sum::<u64>(), all);
-    let tree = through.iter().find(|one| one["name"] == "tree").unwrap();
+    let [mappings, opens] = ["mappings", "opens"].map(|key| report[key].as_array().unwrap());
+    let through = mappings.iter().chain(opens);
+    assert_eq!(through.map(|one| sum(one, "brought_in")).sum::<u64>(), all);
+    let tree = mappings.iter().find(|one| one["name"] == "tree").unwrap();
     assert_eq!(sum(tree, "brought_in"), sum(&files[1], "causes"));
     let text = stdout(&format!("explain {path}"));
     for words in

@@ -78,6 +78,16 @@ fn a_recording_runs_as_the_job_file_that_it_is_shown_as() {
     assert_eq!(compared["cells"].as_array().unwrap().len(), 2);
     let explained = stdout(&format!("explain {taken}"));
     assert!(explained.contains("begin together"), "{explained}");
+    assert!(
+        explained.contains("\nPages\n") && explained.contains("What would help"),
+        "{explained}"
+    );
+    let explained = json(&format!("explain {taken} --json -"));
+    check("explain", &explained);
+    let files = explained["files"].as_array().unwrap();
+    let pages = files.iter().map(|file| file["pages_read"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(record["runs"][0]["counters"]["data_pages_read"].as_u64(), Some(pages));
+    assert_eq!(explained["history"]["threads"].as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -69,6 +69,22 @@ impl NamedMapping {
         through(parts.collect())
     }
 
+    /// Whether a page, counted from the mapping's beginning, is mapped executable.
+    pub fn is_executable(&self, page: PageIndex) -> bool {
+        let mut segments = self.segments.iter();
+        let holding = segments
+            .find(|segment| (segment.start.0..segment.start.0 + segment.pages.0).contains(&page.0));
+        match holding {
+            Some(segment) => segment.executable,
+            None => {
+                let split = self.mapping.effective_split();
+                let by_split =
+                    split.is_some_and(|split| split.makes_executable(page.0 / split.pages.0));
+                self.mapping.exec || by_split
+            }
+        }
+    }
+
     /// Says of such a page how many pages from the mapping's beginning it is.
     pub fn from_beginning(&self) -> impl Fn(u64) -> PageIndex + use<> {
         let parts = self.segments.iter().map(|segment| (segment.start.0, segment.pages));

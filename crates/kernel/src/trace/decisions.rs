@@ -6,8 +6,8 @@ use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::fault::lock;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+use filemap_job::Seen;
 use filemap_job::program::NamedMapping;
-use filemap_job::{Seen, Segment};
 
 use super::event::{TraceEvent, Tracepoint};
 use crate::page_size;
@@ -163,7 +163,7 @@ impl<'a> DecisionReader<'a> {
         let Some((area, page, index)) = shown else { return };
         self.end_fault();
         let file = process.opens[area.open];
-        (self.area, self.executable) = (Some(area), is_executable(area, page));
+        (self.area, self.executable) = (Some(area), area.is_executable(page));
         self.fault = Some((file, index));
         self.push(file, Decision::Locked { lock: lock::of_access(self.child.rules) });
     }
@@ -278,19 +278,6 @@ impl<'a> DecisionReader<'a> {
         (self.looked_up, self.found) = (None, None);
         if let Some((file, index)) = mem::take(&mut self.fault) {
             self.push(file, Decision::Served { index, major: false, tries: 1 });
-        }
-    }
-}
-
-/// Whether page `page` of a mapping is mapped executable.
-fn is_executable(area: &NamedMapping, page: PageIndex) -> bool {
-    let holds = |part: &&Segment| (part.start.0..part.start.0 + part.pages.0).contains(&page.0);
-    match area.segments.iter().find(holds) {
-        Some(segment) => segment.executable,
-        None => {
-            let split = area.mapping.effective_split();
-            let of_piece = split.map(|split| split.makes_executable(page.0 / split.pages.0));
-            area.mapping.exec || of_piece.unwrap_or(false)
         }
     }
 }

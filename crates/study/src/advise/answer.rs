@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::explain::LEAST_SHARE;
+use crate::explain::MIN_SHARE;
 use crate::verdict::{Margin, Verdict};
 
 /// Latencies of predicted times, as factors of the profile's latency.
@@ -27,7 +27,7 @@ pub struct Figures {
 impl Figures {
     /// Verdicts on pages and time at latency number `at`, compared with `now`.
     fn beside(self, now: Figures, at: usize) -> [Verdict; 2] {
-        let margin = Margin::share(LEAST_SHARE);
+        let margin = Margin::share(MIN_SHARE);
         [(now.pages, self.pages), (now.ns[at], self.ns[at])]
             .map(|(now, own)| Verdict::of_exact(now, own, margin))
     }

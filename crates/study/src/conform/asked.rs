@@ -73,24 +73,20 @@ impl Asked {
         }
     }
 
-    /// The commands that show more of `job.toml`, a job file that was printed. What a kernel did is
-    /// explained where all jobs are `of_flags`: of programs it is not.
-    pub(super) fn commands(&self, rules: &Rules, of_flags: bool) -> Vec<String> {
+    /// The commands that show more of `job.toml`, a job file that was printed.
+    pub(super) fn commands(&self, rules: &Rules) -> Vec<String> {
         let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
         let rules = format!(" --kernel {}{with}", rules.kernel.name());
         let kernel = match &self.image {
             Some(_) => Asked { rules: None, with: None, ..self.clone() }.flags(),
             None => " --on kernel".to_string(),
         };
-        let mut commands = vec![
+        vec![
             format!("filemap conform job.toml{}", self.flags()),
             format!("filemap run job.toml{rules} --log -"),
             format!("filemap explain job.toml{rules}"),
-        ];
-        if of_flags {
-            commands.push(format!("filemap explain job.toml{kernel}"));
-        }
-        commands
+            format!("filemap explain job.toml{kernel}"),
+        ]
     }
 
     /// The flags that say it again, each after a blank.

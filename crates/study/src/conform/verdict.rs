@@ -50,16 +50,13 @@ pub(super) fn conformance(
         .map(|of| kernel.pattern(of.name.clone(), of.finding.clone(), of.text.clone()));
     let rules = compared.first().map(|of| of.job.rules);
     let commands = rules.filter(|_| !differences.is_empty());
-    let is_of_flags = |case: &Case| matches!(case.spec, Some(Written::Flags(_)));
-    let mut differing = cases.iter().filter(|case| case.differs());
-    let of_flags = differing.all(is_of_flags);
     Ok(Conformance {
         rules: rules.map(|rules| rules.kernel.name().to_string()),
         with: rules.map(|rules| on.with.clone().unwrap_or(rules.series.to_string())),
         switched,
         likeness,
         differences,
-        commands: commands.map_or(Vec::new(), |rules| on.commands(&rules, of_flags)),
+        commands: commands.map_or(Vec::new(), |rules| on.commands(&rules)),
         ..kernel.conformance(patterns.collect())
     })
 }

@@ -1,55 +1,102 @@
-//! Why readahead stopped, or why it did not, in one paragraph.
+//! Why readahead stopped, or went on, in one paragraph.
 
-use filemap_core::readahead::miss::{CAP, THRESHOLD};
 use filemap_core::units::PageCount;
-use filemap_job::{Counters, Job, Run};
+use filemap_job::Job;
 
-use super::counter::{Misses, Moves, Sight};
-use super::origin::{Brought, Origin, PerOrigin};
-use crate::record::MAX_ROWS;
+use super::counter::{Counter, CounterVisibility};
+use super::explainer::Explanation;
+use super::origin::Origin;
 use filemap_report::units::number;
 
-/// The answer for a run of `job`, which has one file.
-pub(super) fn of_one_file(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String {
-    match (misses.sight, misses.first_above) {
-        _ if misses.moves.misses == 0 => uncounted(misses, brought, job),
-        (Sight::Every, None) => went_on(misses),
-        (Sight::Every, Some((done, before))) => stopped(misses, brought, done, &before),
-        (Sight::Entered | Sight::Nothing, _) => traced(misses),
+/// Open files whose readahead stopped that are named.
+const MAX_NAMED: usize = 3;
+
+/// The answer for a run of `job`.
+pub(super) fn answer(explanation: &Explanation, job: &Job) -> String {
+    let consulted = explanation.counters.iter().filter(|(_, counter)| counter.moves.misses > 0);
+    let consulted: Vec<(usize, &Counter)> =
+        consulted.map(|(open, counter)| (*open, counter)).collect();
+    match consulted.as_slice() {
+        [] => without_counter(explanation, job),
+        [(open, counter)] => {
+            let subject = match job.opens.len() {
+                1 => "Readahead".to_string(),
+                _ => format!("Readahead of open file {}", job.opens[*open].name),
+            };
+            one_counter(&subject, counter, explanation.history.accesses)
+        }
+        counters => several_counters(counters, explanation, job),
     }
 }
 
-/// The answer for a `run` of `job`, which has tables.
-pub(super) fn of_tables(job: &Job, run: &Run) -> String {
-    let highest = |counters: &Counters| counters.mmap_miss_max.unwrap_or(0);
-    // One table can stand for several mappings, of which the record has the sum.
-    let named = run.mappings.iter().zip(&job.spec.mapping);
-    let stopped = named.filter(|(own, _)| highest(&own.counters) > THRESHOLD.into());
-    let texts = stopped.map(|(own, of)| {
-        format!(
-            "Readahead of open file {} stopped through mapping {}: mmap_miss rose to {}, and above \
-             {THRESHOLD} a miss reads a single page.",
-            of.open,
-            own.name,
-            highest(&own.counters)
-        )
-    });
-    let texts: Vec<String> = texts.take(MAX_ROWS).collect();
-    if !texts.is_empty() {
-        return texts.join(" ");
+/// The answer where one open file has misses that consulted its counter, in a run of `accesses`
+/// accesses.
+fn one_counter(subject: &str, counter: &Counter, accesses: u64) -> String {
+    match counter.visibility {
+        CounterVisibility::Every if counter.moves.misses_above == 0 => went_on(subject, counter),
+        CounterVisibility::Every => stopped(subject, counter, accesses),
+        CounterVisibility::Entered | CounterVisibility::Hidden => traced(subject, counter),
     }
-    format!(
-        "Readahead did not stop: a miss reads a single page only when the mmap_miss of its open file \
-         is above {THRESHOLD}, and none rose above {}.",
-        highest(&run.counters)
-    )
 }
 
-/// No miss looked at the counter.
-fn uncounted(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String {
-    let calls: u64 = brought.iter().map(|(_, brought)| brought.calls).sum();
-    let off = misses.off;
-    let windows = calls - brought.get(Origin::Single).calls;
+/// The answer where several open files have misses that consulted their counters.
+fn several_counters(
+    counters: &[(usize, &Counter)],
+    explanation: &Explanation,
+    job: &Job,
+) -> String {
+    let mut stopped: Vec<_> =
+        counters.iter().filter(|(_, counter)| counter.moves.misses_above > 0).collect();
+    stopped.sort_by_key(|(_, counter)| std::cmp::Reverse(counter.moves.misses_above));
+    let of = explanation.history.accesses;
+    let mut sentences: Vec<String> = Vec::new();
+    for (open, counter) in stopped.iter().take(MAX_NAMED) {
+        let at = counter.first_above.map_or(0, |(access, _)| access);
+        sentences.push(format!(
+            "Readahead of open file {} stopped at access {} of {} (counted from 0){}: {} of {} \
+             misses read their single page.",
+            job.opens[*open].name,
+            count(at),
+            count(of),
+            reason(counter),
+            count(counter.moves.misses_above),
+            count(counter.moves.misses),
+        ));
+    }
+    let threshold = counters[0].1.threshold;
+    let went_on: Vec<_> =
+        counters.iter().filter(|(_, counter)| counter.moves.misses_above == 0).collect();
+    let highest = went_on.iter().map(|(_, counter)| counter.max).max().unwrap_or(0);
+    let is_shown = counters[0].1.visibility == CounterVisibility::Every;
+    let none_rose = match is_shown {
+        true => format!(", and none rose above {highest}"),
+        false => String::new(),
+    };
+    match (stopped.len(), went_on.len()) {
+        (0, _) => sentences.push(format!(
+            "Readahead did not stop: a miss reads a single page only when the mmap_miss of its open \
+             file is above {threshold}{none_rose}."
+        )),
+        (stopped, went_on) => {
+            if stopped > MAX_NAMED {
+                let more = count((stopped - MAX_NAMED) as u64);
+                sentences.push(format!("It stopped for {more} more open files."));
+            }
+            if went_on > 0 {
+                let others = count(went_on as u64);
+                sentences.push(format!("It did not stop for {others} others."));
+            }
+        }
+    }
+    sentences.join(" ")
+}
+
+/// No miss consulted a counter.
+fn without_counter(explanation: &Explanation, job: &Job) -> String {
+    let sources = explanation.sources();
+    let calls: u64 = sources.iter().map(|(_, total)| total.calls).sum();
+    let off: u64 = explanation.counters.values().map(|counter| counter.off).sum();
+    let windows = calls - sources.get(Origin::Single).calls;
     if off > 0 {
         let why = match job.machine.read_ahead {
             PageCount(0) => "the readahead size is 0",
@@ -72,12 +119,18 @@ fn uncounted(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String
     if calls == 0 {
         return "Nothing missed the page cache, so there was nothing to read ahead.".to_string();
     }
-    let why = match job.mappings[0].mapping.advice {
-        // The huge-page rule comes first, where it applies.
-        advice if advice.is_huge() => "faults in a mapping advised HUGEPAGE",
-        advice if advice.is_sequential() => "faults in a mapping advised SEQUENTIAL",
-        _ if job.mappings[0].mapping.exec => "faults in an executable mapping with exec-bypass",
-        _ => "read(2)",
+    // The huge-page rule comes first, where it applies.
+    let reasons = [
+        (Origin::HugePage, "faults in a mapping advised HUGEPAGE"),
+        (Origin::Executable, "faults in an executable mapping with exec-bypass"),
+        (Origin::WillNeed, "advice WILLNEED"),
+    ];
+    let is_read = |origin| sources.get(origin).calls > 0;
+    let sequential = job.mappings.iter().any(|mapping| mapping.mapping.advice.is_sequential());
+    let why = match reasons.into_iter().find(|(origin, _)| is_read(*origin)) {
+        Some((_, reason)) => reason,
+        None if sequential => "faults in a mapping advised SEQUENTIAL",
+        None => "read(2)",
     };
     format!(
         "Readahead did not stop, because nothing looked at mmap_miss: all {} windows were asked \
@@ -86,17 +139,17 @@ fn uncounted(misses: &Misses, brought: &PerOrigin<Brought>, job: &Job) -> String
     )
 }
 
-/// The counter never rose above the threshold.
-fn went_on(misses: &Misses) -> String {
-    let moves = &misses.moves;
+/// No miss read a single page because of the counter.
+fn went_on(subject: &str, counter: &Counter) -> String {
+    let (moves, threshold) = (&counter.moves, counter.threshold);
     let mut text = format!(
-        "Readahead did not stop: a miss reads a single page only when mmap_miss is above \
-         {THRESHOLD}, and it never rose above {}. {} misses added {}.",
-        misses.max,
+        "{subject} did not stop: a miss reads a single page only when mmap_miss is above \
+         {threshold}, and it never rose above {}. {} misses added {}.",
+        counter.max,
         count(moves.misses),
         count(moves.misses - moves.misses_at_cap),
     );
-    if moves.misses <= THRESHOLD.into() {
+    if moves.misses <= threshold.into() {
         text += " So few misses cannot stop it.";
     }
     if moves.retries_taking > 0 {
@@ -116,60 +169,85 @@ fn went_on(misses: &Misses) -> String {
     text
 }
 
-/// The counter rose above the threshold after `done` accesses, moved by what was `before`.
-fn stopped(misses: &Misses, brought: &PerOrigin<Brought>, done: u64, before: &Moves) -> String {
-    let moves = &misses.moves;
-    let windows = [Origin::ReadAround, Origin::Executable].map(|by| brought.get(by).calls);
-    let taken = before.taken_by_retries + before.taken_by_arounds + before.hits_taking;
+/// Why a miss was the first to read a single page: `, where mmap_miss rose above 100`.
+fn reason(counter: &Counter) -> String {
+    if counter.rises > 0 {
+        format!(", where mmap_miss rose above {}", counter.threshold)
+    } else if counter.visibility == CounterVisibility::Every {
+        " by a rule that does not count misses".to_string()
+    } else {
+        String::new()
+    }
+}
+
+/// Misses read single pages because of the counter, in a run of `accesses` accesses.
+fn stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
+    let moves = &counter.moves;
+    let (access, before) = counter.first_above.unwrap_or((0, *moves));
     let mut text = format!(
-        "Readahead stopped at access {} of {}, where mmap_miss rose above {THRESHOLD}: {} misses \
-         had added to it, and hits had taken {}. In all {} of {} misses read their single page, \
-         and {} read a window; the counter ended at {} after a maximum of {}.",
-        count(done + 1),
-        count(misses.course.accesses()),
-        count(before.misses + 1),
-        count(taken),
+        "{subject} stopped at access {} of {} (counted from 0)",
+        count(access),
+        count(accesses)
+    );
+    text += &reason(counter);
+    if counter.rises > 0 {
+        text += &format!(
+            ": {} misses had added to it, and hits had taken {}",
+            count(before.misses - before.misses_at_cap),
+            count(before.taken()),
+        );
+    }
+    text += &format!(
+        ". In all {} of {} misses read their single page, and {} read a window",
         count(moves.misses_above),
         count(moves.misses),
-        windows.iter().sum::<u64>(),
-        misses.last,
-        misses.max,
+        count(moves.misses - moves.misses_above),
     );
-    if misses.rises > 1 {
+    if counter.rises > 0 {
+        let Counter { last, max, .. } = counter;
+        text += &format!("; the counter ended at {last} after a maximum of {max}");
+    }
+    text += ".";
+    if counter.rises > 1 {
         text += &format!(
-            " Hits brought it back to {THRESHOLD} or below {} times, and readahead came back with \
-             it.",
-            count(misses.rises - u64::from(misses.last > THRESHOLD))
+            " Hits brought it back to {} or below {} times, and readahead came back with it.",
+            counter.threshold,
+            count(counter.rises - u64::from(counter.last > counter.threshold))
         );
     }
     if moves.misses_at_cap > 0 {
         let at_cap = count(moves.misses_at_cap);
-        text += &format!(" {at_cap} misses found it at its cap of {CAP} and added nothing.");
+        text +=
+            &format!(" {at_cap} misses found it at its cap of {} and added nothing.", counter.max);
     }
     text
 }
 
-/// What the log of a kernel tells of the counter.
-fn traced(misses: &Misses) -> String {
-    let moves = &misses.moves;
+/// What the log of a kernel shows of the counter.
+fn traced(subject: &str, counter: &Counter) -> String {
+    let moves = &counter.moves;
     let all = count(moves.misses);
-    let what = match moves.misses_above {
-        0 => format!("did not stop: each of {all} misses that look at mmap_miss read a window"),
-        above => format!(
-            "stopped for {} of {all} misses that look at mmap_miss, which read their single page",
+    let outcome = match (moves.misses_above, counter.first_above) {
+        (above, Some((access, _))) => format!(
+            "stopped at access {} (counted from 0): {} of {all} misses that look at mmap_miss read \
+             their single page",
+            count(access),
             count(above)
         ),
+        _ => format!("did not stop: each of {all} misses that look at mmap_miss read a window"),
     };
-    let shown = match misses.sight {
-        Sight::Nothing => "This kernel has no tracepoint that shows mmap_miss.".to_string(),
+    let shown = match counter.visibility {
+        CounterVisibility::Hidden => {
+            "This kernel has no tracepoint that shows mmap_miss.".to_string()
+        }
         _ => format!(
             "The tracepoints show mmap_miss only where a mark or a stream enters readahead, so \
              not what moved it; the highest value seen is {}.",
-            misses.max
+            counter.max
         ),
     };
     format!(
-        "Readahead {what}. {} of them were followed by a fault-around of the same fault, its \
+        "{subject} {outcome}. {} of them were followed by a fault-around of the same fault, its \
          retry. {shown}",
         count(moves.retries)
     )

@@ -1,16 +1,18 @@
-//! What was read for which cause: as it is written, as a table, as bars, and as rows of CSV.
+//! Pages by cause, and by file where there are several: as a table, as bars, and as rows of CSV.
 
 use filemap_report::units::{bytes, number};
 use filemap_report::{Bar, Bars, Column, Table, Unit, csv, table};
 
 use super::origin::{CausePages, Origin};
-use super::record::Explained;
-use crate::record::MAX_ROWS;
+use super::record::{ExplainRecord, FileRecord};
 
-/// Bars that are drawn at most; JSON has all.
-const MOST_BARS: usize = 200;
+/// Bars of a chart; JSON has all.
+const MAX_BARS: usize = 200;
 
-/// Pages of one file, or of all of them, that were read for one cause.
+/// Files that a table lists by name: those with the most pages read. The others are summed.
+pub(super) const MAX_NAMED_FILES: usize = 8;
+
+/// Pages of a file, or of all files, that were read for one cause.
 struct Row {
     engine: String,
     file: String,
@@ -34,70 +36,96 @@ const ENGINE: Column<Row> =
 const CAUSE: Column<Row> = Column::of("cause", "cause", Unit::Text, |row| row.key.as_str().into());
 
 impl Row {
-    /// That of `own`, of `all` pages that were read.
-    fn of(own: &CausePages, page_bytes: u64, all: u64) -> Row {
+    /// The row of `causes`, which are of `all` pages that were read.
+    fn new(causes: &CausePages, page_bytes: u64, all: u64) -> Row {
         Row {
             engine: String::new(),
             file: String::new(),
-            key: own.cause.clone(),
-            name: Origin::name_of(&own.cause),
-            pages: own.pages,
-            bytes: match own.bytes {
-                0 => own.pages.saturating_mul(page_bytes),
+            key: causes.cause.clone(),
+            name: Origin::name_for_key(&causes.cause),
+            pages: causes.pages,
+            bytes: match causes.bytes {
+                0 => causes.pages.saturating_mul(page_bytes),
                 bytes => bytes,
             },
-            again: own.again,
-            share: 100.0 * own.pages as f64 / all.max(1) as f64,
+            again: causes.again,
+            share: 100.0 * causes.pages as f64 / all.max(1) as f64,
         }
     }
 }
 
-/// Every cause, of a job with tables those of each file.
-fn rows(of: &Explained) -> Vec<Row> {
-    let row = |file: &str, own: &CausePages| Row {
-        engine: of.engine.clone(),
+/// The row of `causes` of `file`.
+fn row(record: &ExplainRecord, file: &str, causes: &CausePages) -> Row {
+    Row {
+        engine: record.engine.clone(),
         file: file.to_string(),
-        ..Row::of(own, of.page_bytes(), of.pages_read)
-    };
-    if of.is_of_tables() {
-        let of_file = |(file, own): (&str, _)| row(file, own);
-        let all = of.files.iter().flat_map(|file| file.causes.iter().map(|own| (&*file.name, own)));
-        all.map(of_file).collect()
-    } else {
-        of.causes.iter().map(|own| row("", own)).collect()
+        ..Row::new(causes, record.page_bytes, record.pages_read)
     }
 }
 
-/// The results for CSV.
-pub(super) fn as_csv(of: &Explained) -> Table {
-    let columns = [ENGINE, FILE, CAUSE, PAGES, BYTES, AGAIN];
-    if of.is_of_tables() {
-        return csv(&columns, &rows(of));
+/// A row for each cause, of each file where there are several.
+fn rows(record: &ExplainRecord) -> Vec<Row> {
+    if !record.has_several_files() {
+        return record.causes.iter().map(|causes| row(record, "", causes)).collect();
     }
-    csv(&[ENGINE, CAUSE, PAGES, BYTES, AGAIN], &rows(of))
+    let file_rows =
+        |file: &FileRecord| file.causes.iter().map(|own| row(record, &file.name, own)).collect();
+    record.files.iter().flat_map(|file| -> Vec<Row> { file_rows(file) }).collect()
 }
 
-/// What was read, as a table.
-pub(super) fn as_table(of: &Explained) -> Table {
-    let mut rows = rows(of);
-    if of.is_of_tables() {
-        rows.retain(|row| row.pages > 0);
-        return by_group(table("", &[FILE, NAME, PAGES, BYTES, SHARE, AGAIN], &rows));
+/// The same of the files with the most pages read, and of all others together.
+fn summed_rows(record: &ExplainRecord) -> Vec<Row> {
+    if !record.has_several_files() {
+        return rows(record);
     }
-    rows.retain(|row| row.pages > 0 || row.key == Origin::Used.key());
+    let mut files: Vec<&FileRecord> = record.files.iter().collect();
+    files.sort_by_key(|file| std::cmp::Reverse(file.pages_read));
+    let (named, others) = files.split_at(files.len().min(MAX_NAMED_FILES));
+    let named = named.iter().flat_map(|file| file.causes.iter().map(|own| (&*file.name, own)));
+    let mut rows: Vec<Row> = named.map(|(name, own)| row(record, name, own)).collect();
+    let name = format!("{} others", number(others.len() as f64));
+    for cause in others.first().map_or(&[][..], |file| &file.causes) {
+        let of_cause = others.iter().flat_map(|file| &file.causes);
+        let of_cause = of_cause.filter(|own| own.cause == cause.cause);
+        let mut sum = CausePages { pages: 0, bytes: 0, again: 0, ..cause.clone() };
+        for own in of_cause {
+            sum.pages = sum.pages.saturating_add(own.pages);
+            sum.bytes = sum.bytes.saturating_add(own.bytes);
+            sum.again = sum.again.saturating_add(own.again);
+        }
+        rows.push(row(record, &name, &sum));
+    }
+    rows
+}
+
+/// The rows of CSV.
+pub(super) fn csv_table(record: &ExplainRecord) -> Table {
+    if record.has_several_files() {
+        return csv(&[ENGINE, FILE, CAUSE, PAGES, BYTES, AGAIN], &rows(record));
+    }
+    csv(&[ENGINE, CAUSE, PAGES, BYTES, AGAIN], &rows(record))
+}
+
+/// Pages by cause as a table of a text.
+pub(super) fn cause_table(record: &ExplainRecord) -> Table {
+    let mut rows = summed_rows(record);
+    let has_files = record.has_several_files();
+    rows.retain(|row| row.pages > 0 || (!has_files && row.key == Origin::Used.key()));
     let sum = CausePages {
         cause: "bytes read".to_string(),
-        pages: of.pages_read,
-        bytes: of.bytes_read,
-        again: of.causes.iter().map(|own| own.again).sum(),
+        pages: record.pages_read,
+        bytes: record.bytes_read,
+        again: record.causes.iter().map(|own| own.again).fold(0, u64::saturating_add),
     };
-    rows.push(Row::of(&sum, of.page_bytes(), of.pages_read));
-    table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows)
+    rows.push(Row::new(&sum, record.page_bytes, record.pages_read));
+    if !has_files {
+        return table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows);
+    }
+    grouped(table("", &[FILE, NAME, PAGES, BYTES, SHARE, AGAIN], &rows))
 }
 
-/// The rows that a page has room for. What stands first in several of them stands there once.
-pub(super) fn by_group(table: Table) -> Table {
-    let mut table = table.at_most(MAX_ROWS, 0);
+/// `table`, in which rows in succession with the same first cell show it once.
+pub(super) fn grouped(mut table: Table) -> Table {
     let mut group = String::new();
     for row in &mut table.rows {
         if row[0] == group {
@@ -109,26 +137,26 @@ pub(super) fn by_group(table: Table) -> Table {
     table
 }
 
-/// What was read, as bars.
-pub(super) fn as_bars(of: &Explained) -> Bars {
-    let first = if of.is_of_tables() { "file and cause" } else { "cause" };
-    let note = format!("{} in all.", bytes(of.bytes_read as f64));
-    bars(format!("Bytes read, by {first}"), first, &rows(of)).with_note(note)
+/// Bytes by cause as bars.
+pub(super) fn cause_bars(record: &ExplainRecord) -> Bars {
+    let first = if record.has_several_files() { "file and cause" } else { "cause" };
+    let note = format!("{} in all.", bytes(record.bytes_read as f64));
+    bars(format!("Bytes read, by {first}"), first, &summed_rows(record)).with_note(note)
 }
 
-/// What was read of the file that is called so, as bars.
-pub(super) fn of_file(file: &str, own: &[CausePages], page_bytes: u64) -> Bars {
-    let all = own.iter().map(|own| own.pages).fold(0, u64::saturating_add);
-    let rows: Vec<Row> = own.iter().map(|own| Row::of(own, page_bytes, all)).collect();
+/// Bytes of one file by cause as bars; `prefix` names the file where there are several.
+pub(super) fn file_bars(prefix: &str, causes: &[CausePages], page_bytes: u64) -> Bars {
+    let all = causes.iter().map(|own| own.pages).fold(0, u64::saturating_add);
+    let rows: Vec<Row> = causes.iter().map(|own| Row::new(own, page_bytes, all)).collect();
     let note = match all {
-        0 => format!("{file}nothing was read."),
+        0 => format!("{prefix}nothing was read."),
         all => format!(
             "Each page that entered the page cache is counted once: as used, if the program \
              accessed it before it left, or else by what it was read for. {} in all.",
             bytes(all as f64 * page_bytes as f64)
         ),
     };
-    bars(format!("{file}Bytes read, by cause"), "cause", &rows).with_note(note)
+    bars(format!("{prefix}Bytes read, by cause"), "cause", &rows).with_note(note)
 }
 
 fn bars(title: String, first: &str, rows: &[Row]) -> Bars {
@@ -150,7 +178,7 @@ fn bars(title: String, first: &str, rows: &[Row]) -> Bars {
             number(row.again as f64),
         ],
     };
-    let shown = rows.iter().filter(|row| row.pages > 0).take(MOST_BARS);
+    let shown = rows.iter().filter(|row| row.pages > 0).take(MAX_BARS);
     let heads = [first, "bytes", "pages", "share", "in before"];
     Bars::new(title, &heads, shown.map(bar).collect())
 }

@@ -1,246 +1,209 @@
-//! The counter of misses while a log goes on: its course, and what moved it.
+//! `mmap_miss`, the counter of misses of an open file description, while a log is read.
 
-use filemap_core::decision::{Cause, Decision, Found};
-use filemap_core::readahead::miss::{CAP, THRESHOLD};
-use filemap_core::units::PageCount;
-use filemap_job::{Job, SplitProt};
+use filemap_core::decision::{MissChange, MissChangeCause};
 use serde::{Deserialize, Serialize};
 
-use super::counter_course::CounterCourse;
-use super::parts::Parts;
+use super::history::{CounterPoint, first_access, interval_of};
 
 /// How much of the counter a log shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum CounterVisibility {
     /// Each change: a log of the model.
     Every,
-    /// Its value where readahead was entered by a mark or a stream: a log of tracepoints.
+    /// Its value where a mark or a stream enters readahead: a log of tracepoints.
     Entered,
-    /// Nothing of it: a log of tracepoints without those of readahead.
-    Nothing,
+    /// Nothing: a log of tracepoints of a kernel that lacks those of readahead.
+    Hidden,
 }
 
-/// What moved the counter, over the whole log. Of a log that shows it in places only, the
-/// changes are 0 and the misses and retries stand.
+/// What changed the counter. In a log that does not show each change only the misses and retries
+/// are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Moves {
-    /// Misses that looked at the counter.
+pub struct CounterMoves {
+    /// Misses that consulted the counter.
     pub misses: u64,
-    /// Of these, at the cap, so that nothing was added.
+    /// Misses that found the counter at its cap, and added nothing.
     pub misses_at_cap: u64,
-    /// Of these, above the threshold: they read a single page.
+    /// Misses that read a single page because of the counter.
     pub misses_above: u64,
     /// Misses whose own retry mapped pages around.
     pub retries: u64,
-    /// Of these, retries that took at least one from the counter.
+    /// Retries that took at least one from the counter.
     pub retries_taking: u64,
-    /// Taken by retries.
+    /// Hits that retries took from the counter.
     pub taken_by_retries: u64,
-    /// Faults without a miss that mapped pages around and took at least one.
+    /// Faults without a miss that mapped pages around and took at least one from the counter.
     pub arounds_taking: u64,
-    /// Taken by these.
+    /// Hits that these faults took from the counter.
     pub taken_by_arounds: u64,
-    /// Faults that found their page themselves, and took one.
+    /// Faults that found their own page cached and took one from the counter.
     pub hits_taking: u64,
-    /// Credit beyond 0, which is lost.
+    /// Hits that were lost because the counter stops at 0.
     pub lost_at_zero: u64,
-    /// Changes that nothing in the log explains: 0.
+    /// Differences between the counter that the log shows and the one its changes add up to: 0.
     pub unexplained: u64,
 }
 
-/// What a log says of the counter.
+impl CounterMoves {
+    /// Hits taken from the counter.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken_by_retries + self.taken_by_arounds + self.hits_taking
+    }
+}
+
+/// The counter of one open file description over a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Misses {
+pub struct Counter {
     /// How much of it the log shows.
-    pub sight: Sight,
+    pub visibility: CounterVisibility,
+    /// A miss reads a single page while the counter is above this.
+    pub threshold: u16,
     /// Its last value.
     pub last: u16,
     /// Its highest value.
     pub max: u16,
-    /// What moved it.
-    pub moves: Moves,
-    /// Accesses done when it first rose above the threshold, and what had moved it by then.
-    pub first_above: Option<(u64, Moves)>,
+    /// What changed it.
+    pub moves: CounterMoves,
+    /// Number of the access, from 0, whose miss was the first to read a single page because of the
+    /// counter, and the moves up to and with that miss.
+    pub first_above: Option<(u64, CounterMoves)>,
     /// How often it rose above the threshold.
     pub rises: u64,
-    /// Its course.
-    pub course: CounterCourse,
+    /// How often its value changed.
+    pub changes: u64,
+    /// Its values along the run; absent for open files beyond those that are kept.
+    pub curve: Option<CounterCurve>,
     /// Misses that read a single page because readahead is off for them.
     pub off: u64,
-}
-
-/// The counter while a log goes on.
-#[derive(Debug)]
-pub(super) struct Counter {
-    /// What is known so far.
-    known: Misses,
-    /// Hits that a fault finds itself are counted at all.
-    counts_hits: bool,
-    locked_hit_counts: bool,
-    huge_page_counts: bool,
-    /// A fault that reads no window looked at the counter.
-    consulted: bool,
-    /// The fault at hand missed.
-    missed: bool,
-    /// The fault at hand found its page, and the log has not yet shown whether that counts.
-    hit: bool,
+    /// The last miss was refused a window, and the page that it reads is not logged yet.
+    is_refused: bool,
 }
 
 impl Counter {
-    pub(super) fn new(job: &Job, sight: Sight) -> Self {
-        let accesses = job.accesses().map(|phase| phase.accesses).sum();
-        let rules = &job.rules;
-        let of_split =
-            job.mappings[0].mapping.split.is_some_and(|split| split.prot == SplitProt::Exec);
-        let executable = of_split || Parts::of(job).executable();
-        let no_pages = job.machine.read_ahead == PageCount(0);
-        let advice = job.mappings[0].mapping.advice;
-        let huge_page_counts = rules.huge_page_counts && !advice.is_sequential();
-        let off = no_pages || advice.is_random();
-        let known = Misses {
-            sight,
+    pub(super) fn new(
+        visibility: CounterVisibility,
+        threshold: u16,
+        curve: Option<CounterCurve>,
+    ) -> Self {
+        Counter {
+            visibility,
+            threshold,
             last: 0,
             max: 0,
-            moves: Moves::default(),
+            moves: CounterMoves::default(),
             first_above: None,
             rises: 0,
-            course: CounterCourse::new(accesses),
+            changes: 0,
+            curve,
             off: 0,
-        };
-        Counter {
-            known,
-            counts_hits: !off,
-            locked_hit_counts: rules.locked_hit_counts,
-            huge_page_counts,
-            consulted: !off
-                || (!no_pages && executable && rules.executable_readahead)
-                || (advice.is_huge() && huge_page_counts),
-            missed: false,
-            hit: false,
+            is_refused: false,
         }
     }
 
-    /// What is known, once the log has ended.
-    pub(super) fn finish(self) -> Misses {
-        self.known
-    }
-
-    /// Takes the next decision; `done` accesses came before.
-    pub(super) fn decision(&mut self, decision: &Decision, done: u64) {
-        match *decision {
-            Decision::Lookup { hit, tried, mmap_miss, .. } => {
-                self.show(mmap_miss, done);
-                self.missed |= !hit;
-                // What a hit takes does not show where the counter does not.
-                let is_shown = self.known.sight == Sight::Every;
-                self.hit = hit && !tried && self.counts_hits && is_shown;
-            }
-            Decision::Entered { cause, found: Found { mmap_miss, .. } } => {
-                self.hit &= cause == Cause::AsyncFault;
-                if self.known.sight == Sight::Entered {
-                    self.set(mmap_miss, done);
-                } else if self.hit && mmap_miss < self.known.last {
-                    self.take_hit(done);
-                }
-                self.hit = false;
-                self.show(mmap_miss, done);
-            }
-            Decision::Readahead { cause, mmap_miss, .. } => {
-                let counted = match cause {
-                    Cause::ReadAround | Cause::Executable => true,
-                    Cause::HugePage => self.huge_page_counts,
-                    _ => false,
-                };
-                if counted {
-                    self.miss(mmap_miss, done);
-                }
-                self.show(mmap_miss, done);
-            }
-            Decision::NoReadahead { mmap_miss, .. } => {
-                let before = self.known.moves.misses;
-                if self.consulted {
-                    self.miss(mmap_miss, done);
-                }
-                let counted = self.known.moves.misses - before;
-                self.known.moves.misses_above += counted;
-                self.known.off += u64::from(counted == 0);
-                self.show(mmap_miss, done);
-            }
-            Decision::MapPages { credit, .. } => self.around(credit, done),
-            Decision::Waited { .. } | Decision::Dropped { .. } if self.hit => {
-                self.hit = false;
-                if self.locked_hit_counts {
-                    self.take_hit(done);
+    /// A rule consulted or credited the counter during `access`, in a fault that `has_missed`.
+    pub(super) fn change(&mut self, change: MissChange, has_missed: bool, access: u64) {
+        let is_shown = self.visibility == CounterVisibility::Every;
+        if is_shown && change.before != self.last {
+            self.show(change.before, access);
+        }
+        let taken = u64::from(change.before.saturating_sub(change.after));
+        let moves = &mut self.moves;
+        match change.cause {
+            MissChangeCause::Miss { reads_window } => {
+                moves.misses += 1;
+                let is_at_cap = is_shown && change.before == change.after && change.after > 0;
+                moves.misses_at_cap += u64::from(is_at_cap);
+                moves.misses_above += u64::from(!reads_window);
+                self.is_refused = !reads_window;
+                if !reads_window && self.first_above.is_none() {
+                    self.first_above = Some((access, self.moves));
                 }
             }
-            Decision::Served { .. } => {
-                if std::mem::take(&mut self.hit) {
-                    self.take_hit(done);
+            MissChangeCause::Hit => moves.hits_taking += u64::from(taken > 0),
+            MissChangeCause::Around { hits } => {
+                let takes = u64::from(taken > 0);
+                if has_missed {
+                    moves.retries += 1;
+                    moves.retries_taking += takes;
+                    moves.taken_by_retries += taken;
+                } else {
+                    moves.arounds_taking += takes;
+                    moves.taken_by_arounds += taken;
                 }
-                self.missed = false;
-            }
-            _ => {}
-        }
-    }
-
-    /// A miss after which the counter is `shown`.
-    fn miss(&mut self, shown: u16, done: u64) {
-        match self.known.sight {
-            Sight::Entered | Sight::Nothing => self.known.moves.misses += 1,
-            Sight::Every if shown == CAP && self.known.last == CAP => {
-                self.known.moves.misses += 1;
-                self.known.moves.misses_at_cap += 1;
-            }
-            Sight::Every if shown == self.known.last + 1 => {
-                self.known.moves.misses += 1;
-                self.set(shown, done);
-            }
-            // Not a miss that looks at the counter.
-            Sight::Every => {}
-        }
-    }
-
-    fn around(&mut self, credit: u32, done: u64) {
-        let taken = u64::from(credit).min(self.known.last.into());
-        let takes = u64::from(taken > 0);
-        if self.missed {
-            self.known.moves.retries += 1;
-            self.known.moves.retries_taking += takes;
-            self.known.moves.taken_by_retries += taken;
-        } else {
-            self.known.moves.arounds_taking += takes;
-            self.known.moves.taken_by_arounds += taken;
-        }
-        self.known.moves.lost_at_zero += u64::from(credit) - taken;
-        if taken > 0 {
-            self.set(self.known.last - taken as u16, done);
-        }
-    }
-
-    fn take_hit(&mut self, done: u64) {
-        if self.known.last > 0 {
-            self.known.moves.hits_taking += 1;
-            self.set(self.known.last - 1, done);
-        }
-    }
-
-    /// The log shows the counter.
-    fn show(&mut self, shown: u16, done: u64) {
-        if self.known.sight == Sight::Every && shown != self.known.last {
-            self.known.moves.unexplained += 1;
-            self.set(shown, done);
-        }
-    }
-
-    fn set(&mut self, value: u16, done: u64) {
-        if value > THRESHOLD && self.known.last <= THRESHOLD {
-            self.known.rises += 1;
-            if self.known.first_above.is_none() {
-                self.known.first_above = Some((done, self.known.moves));
+                moves.lost_at_zero += u64::from(hits) - taken;
             }
         }
-        self.known.last = value;
-        self.known.max = self.known.max.max(value);
-        self.known.course.put(done, value);
+        if is_shown && change.after != self.last {
+            self.set(change.after, access);
+        }
+    }
+
+    /// A miss reads a single page.
+    pub(super) fn read_alone(&mut self) {
+        if !std::mem::take(&mut self.is_refused) {
+            self.off += 1;
+        }
+    }
+
+    /// The log shows the counter where readahead is entered.
+    pub(super) fn enter(&mut self, value: u16, access: u64) {
+        match self.visibility {
+            CounterVisibility::Every => self.show(value, access),
+            CounterVisibility::Entered => self.set(value, access),
+            CounterVisibility::Hidden => {}
+        }
+    }
+
+    /// The log shows the counter, where it shows each change.
+    pub(super) fn show(&mut self, value: u16, access: u64) {
+        if self.visibility == CounterVisibility::Every && value != self.last {
+            self.moves.unexplained += 1;
+            self.set(value, access);
+        }
+    }
+
+    fn set(&mut self, value: u16, access: u64) {
+        self.rises += u64::from(value > self.threshold && self.last <= self.threshold);
+        self.changes += u64::from(value != self.last);
+        self.last = value;
+        self.max = self.max.max(value);
+        self.curve.iter_mut().for_each(|curve| curve.add(access, value));
+    }
+
+    /// Its values along the run.
+    pub(super) fn points(&self) -> Vec<CounterPoint> {
+        self.curve.iter().flat_map(CounterCurve::points).collect()
+    }
+}
+
+/// The counter by access number, in at most [`MAX_POINTS`] equal pieces of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterCurve {
+    accesses: u64,
+    points: Vec<Option<CounterPoint>>,
+}
+
+/// Pieces of a [`CounterCurve`].
+const MAX_POINTS: u64 = 512;
+
+impl CounterCurve {
+    pub(super) fn new(accesses: u64) -> Self {
+        CounterCurve { accesses, points: vec![None; accesses.clamp(1, MAX_POINTS) as usize] }
+    }
+
+    fn add(&mut self, access: u64, value: u16) {
+        let pieces = self.points.len() as u64;
+        let piece = interval_of(access, self.accesses, pieces);
+        let access = first_access(piece, self.accesses.max(1), pieces);
+        let new = CounterPoint { access, low: value, high: value, last: value };
+        let point = self.points[piece as usize].get_or_insert(new);
+        point.low = point.low.min(value);
+        point.high = point.high.max(value);
+        point.last = value;
+    }
+
+    /// The pieces in which the counter was shown or changed, in order.
+    pub fn points(&self) -> impl Iterator<Item = CounterPoint> {
+        self.points.iter().copied().flatten()
     }
 }

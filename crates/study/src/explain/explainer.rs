@@ -1,391 +1,456 @@
-//! Reads the decision log of a job as it comes.
+//! Reads the decision log of a job while it is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-use filemap_core::decision::{Cause, Decision, Found, Log, Wait};
+use filemap_core::decision::{Cause, Decision, Found, Log, MissChange, Wait};
+use filemap_core::readahead::miss;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 use filemap_job::program::ProgramStep;
 
-use super::counter::{Counter, Sight};
-use super::courses::{Courses, FileHistory, MOST_FILES, ProgramHistory};
-use super::explanation::Explanation;
-use super::followed::{Followed, recorder};
-use super::history::{History, INTERVALS, MAX_WINDOWS, first_access, interval_of};
-use super::map::Map;
-use super::open_counters::OpenCounters;
-use super::origin::{Amount, Brought, CausePages, Origin, PerOrigin};
+use super::counter::{Counter, CounterCurve, CounterVisibility};
+use super::history::{
+    FileHistory, History, INTERVALS, MAX_FILES, MAX_WINDOWS, RunHistory, first_access, interval_of,
+};
+use super::map::FileMap;
+use super::origin::{LastWindow, Origin, PageTotal, PerOrigin, SourceTotal, split_by_origin};
 use super::pages::Pages;
-use super::parts::Parts;
-use super::recorder::Recorder;
-use super::through::{Through, steps};
-use super::waits::Waits;
-use super::window::{LastWindow, origins};
+use super::ranges::FileRanges;
+use super::recorder::HistoryRecorder;
+use super::waits::WaitRecorder;
 
-/// Cells of the map of an [`Explanation`].
-const MAP_CELLS: u64 = 512;
+/// Cells of all maps of an [`Explanation`] together.
+const MAX_MAP_CELLS: u64 = 512;
+
+/// Open file descriptions whose counter is kept along the run.
+const MAX_CURVES: usize = 64;
+
+/// Largest folio of which a part may lie outside of what a job maps, in pages.
+const MAX_FOLIO_PAGES: u64 = 512;
+
+/// What a decision log says of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// By file of the job.
+    pub files: Vec<FileExplanation>,
+    /// Pages read by faults, advice and the governor, by mapping of the job.
+    pub mappings: Vec<PerOrigin<SourceTotal>>,
+    /// Pages read by `read(2)` and `posix_fadvise(2)`, by open file description.
+    pub opens: Vec<PerOrigin<SourceTotal>>,
+    /// The counter of misses of each open file description that readahead was entered for.
+    pub counters: BTreeMap<usize, Counter>,
+    /// Accesses to pages that the log does not show to be cached: 0 for a complete log.
+    pub absent_accesses: u64,
+    /// When pages were read and what was waited for.
+    pub history: RunHistory,
+}
+
+/// What a decision log says of one file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileExplanation {
+    /// Pages that entered the cache, by cause; a page counts each time.
+    pub totals: PerOrigin<PageTotal>,
+    /// The same pages by what read them.
+    pub sources: PerOrigin<SourceTotal>,
+    /// Pages that left the cache, as far as the log shows it.
+    pub evicted: u64,
+    /// Which pages were read, accessed and evicted; of the files that have a history.
+    pub map: Option<FileMap>,
+}
+
+impl Explanation {
+    /// Pages of all files by cause.
+    pub fn totals(&self) -> PerOrigin<PageTotal> {
+        let mut totals = PerOrigin::default();
+        self.files.iter().for_each(|file| totals.add(&file.totals, PageTotal::add));
+        totals
+    }
+
+    /// Pages of all files by what read them.
+    pub fn sources(&self) -> PerOrigin<SourceTotal> {
+        let mut sources = PerOrigin::default();
+        self.files.iter().for_each(|file| sources.add(&file.sources, SourceTotal::add));
+        sources
+    }
+
+    /// Pages that entered the cache.
+    pub fn pages_read(&self) -> u64 {
+        self.files.iter().map(FileExplanation::pages_read).sum()
+    }
+}
+
+impl FileExplanation {
+    /// Pages of the file that entered the cache.
+    pub fn pages_read(&self) -> u64 {
+        self.totals.iter().map(|(_, total)| total.pages).sum()
+    }
+}
 
 /// Reads the decision log of a job; [`Explainer::finish`] has the explanation.
 pub struct Explainer<'a> {
     job: &'a Job,
     accesses: u64,
-    /// What is known of each file that is followed, by file.
-    files: BTreeMap<usize, Followed>,
-    /// Other files of which something is read.
-    others: u64,
-    /// The file that decisions are about.
+    visibility: CounterVisibility,
+    files: Vec<FileState>,
+    /// Number of files that are read and have no history.
+    other_files: u64,
+    /// The file, open file description and mapping that decisions are about.
     file: usize,
-    /// The access that decisions belong to, and how many came before them.
+    open: usize,
+    mapping: Option<usize>,
+    /// The access that decisions belong to.
     number: u64,
-    done: u64,
-    /// The access at hand, of a job of one thread.
-    at_hand: Option<AtHand>,
-    /// The first access of the interval after the one at hand, and the number of that.
-    interval_end: u64,
+    /// The access in progress, of a job of one thread.
+    current: Option<CurrentAccess>,
+    /// The current interval, and the first access after it.
     interval: u64,
-    counter: Option<Counter>,
-    opens: OpenCounters,
-    waits: Option<Waits>,
-    by_mapping: Vec<PerOrigin<Brought>>,
-    by_open: Vec<PerOrigin<Brought>>,
-    /// The accesses that each step ends before, of a job of one thread.
-    steps: Vec<(u64, Option<Through>)>,
+    interval_end: u64,
+    counters: BTreeMap<usize, Counter>,
+    /// Accesses whose fault has missed the page cache and is not served yet.
+    missed: BTreeSet<u64>,
+    waits: WaitRecorder,
+    by_mapping: Vec<PerOrigin<SourceTotal>>,
+    by_open: Vec<PerOrigin<SourceTotal>>,
 }
 
-/// An access to pages of the cache that goes on.
+struct FileState {
+    pages: Pages,
+    window: Option<LastWindow>,
+}
+
+/// An access in progress to pages of the cache.
 #[derive(Clone, Copy, Debug)]
-struct AtHand {
+struct CurrentAccess {
     file: usize,
     /// Pages before this one are accessed already.
     next: PageIndex,
     first: PageIndex,
     end: PageIndex,
-    through: Option<Through>,
 }
 
 impl<'a> Explainer<'a> {
-    /// An explainer of a run of `job` that has not begun, with the course of a job of flags.
-    pub fn new(job: &'a Job, sight: Sight) -> Self {
-        let is_of_flags = job.of_flags.is_some();
-        let follow = |file| {
-            let parts = if is_of_flags { Parts::of(job) } else { Parts::reached(job, file) };
-            let recorder = is_of_flags.then(|| recorder(job, file, &parts, MAX_WINDOWS));
-            (file, Followed { pages: Pages::new(parts, recorder), window: None })
-        };
-        let files = (0..job.files.len()).map(follow).collect();
-        let counter = is_of_flags.then(|| Counter::new(job, sight));
-        Explainer { counter, ..Explainer::following(job, files) }
-    }
-
-    /// The same of a job with tables for its course alone: it follows those files of which most is
-    /// read. A run before it tells how many pages are read of each.
-    pub fn of_course(job: &'a Job, pages_read: &[u64]) -> Self {
-        let mut read: Vec<usize> = (0..job.files.len()).collect();
-        let pages = |file: usize| pages_read.get(file).copied().unwrap_or(0);
-        read.retain(|file| pages(*file) > 0);
-        read.sort_by_key(|file| std::cmp::Reverse(pages(*file)));
-        let shown = read.len().min(MOST_FILES);
-        let follow = |&file: &usize| {
-            let parts = Parts::reached(job, file);
-            let recorder = recorder(job, file, &parts, MAX_WINDOWS / shown.max(1));
-            (file, Followed { pages: Pages::new(parts, Some(recorder)), window: None })
-        };
-        let files = read[..shown].iter().map(follow).collect();
-        let others = (read.len() - shown) as u64;
-        let waits = Some(Waits::new(job));
-        Explainer { others, waits, ..Explainer::following(job, files) }
-    }
-
-    fn following(job: &'a Job, files: BTreeMap<usize, Followed>) -> Self {
+    /// An explainer for a run of `job`. `pages_read` has the pages that a run reads of each file,
+    /// as far as it is known: the files with the most get a history.
+    pub fn new(job: &'a Job, visibility: CounterVisibility, pages_read: &[u64]) -> Self {
         let accesses = job.steps().map(ProgramStep::accesses).fold(0, u64::saturating_add);
+        let pages = |file: usize| pages_read.get(file).copied().unwrap_or(0);
+        let mut read: Vec<usize> = (0..job.files.len()).collect();
+        read.retain(|&file| pages(file) > 0 || job.files.len() == 1);
+        read.sort_by_key(|&file| std::cmp::Reverse(pages(file)));
+        let drawn = &read[..read.len().min(MAX_FILES)];
+        let file_state = |file: usize| {
+            let ranges = FileRanges::new(job, file);
+            let max_windows = MAX_WINDOWS / drawn.len().max(1);
+            let recorder =
+                drawn.contains(&file).then(|| recorder(job, file, &ranges, accesses, max_windows));
+            FileState { pages: Pages::new(ranges, recorder), window: None }
+        };
         Explainer {
             job,
             accesses,
-            files,
-            others: 0,
+            visibility,
+            files: (0..job.files.len()).map(file_state).collect(),
+            other_files: (read.len() - drawn.len()) as u64,
             file: 0,
+            open: 0,
+            mapping: None,
             number: 0,
-            done: 0,
-            at_hand: None,
-            interval_end: first_access(1, accesses, accesses.clamp(1, INTERVALS)),
+            current: None,
             interval: 0,
-            counter: None,
-            opens: OpenCounters::new(accesses),
-            waits: None,
+            interval_end: first_access(1, accesses, accesses.clamp(1, INTERVALS)),
+            counters: BTreeMap::new(),
+            missed: BTreeSet::new(),
+            waits: WaitRecorder::new(accesses, job.threads.len()),
             by_mapping: vec![PerOrigin::default(); job.mappings.len()],
             by_open: vec![PerOrigin::default(); job.opens.len()],
-            steps: if is_of_one_thread(job) { steps(job) } else { Vec::new() },
         }
     }
 
     /// The explanation, once the log has ended.
     pub fn finish(mut self) -> Explanation {
         self.end_access();
-        let knows_accesses = is_of_one_thread(self.job);
-        for followed in self.files.values_mut() {
-            followed.pages.recorder.iter_mut().for_each(Recorder::end);
-            followed.pages.settle_rest();
+        for FileState { pages, .. } in &mut self.files {
+            pages.recorder.iter_mut().for_each(HistoryRecorder::end);
+            pages.settle_rest();
         }
-        let history = self.courses();
-        let (mut amounts, mut brought) = (PerOrigin::default(), PerOrigin::default());
-        let (mut evicted, mut absent_accesses) = (0, 0);
-        let mut of_files = Vec::new();
-        for Followed { pages, .. } in self.files.values() {
-            let own = if knows_accesses { pages.amounts } else { brought_alone(&pages.brought) };
-            amounts.add(&own, Amount::add);
-            brought.add(&pages.brought, Brought::add);
-            evicted += pages.evicted;
-            absent_accesses += pages.absent_touches;
-            of_files.push(own);
-        }
-        let mapped = self.counter.is_some().then(|| Parts::of(self.job));
-        let map = self.files.get(&0).zip(mapped);
+        let history = self.history();
+        let cells = MAX_MAP_CELLS / history.files.len().max(1) as u64;
+        let has_history =
+            |file: usize| history.files.iter().any(|drawn| drawn.name == self.job.files[file].name);
+        let explain_file = |(file, state): (usize, &FileState)| {
+            let pages = &state.pages;
+            FileExplanation {
+                totals: pages.totals,
+                sources: pages.sources,
+                evicted: pages.evicted,
+                map: has_history(file).then(|| FileMap::new(pages, &pages.mapped, cells)),
+            }
+        };
         Explanation {
-            amounts,
-            brought,
-            files: of_files,
-            knows_accesses,
-            evicted,
-            absent_accesses,
-            map: map.map(|(of, mapped)| Map::new(&of.pages, &mapped, MAP_CELLS)),
-            misses: self.counter.map(Counter::finish),
+            files: self.files.iter().enumerate().map(explain_file).collect(),
+            absent_accesses: self.files.iter().map(|file| file.pages.absent_touches).sum(),
             mappings: self.by_mapping,
             opens: self.by_open,
+            counters: self.counters,
             history,
         }
     }
 
-    /// The course of the run, of which every page is settled.
-    fn courses(&mut self) -> Option<Courses> {
+    /// The history of the run, once every page is settled.
+    fn history(&mut self) -> RunHistory {
         let page_bytes = self.job.page_size();
-        let is_of_flags = self.job.of_flags.is_some();
         let mut files: Vec<FileHistory> = Vec::new();
-        for (&file, followed) in &mut self.files {
-            let Some(recorder) = followed.pages.recorder.take() else { continue };
-            let bounds = followed.pages.mapped.bounds();
-            let history = recorder.finish(page_bytes, bounds);
-            if is_of_flags {
-                return Some(Courses::OneFile(Box::new(history)));
-            }
-            let counter = self.opens.of_file(self.job, file);
+        for (file, FileState { pages, .. }) in self.files.iter_mut().enumerate() {
+            let Some(recorder) = pages.recorder.take() else { continue };
+            let own = self.counters.iter().filter(|(open, _)| self.job.opens[**open].file == file);
+            let most = own.max_by_key(|(open, counter)| (counter.changes, usize::MAX - **open));
+            let counter = most.filter(|(_, counter)| counter.changes > 0);
             let history = History {
-                causes: Some(CausePages::all(&followed.pages.amounts, page_bytes)),
-                mmap_miss: counter.map(|(_, course)| course.points().collect()),
-                ..history
+                causes: Some(super::origin::CausePages::all(&pages.totals, page_bytes)),
+                mmap_miss: counter.map(|(_, counter)| counter.points()),
+                mmap_miss_threshold: counter.map(|(_, counter)| counter.threshold),
+                ..recorder.finish(page_bytes, pages.mapped.bounds())
             };
-            let counter_of = counter.map(|(open, _)| self.job.opens[open].name.clone());
-            files.push(FileHistory {
-                name: self.job.files[file].name.clone(),
-                counter_of,
-                history,
-            });
+            let name = self.job.files[file].name.clone();
+            let counter_of = counter.map(|(open, _)| self.job.opens[*open].name.clone());
+            files.push(FileHistory { name, counter_of, history });
         }
-        let waits = self.waits.take()?;
         files.sort_by_key(|file| std::cmp::Reverse(file.history.read.iter().sum::<u64>()));
-        let (accesses, other_files) = (self.accesses, self.others);
+        let waits = mem::replace(&mut self.waits, WaitRecorder::new(0, 0));
         let (threads, waits) = waits.finish(self.job);
-        Some(Courses::Files(Box::new(ProgramHistory {
-            accesses,
-            files,
-            other_files,
-            waits,
-            threads,
-        })))
+        let (accesses, other_files) = (self.accesses, self.other_files);
+        RunHistory { accesses, files, other_files, waits, threads }
     }
 
-    /// All pages of the access at hand up to this one are accessed.
+    /// Whether page `index` of `file` lies in the last window that was asked for.
+    pub(super) fn is_in_window(&self, file: usize, index: PageIndex) -> bool {
+        self.files[file].window.is_some_and(|window| window.holds(index) || window.end == index)
+    }
+
+    /// The current access has accessed its pages before `index`.
     fn access_up_to(&mut self, index: PageIndex) {
         let file = self.file;
-        let Some(at) = self.at_hand.as_mut().filter(|at| at.file == file && index < at.end) else {
+        let current = self.current.as_mut();
+        let Some(access) = current.filter(|access| access.file == file && index < access.end)
+        else {
             return;
         };
-        let next = at.next.max(index);
-        let from = mem::replace(&mut at.next, next);
-        if let Some(followed) = self.files.get_mut(&file) {
-            (from.0..index.0).for_each(|index| followed.pages.touch(PageIndex(index)));
-        }
+        let next = access.next.max(index);
+        let from = mem::replace(&mut access.next, next);
+        let pages = &mut self.files[file].pages;
+        (from.0..index.0).for_each(|index| pages.touch(PageIndex(index)));
     }
 
-    /// The access at hand is done: all that it decided is known.
+    /// Ends the current access: all that it decided is known.
     fn end_access(&mut self) {
-        let Some(AtHand { file, next, end, .. }) = self.at_hand.take() else { return };
-        if let Some(followed) = self.files.get_mut(&file) {
-            (next.0..end.0).for_each(|index| followed.pages.touch(PageIndex(index)));
-        }
-        self.pass(self.number + 1);
+        let Some(CurrentAccess { file, next, end, .. }) = self.current.take() else { return };
+        let pages = &mut self.files[file].pages;
+        (next.0..end.0).for_each(|index| pages.touch(PageIndex(index)));
+        self.advance(self.number + 1);
     }
 
-    /// So many accesses are done.
-    fn pass(&mut self, done: u64) {
-        self.done = done;
-        if done >= self.interval_end {
-            for followed in self.files.values_mut() {
-                followed.pages.recorder.iter_mut().for_each(|recorder| recorder.accessed(done));
-            }
-            let intervals = self.accesses.clamp(1, INTERVALS);
-            self.interval = interval_of(done, self.accesses, intervals);
-            let has_next = self.interval + 1 < intervals || self.counter.is_some();
-            self.interval_end = if has_next {
-                first_access(self.interval + 1, self.accesses, intervals)
-            } else {
-                // Phases that are done again make more accesses than are known before.
-                u64::MAX
-            };
+    /// The first `done` accesses are over.
+    fn advance(&mut self, done: u64) {
+        if done < self.interval_end {
+            return;
+        }
+        for FileState { pages, .. } in &mut self.files {
+            pages.recorder.iter_mut().for_each(|recorder| recorder.advance(done));
+        }
+        let intervals = self.accesses.clamp(1, INTERVALS);
+        self.interval = interval_of(done, self.accesses, intervals);
+        // Steps that are repeated make more accesses than are known before: they all belong to the
+        // last interval.
+        self.interval_end = if self.interval + 1 < intervals {
+            first_access(self.interval + 1, self.accesses, intervals)
+        } else {
+            u64::MAX
+        };
+    }
+
+    /// What is read now is counted here too.
+    fn source(&mut self) -> &mut PerOrigin<SourceTotal> {
+        match self.mapping {
+            Some(mapping) => &mut self.by_mapping[mapping],
+            None => &mut self.by_open[self.open],
         }
     }
 
-    /// What the access at hand brings in is counted here too.
-    fn at_hand_by(&mut self) -> Option<&mut PerOrigin<Brought>> {
-        match self.at_hand?.through? {
-            Through::Mapping(mapping) => self.by_mapping.get_mut(mapping),
-            Through::Open(open) => self.by_open.get_mut(open),
-        }
+    /// The counter of the current open file description, the number of the access, and whether
+    /// its fault has missed.
+    fn counter(&mut self) -> (&mut Counter, u64, bool) {
+        let (visibility, accesses) = (self.visibility, self.accesses);
+        let (rules, known) = (&self.job.rules, self.counters.len());
+        let new = || {
+            let curve = (known < MAX_CURVES).then(|| CounterCurve::new(accesses));
+            Counter::new(visibility, miss::threshold(rules), curve)
+        };
+        let has_missed = self.missed.contains(&self.number);
+        (self.counters.entry(self.open).or_insert_with(new), self.number, has_missed)
     }
 
-    /// A window was asked for, or a page is read alone.
+    /// A window is asked for, or a page is read alone.
     fn call(&mut self, window: Option<LastWindow>, by: Origin, start: PageIndex, size: PageCount) {
-        if let Some(through) = self.at_hand_by() {
-            through.get_mut(by).calls += 1;
-        }
-        let access = if self.counter.is_some() { self.done } else { self.number };
-        let Some(followed) = self.files.get_mut(&self.file) else { return };
-        followed.window = window;
-        followed.pages.brought.get_mut(by).calls += 1;
-        if let Some(recorder) = &mut followed.pages.recorder {
-            recorder.call(by, start, size.0, access);
+        self.source().get_mut(by).calls += 1;
+        let FileState { pages, window: last } = &mut self.files[self.file];
+        *last = window;
+        pages.sources.get_mut(by).calls += 1;
+        if let Some(recorder) = &mut pages.recorder {
+            recorder.call(by, start, size.0, self.number);
         }
     }
 
     /// Folios of `folio_pages` pages were added.
     fn add(&mut self, start: PageIndex, end: PageIndex, folio_pages: u64) {
-        let Some(followed) = self.files.get_mut(&self.file) else { return };
         let read_ahead = self.job.machine.read_ahead;
-        let parts = origins(followed.window, (start, end), folio_pages, read_ahead);
+        let FileState { pages, window } = &mut self.files[self.file];
+        let parts = split_by_origin(*window, (start, end), folio_pages, read_ahead);
         for (start, end, origin) in parts {
-            followed.pages.add(start, end, origin);
+            pages.add(start, end, origin);
         }
-        if let Some(through) = self.at_hand_by() {
-            for (start, end, origin) in parts {
-                through.get_mut(origin).pages += (end - start).0;
-            }
-        }
-    }
-
-    /// The counter of misses shows in a job with several.
-    fn count(&mut self, value: impl FnOnce(u16) -> u16) {
-        if self.waits.is_some() && self.files.contains_key(&self.file) {
-            self.opens.count(self.done, value);
+        let source = self.source();
+        for (start, end, origin) in parts {
+            source.get_mut(origin).pages += (end - start).0;
         }
     }
 
     fn apply(&mut self, decision: Decision) {
         match decision {
-            Decision::Readahead { cause, index, start, size, mmap_miss, .. } => {
-                let is_advised = matches!(cause, Cause::WillNeed | Cause::Governor);
-                if is_advised {
-                    // Advice is no access.
-                    self.end_access();
-                } else {
-                    self.count(|_| mmap_miss);
+            Decision::Lookup { hit, mmap_miss, .. } => {
+                let (counter, access, _) = self.counter();
+                counter.show(mmap_miss, access);
+                if !hit {
+                    self.missed.insert(access);
                 }
-                let window = LastWindow { cause, index, start, end: start + size };
-                self.call(Some(window), Origin::of(cause), start, size);
-            }
-            Decision::NoReadahead { index, mmap_miss } => {
-                self.count(|_| mmap_miss);
-                self.call(None, Origin::Single, index, PageCount(1));
             }
             Decision::Entered { found: Found { mmap_miss, .. }, .. } => {
-                self.count(|_| mmap_miss);
+                let (counter, access, _) = self.counter();
+                counter.enter(mmap_miss, access);
             }
-            Decision::Lookup { mmap_miss, .. } => self.count(|_| mmap_miss),
-            Decision::MapPages { credit, .. } if credit > 0 => {
-                self.count(|value| value.saturating_sub(credit.min(u16::MAX.into()) as u16));
+            Decision::Readahead { cause, index, start, size, mmap_miss, .. } => {
+                if matches!(cause, Cause::WillNeed | Cause::Governor) {
+                    // Advice is no access.
+                    self.end_access();
+                }
+                let (counter, access, _) = self.counter();
+                counter.show(mmap_miss, access);
+                let window = LastWindow { cause, index, start, end: start + size };
+                self.call(Some(window), Origin::from_cause(cause), start, size);
+            }
+            Decision::NoReadahead { index, mmap_miss } => {
+                let (counter, access, _) = self.counter();
+                counter.show(mmap_miss, access);
+                counter.read_alone();
+                self.call(None, Origin::Single, index, PageCount(1));
+            }
+            Decision::BasePages { start, size, .. } => {
+                let FileState { pages, window } = &mut self.files[self.file];
+                if let Some(window) = window {
+                    window.extend(start, size);
+                    let end = start + size;
+                    pages.recorder.iter_mut().for_each(|recorder| recorder.extend(start, end));
+                }
             }
             Decision::Added { start, order, folios, .. } => {
                 self.add(start, start + PageCount(folios << order.0), order.pages());
             }
-            // Advice has faults of its own.
-            Decision::Served { index, .. }
-                if self.at_hand.is_some_and(|at| at.first <= index && index < at.end) =>
-            {
-                self.end_access();
-            }
-            other => {
-                if let Some(followed) = self.files.get_mut(&self.file) {
-                    followed.apply(other);
+            Decision::Served { index, .. } => {
+                self.missed.remove(&self.number);
+                // Advice has faults of its own.
+                let is_current =
+                    |access: CurrentAccess| access.first <= index && index < access.end;
+                if self.current.is_some_and(is_current) {
+                    self.end_access();
                 }
             }
+            Decision::Copied { index } => self.files[self.file].pages.touch(index),
+            Decision::Evicted { start, pages } => {
+                self.files[self.file].pages.evict(start, start + pages);
+            }
+            _ => {}
         }
     }
 }
 
+/// A recorder for a file of which `ranges` are read. Windows reach over their ends by a window or
+/// a folio.
+fn recorder(
+    job: &Job,
+    file: usize,
+    ranges: &FileRanges,
+    accesses: u64,
+    max_windows: usize,
+) -> HistoryRecorder {
+    let (from, to) = ranges.bounds();
+    let slack = job.machine.read_ahead.0.saturating_mul(2) + MAX_FOLIO_PAGES;
+    let from = PageIndex(from.0.saturating_sub(slack));
+    let to = PageIndex(to.0.saturating_add(slack).min(job.file_pages(file).0).max(to.0));
+    HistoryRecorder::new(accesses, max_windows, from, to)
+}
+
 impl Log for Explainer<'_> {
     fn record(&mut self, decision: Decision) {
-        if let Decision::File { file } = decision {
-            self.file = file.number();
-            return;
+        match decision {
+            Decision::File { file } => {
+                self.file = file.number();
+                return;
+            }
+            Decision::Readahead { index, .. }
+            | Decision::NoReadahead { index, .. }
+            | Decision::Entered { found: Found { index, .. }, .. } => self.access_up_to(index),
+            _ => {}
         }
-        if let Decision::Readahead { index, .. }
-        | Decision::NoReadahead { index, .. }
-        | Decision::Entered { found: Found { index, .. }, .. } = decision
-        {
-            self.access_up_to(index);
-        }
-        let done = self.done;
-        self.counter.iter_mut().for_each(|counter| counter.decision(&decision, done));
         self.apply(decision);
     }
 
     fn access(&mut self, number: u64) {
-        // The one at hand goes on.
+        // The current access goes on.
         if number == self.number {
             return;
         }
         self.end_access();
         self.number = number;
-        self.pass(number);
-        if let Some(waits) = &mut self.waits {
-            waits.interval = self.interval;
-        }
+        self.advance(number);
+        self.waits.interval = self.interval;
     }
 
     fn through(&mut self, open: u32) {
-        self.opens.open = open;
+        self.open = open as usize;
+    }
+
+    fn mapping(&mut self, mapping: Option<usize>) {
+        self.mapping = mapping;
+        if let Some(mapping) = mapping {
+            self.open = self.job.mappings[mapping].open;
+        }
+    }
+
+    fn mmap_miss_changed(&mut self, change: MissChange) {
+        let (counter, access, has_missed) = self.counter();
+        counter.change(change, has_missed, access);
     }
 
     fn accessed(&mut self, start: PageIndex, pages: PageCount) {
         let (file, end) = (self.file, start + pages);
-        if is_of_one_thread(self.job) {
+        // Accesses of several threads overlap.
+        if self.job.threads.len() == 1 {
             self.end_access();
-            let at = self.steps.partition_point(|(end, _)| *end <= self.number);
-            let through = self.steps.get(at).and_then(|(_, through)| *through);
-            self.at_hand = Some(AtHand { file, next: start, first: start, end, through });
-        } else if let Some(followed) = self.files.get_mut(&file) {
-            (start.0..end.0).for_each(|index| followed.pages.want(PageIndex(index)));
+            self.current = Some(CurrentAccess { file, next: start, first: start, end });
+        } else {
+            let pages = &mut self.files[file].pages;
+            (start.0..end.0).for_each(|index| pages.request(PageIndex(index)));
         }
     }
 
     fn waited(&mut self, task: usize, wait: Wait, ns: u64) {
-        let by = match wait {
-            Wait::Page(file, index) => self.files.get(&file.number()).map(|of| of.pages.by(index)),
+        let origin = match wait {
+            Wait::Page(file, index) => {
+                let pages = &self.files[file.number()].pages;
+                pages.recorder.is_some().then(|| pages.origin(index))
+            }
             _ => None,
         };
-        self.waits.iter_mut().for_each(|waits| waits.add(task, wait, by, ns));
+        self.waits.add(task, wait, origin, ns);
     }
-}
-
-/// In which order several threads make their accesses no log says.
-fn is_of_one_thread(job: &Job) -> bool {
-    job.threads.len() == 1
-}
-
-/// By what brought them in, all pages.
-fn brought_alone(brought: &PerOrigin<Brought>) -> PerOrigin<Amount> {
-    let mut amounts = PerOrigin::default();
-    for (origin, brought) in brought.iter() {
-        *amounts.get_mut(origin) = Amount { pages: brought.pages, again: 0 };
-    }
-    amounts
 }

@@ -1,14 +1,20 @@
-//! What came into the page cache in the course of a run, and what of it was used: as much as a
-//! picture needs, and no more, however long the run is.
+//! The history of a run: what entered the page cache, when, and which of it was accessed. Its size
+//! is bounded however long the run is.
 //!
-//! It has 160 intervals, and for each the windows, the pages read, how many of them were used, and
-//! what is in the cache at its end. Up to 1000 windows are listed one by one. Where there are more,
-//! pages are counted in a grid of the intervals by 64 parts of the file. A page is counted where it
-//! came in, and is used if it was accessed before it left.
+//! A run is divided into 160 intervals of as many accesses each. Per interval a file has the windows
+//! asked for, the pages read, how many of them were used, and the pages cached at the end. Up to
+//! 1000 windows are listed; beyond that pages are counted in a grid of intervals by 64 parts of the
+//! file. A page is counted in the interval in which it was read, and is used if it was accessed
+//! before it left the cache.
+//!
+//! The six files with the most pages read have a history each, on the axis of the job's accesses,
+//! and share the list of windows. Each open file description has its own `mmap_miss`: a file shows
+//! the one that changes most.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::origin::CausePages;
+use super::origin::{CausePages, Origin};
 
 /// Intervals of a run, which divide its accesses evenly.
 pub const INTERVALS: u64 = 160;
@@ -16,10 +22,95 @@ pub const INTERVALS: u64 = 160;
 /// Parts of the file in a [`Grid`].
 pub const ROWS: u64 = 64;
 
-/// Windows that are listed one by one. Of a run with more there is a [`Grid`].
+/// Windows that are listed; a run with more has a [`Grid`].
 pub const MAX_WINDOWS: usize = 1000;
 
-/// The course of a run.
+/// Files that have a history of their own.
+pub(super) const MAX_FILES: usize = 6;
+
+/// Threads whose waits are listed.
+pub(super) const MAX_THREADS: usize = 64;
+
+/// The history of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunHistory {
+    /// Accesses of all threads. Interval `i` of `n` begins with access `i * accesses / n`, rounded
+    /// up.
+    pub accesses: u64,
+    /// The files with the most pages read, in descending order.
+    pub files: Vec<FileHistory>,
+    /// Number of other files that were read.
+    pub other_files: u64,
+    /// What threads waited for: a cause as in `brought_in` of `explain`, by which the page waited
+    /// for was read, or `other-files`, `memory`, `cpu`, `phase` or `lock`.
+    pub waits: Vec<WaitHistory>,
+    /// The first threads of the job.
+    pub threads: Vec<ThreadWaits>,
+}
+
+/// The history of one file of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FileHistory {
+    /// The file.
+    pub name: String,
+    /// The open file description whose counter `mmap_miss` of the history is: of those of the file
+    /// the one whose counter changes most. `null` where none changes.
+    pub counter_of: Option<String>,
+    /// Its history.
+    pub history: History,
+}
+
+/// The time waited for one cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WaitHistory {
+    /// The cause.
+    pub cause: String,
+    /// Nanoseconds in each interval, summed over threads.
+    pub ns: Vec<u64>,
+}
+
+/// How long a thread waited.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ThreadWaits {
+    /// The thread.
+    pub name: String,
+    /// Nanoseconds by cause, in the order of `waits`.
+    pub ns: Vec<u64>,
+}
+
+/// What can be waited for: pages by origin, and five more.
+const MAX_WAIT_CAUSES: usize = Origin::ALL.len() + 5;
+
+impl RunHistory {
+    /// Reads a history of a record, and refuses numbers that cannot be drawn.
+    pub(crate) fn deserialize_checked<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
+        match Option::<RunHistory>::deserialize(deserializer)? {
+            Some(history) if !history.is_sound() => {
+                Err(D::Error::custom("its history contradicts itself"))
+            }
+            history => Ok(history),
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        let intervals = self.waits.first().map_or(1, |first| first.ns.len());
+        let by_interval = self.waits.iter().flat_map(|wait| &wait.ns);
+        let by_thread = self.threads.iter().flat_map(|thread| &thread.ns);
+        let mut counts = by_interval.chain(by_thread).chain([&self.accesses]);
+        self.files.len() <= MAX_FILES
+            && self.waits.len() <= MAX_WAIT_CAUSES
+            && self.threads.len() <= MAX_THREADS
+            && (1..=MAX_INTERVALS).contains(&intervals)
+            && self.files.iter().all(|file| file.history.is_sound())
+            && self.waits.iter().all(|wait| wait.ns.len() == intervals)
+            && self.threads.iter().all(|thread| thread.ns.len() == self.waits.len())
+            && counts.all(|&value| value <= MAX_COUNT)
+    }
+}
+
+/// What happened to the pages of one file in the course of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct History {
     /// Accesses of the run. Interval `i` of `n` begins with access `i * accesses / n`, rounded up.
@@ -38,29 +129,32 @@ pub struct History {
     pub resident: Vec<u64>,
     /// Of these, pages that were accessed since they came in.
     pub resident_used: Vec<u64>,
-    /// Every window, where there are at most [`MAX_WINDOWS`].
+    /// The windows, where there are at most [`MAX_WINDOWS`].
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub windows: Option<Vec<Window>>,
+    pub windows: Option<Vec<HistoryWindow>>,
     /// The same by interval and part of the file, where there are more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grid: Option<Grid>,
-    /// Pages by what they were read for, where the record does not say it elsewhere.
+    /// Pages by cause, where the record does not have them elsewhere.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub causes: Option<Vec<CausePages>>,
-    /// The course of `mmap_miss`, where the record does not say it elsewhere.
+    /// The values of `mmap_miss` along the run, where the record does not have them elsewhere.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub mmap_miss: Option<Vec<Point>>,
+    pub mmap_miss: Option<Vec<CounterPoint>>,
+    /// The value of `mmap_miss` above which a miss reads a single page, by the rules that ran.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mmap_miss_threshold: Option<u16>,
 }
 
-/// Longer histories than any of ours are not drawn.
-pub(super) const MOST_KEPT: usize = 4096;
+/// Most intervals, rows or windows that are drawn of a record.
+pub(super) const MAX_INTERVALS: usize = 4096;
 
-/// Pages and accesses beyond this are not exact in a picture.
-pub(super) const MOST_COUNTED: u64 = 1 << 52;
+/// Largest count that a picture shows exactly: beyond it an f64 is not.
+pub(super) const MAX_COUNT: u64 = 1 << 52;
 
 impl History {
-    /// Whether its numbers can be drawn: a record may have come from elsewhere.
-    pub(super) fn is_sound(&self) -> bool {
+    /// Whether its numbers can be drawn: a record may have been edited.
+    fn is_sound(&self) -> bool {
         let lists = [&self.calls, &self.read, &self.used, &self.resident, &self.resident_used];
         let intervals = self.calls.len();
         let rows = |grid: &Grid| grid.read.first().map_or(0, Vec::len);
@@ -69,7 +163,7 @@ impl History {
             let whole = lists().iter().all(|list| {
                 list.len() == intervals && list.iter().all(|own| own.len() == rows(grid))
             });
-            whole && (1..=MOST_KEPT).contains(&rows(grid)) && grid.row_pages > 0
+            whole && (1..=MAX_INTERVALS).contains(&rows(grid)) && grid.row_pages > 0
         };
         let of_grid = self.grid.iter().flat_map(|grid| {
             let cells = grid.read.iter().chain(&grid.used).flatten();
@@ -80,18 +174,18 @@ impl History {
         });
         let alone = [&self.accesses, &self.page_bytes].into_iter().chain(&self.mapped);
         let mut all = lists.into_iter().flatten().chain(of_grid).chain(of_windows).chain(alone);
-        (1..=MOST_KEPT).contains(&intervals)
+        (1..=MAX_INTERVALS).contains(&intervals)
             && lists.iter().all(|list| list.len() == intervals)
-            && self.windows.as_ref().is_none_or(|windows| windows.len() <= MOST_KEPT)
+            && self.windows.as_ref().is_none_or(|windows| windows.len() <= MAX_INTERVALS)
             && self.grid.as_ref().is_none_or(has_shape)
-            && all.all(|&value| value <= MOST_COUNTED)
+            && all.all(|&value| value <= MAX_COUNT)
             && self.mapped[0] <= self.mapped[1]
     }
 }
 
 /// A window that was asked for, or a page that was read alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Window {
+pub struct HistoryWindow {
     /// Number of the access that asked, from 0.
     pub access: u64,
     /// What asked, as in `brought_in` of `explain`.
@@ -121,7 +215,7 @@ pub struct Grid {
 
 /// The counter of misses in one piece of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Point {
+pub struct CounterPoint {
     /// Number of the first access of the piece, from 0.
     pub access: u64,
     /// Lowest value.

@@ -1,47 +1,47 @@
-//! A coarse map of the file: what came in, what was accessed, what left.
+//! A coarse map of a file: which pages were read, accessed and evicted.
 
 use filemap_core::units::PageIndex;
 use serde::{Deserialize, Serialize};
 
-use super::history::{MOST_COUNTED, MOST_KEPT};
+use super::history::{MAX_COUNT, MAX_INTERVALS};
 use super::pages::Pages;
-use super::parts::Parts;
+use super::ranges::FileRanges;
 
-/// The part of the file that the mapping and the pages that came in lie in, in equal cells.
+/// The part of a file that is mapped or was read, in equal cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Map {
+pub struct FileMap {
     /// Its first page.
     pub start: u64,
     /// Pages in it.
     pub pages: u64,
     /// Its cells: at most as many as pages.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MapCell>,
 }
 
-/// Pages of one cell of a [`Map`].
+/// Pages of one cell of a [`FileMap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Cell {
+pub struct MapCell {
     /// In the cell.
     pub pages: u64,
-    /// Of these, in the mapping.
+    /// Of these, mapped or read by the job.
     pub mapped: u64,
     /// Ever in the cache.
     pub came: u64,
     /// Of these, accessed while they were in.
     pub used: u64,
-    /// Of those that came, no longer in at the end.
+    /// Of the pages that came, no longer cached at the end.
     pub left: u64,
 }
 
-impl Map {
-    pub(super) fn new(pages: &Pages, mapped: &Parts, cells: u64) -> Self {
+impl FileMap {
+    pub(super) fn new(pages: &Pages, mapped: &FileRanges, cells: u64) -> Self {
         let (from, to) = mapped.bounds();
         let first = pages.seen().next().map_or(from, |(index, ..)| index);
         let last = pages.seen().next_back().map_or(PageIndex(0), |(index, ..)| index);
         let start = from.min(first).0;
         let end = to.0.max(last.0 + 1);
-        let mut map = Map::empty(start, end, cells);
-        for (from, to) in mapped.ranges() {
+        let mut map = FileMap::empty(start, end, cells);
+        for (from, to) in mapped.iter() {
             map.mark_mapped(from.0, to.0);
         }
         for (index, used, present) in pages.seen() {
@@ -53,22 +53,24 @@ impl Map {
         map
     }
 
-    /// Whether its numbers can be drawn: a record may have come from elsewhere.
+    /// Whether its numbers can be drawn: a record may have been edited.
     pub(super) fn is_sound(&self) -> bool {
-        let counts = |cell: &Cell| [cell.pages, cell.mapped, cell.came, cell.used, cell.left];
+        let counts = |cell: &MapCell| [cell.pages, cell.mapped, cell.came, cell.used, cell.left];
         let mut all = self.cells.iter().flat_map(counts).chain([self.start, self.pages]);
-        (1..=MOST_KEPT).contains(&self.cells.len())
+        (1..=MAX_INTERVALS).contains(&self.cells.len())
             && self.cells.iter().all(|cell| cell.pages > 0)
-            && all.all(|count| count <= MOST_COUNTED)
+            && all.all(|count| count <= MAX_COUNT)
     }
 
     fn empty(start: u64, end: u64, cells: u64) -> Self {
         let pages = end - start;
         let count = pages.min(cells);
         let bound = |cell: u64| scale(cell, pages, count);
-        let cell =
-            |number: u64| Cell { pages: bound(number + 1) - bound(number), ..Cell::default() };
-        Map { start, pages, cells: (0..count).map(cell).collect() }
+        let cell = |number: u64| MapCell {
+            pages: bound(number + 1) - bound(number),
+            ..MapCell::default()
+        };
+        FileMap { start, pages, cells: (0..count).map(cell).collect() }
     }
 
     /// Pages `from..to` are mapped.
@@ -81,7 +83,7 @@ impl Map {
         }
     }
 
-    fn at(&mut self, index: PageIndex) -> &mut Cell {
+    fn at(&mut self, index: PageIndex) -> &mut MapCell {
         let (pages, count) = (self.pages, self.cells.len() as u64);
         // The cell whose bounds, rounded down, the page lies between.
         let offset = u128::from(index.0 - self.start) + 1;
@@ -89,12 +91,12 @@ impl Map {
         &mut self.cells[number as usize]
     }
 
-    /// The same in at most `columns` cells.
-    pub fn coarse(&self, columns: usize) -> Vec<Cell> {
+    /// Joins cells so that there are at most `columns`.
+    pub fn coarse(&self, columns: usize) -> Vec<MapCell> {
         let count = self.cells.len();
         let columns = columns.min(count);
-        let sum = |cells: &[Cell]| {
-            cells.iter().fold(Cell::default(), |sum, cell| Cell {
+        let sum = |cells: &[MapCell]| {
+            cells.iter().fold(MapCell::default(), |sum, cell| MapCell {
                 pages: sum.pages + cell.pages,
                 mapped: sum.mapped + cell.mapped,
                 came: sum.came + cell.came,
@@ -122,7 +124,7 @@ mod tests {
     #[test]
     fn each_page_lies_in_the_cell_that_counts_it() {
         for (pages, cells) in [(10, 3), (7, 7), (512, 512), (1000, 512), (5, 512)] {
-            let mut map = Map::empty(100, 100 + pages, cells);
+            let mut map = FileMap::empty(100, 100 + pages, cells);
             for index in 100..100 + pages {
                 map.at(PageIndex(index)).came += 1;
             }

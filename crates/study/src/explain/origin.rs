@@ -1,6 +1,7 @@
-//! Why a page was read.
+//! Why a page was read, and what of a window only large folios add to it.
 
 use filemap_core::decision::Cause;
+use filemap_core::units::{PageCount, PageIndex};
 use serde::{Deserialize, Serialize};
 
 /// Why a page was read, as the module says. Each page that enters the cache is counted under
@@ -41,8 +42,8 @@ impl Origin {
         (Origin::Single, "single page", "single"),
     ];
 
-    /// What a window that was asked for because of `cause` brings in.
-    pub(super) fn of(cause: Cause) -> Origin {
+    /// The origin of the pages of a window that `cause` asked for.
+    pub(super) fn from_cause(cause: Cause) -> Origin {
         match cause {
             Cause::HugePage => Origin::HugePage,
             Cause::Executable => Origin::Executable,
@@ -69,12 +70,12 @@ impl Origin {
         Origin::ALL[self as usize].2
     }
 
-    /// The name in reports of that with this key; a key that is not known stands for itself.
-    pub(crate) fn name_of(key: &str) -> String {
-        Origin::with_key(key).map_or_else(|| key.to_string(), |of| of.name().to_string())
+    /// The name in reports of the origin with this key; an unknown key stands for itself.
+    pub(crate) fn name_for_key(key: &str) -> String {
+        Origin::with_key(key).map_or_else(|| key.to_string(), |origin| origin.name().to_string())
     }
 
-    /// That with this key in JSON.
+    /// The origin with this key in JSON.
     pub fn with_key(key: &str) -> Option<Origin> {
         Origin::ALL.into_iter().find(|(.., known)| *known == key).map(|(origin, ..)| origin)
     }
@@ -85,7 +86,7 @@ impl Origin {
 pub struct PerOrigin<T>([T; Origin::ALL.len()]);
 
 impl<T> PerOrigin<T> {
-    /// That of `origin`.
+    /// The value for `origin`.
     pub fn get(&self, origin: Origin) -> &T {
         &self.0[origin as usize]
     }
@@ -94,36 +95,36 @@ impl<T> PerOrigin<T> {
         &mut self.0[origin as usize]
     }
 
-    /// Adds each value of `other` to its own by `add`.
+    /// Combines each value with the one of `other` by `add`.
     pub(super) fn add(&mut self, other: &Self, add: fn(&mut T, &T)) {
         self.0.iter_mut().zip(&other.0).for_each(|(own, other)| add(own, other));
     }
 
-    /// All of them, in the order of reports.
+    /// All values, in the order of reports.
     pub fn iter(&self) -> impl Iterator<Item = (Origin, &T)> {
         Origin::ALL.iter().map(|(origin, ..)| *origin).zip(&self.0)
     }
 }
 
-/// Pages of one origin.
+/// The pages of one origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct PageTotal {
     /// How many entered the cache; a page counts each time that it does.
     pub pages: u64,
     /// Of these, pages that had been in before.
     pub again: u64,
 }
 
-impl Amount {
-    pub(super) fn add(&mut self, other: &Amount) {
+impl PageTotal {
+    pub(super) fn add(&mut self, other: &PageTotal) {
         self.pages += other.pages;
         self.again += other.again;
     }
 }
 
-/// What one kind of reading brought in.
+/// What one kind of readahead, or reading single pages, brought in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Brought {
+pub struct SourceTotal {
     /// Windows asked for, or misses that read a single page.
     pub calls: u64,
     /// Pages that they added.
@@ -132,8 +133,8 @@ pub struct Brought {
     pub used: u64,
 }
 
-impl Brought {
-    pub(super) fn add(&mut self, other: &Brought) {
+impl SourceTotal {
+    pub(super) fn add(&mut self, other: &SourceTotal) {
         self.calls += other.calls;
         self.pages += other.pages;
         self.used += other.used;
@@ -154,14 +155,66 @@ pub struct CausePages {
 }
 
 impl CausePages {
-    /// Those of all causes.
-    pub(super) fn all(amounts: &PerOrigin<Amount>, page_bytes: u64) -> Vec<CausePages> {
-        let of = |(origin, amount): (Origin, &Amount)| CausePages {
+    /// The pages of every cause, in the order of reports.
+    pub(super) fn all(totals: &PerOrigin<PageTotal>, page_bytes: u64) -> Vec<CausePages> {
+        let cause_pages = |(origin, total): (Origin, &PageTotal)| CausePages {
             cause: origin.key().to_string(),
-            pages: amount.pages,
-            bytes: amount.pages * page_bytes,
-            again: amount.again,
+            pages: total.pages,
+            bytes: total.pages * page_bytes,
+            again: total.again,
         };
-        amounts.iter().map(of).collect()
+        totals.iter().map(cause_pages).collect()
     }
+}
+
+/// The window of a file that was asked for last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastWindow {
+    pub(super) cause: Cause,
+    /// The page that was accessed.
+    pub(super) index: PageIndex,
+    pub(super) start: PageIndex,
+    pub(super) end: PageIndex,
+}
+
+impl LastWindow {
+    /// Whether it reaches over page `index`.
+    pub(super) fn holds(&self, index: PageIndex) -> bool {
+        self.start <= index && index < self.end
+    }
+
+    /// Extends it by a part that is laid out in base pages.
+    pub(super) fn extend(&mut self, start: PageIndex, size: PageCount) {
+        self.start = self.start.min(start);
+        self.end = self.end.max(start + size);
+    }
+}
+
+/// Splits the pages `start..end`, added in folios of `folio_pages` pages when `window` was the last
+/// window asked for, into three parts in order, each with its origin.
+pub(super) fn split_by_origin(
+    window: Option<LastWindow>,
+    (start, end): (PageIndex, PageIndex),
+    folio_pages: u64,
+    read_ahead: PageCount,
+) -> [(PageIndex, PageIndex, Origin); 3] {
+    let Some(window) = window.filter(|window| window.holds(start)) else {
+        return [(start, start), (start, end), (end, end)].map(|(a, b)| (a, b, Origin::Single));
+    };
+    let by = Origin::from_cause(window.cause);
+    // `from..to` is what base pages would have read too, so that the rest is rounding; where
+    // `inside_is_rounding` it is the other way round.
+    let LastWindow { index, .. } = window;
+    let (from, to, inside_is_rounding) = match window.cause {
+        Cause::HugePage => {
+            let head = PageIndex(index.0 - index.0 % folio_pages);
+            (head, head + PageCount(folio_pages), true)
+        }
+        Cause::Executable => (index, index + read_ahead, false),
+        _ => (start, end, false),
+    };
+    let (from, to) = (from.clamp(start, end), to.clamp(start, end));
+    let rounding = Origin::FolioRounding;
+    let (inside, outside) = if inside_is_rounding { (rounding, by) } else { (by, rounding) };
+    [(start, from, outside), (from, to, inside), (to, end, outside)]
 }

@@ -1,110 +1,110 @@
-//! What became of each page of the file.
+//! What happens to each page of a file.
 
 use std::collections::BTreeMap;
 
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::origin::{Amount, Brought, Origin, PerOrigin};
-use super::parts::{Parts, Region};
-use super::recorder::{Mark, Recorder};
+use super::origin::{Origin, PageTotal, PerOrigin, SourceTotal};
+use super::ranges::{FileRanges, PageRegion};
+use super::recorder::{HistoryRecorder, Mark};
 
 /// The pages of a file that were ever in the cache, and why.
 #[derive(Debug)]
 pub(super) struct Pages {
     chunks: BTreeMap<u64, Box<[Page; CHUNK_PAGES as usize]>>,
-    pub(super) mapped: Parts,
-    /// Pages that are settled.
-    pub(super) amounts: PerOrigin<Amount>,
-    pub(super) brought: PerOrigin<Brought>,
+    pub(super) mapped: FileRanges,
+    /// Pages by cause, counted as they leave, and the rest by [`Pages::settle_rest`].
+    pub(super) totals: PerOrigin<PageTotal>,
+    pub(super) sources: PerOrigin<SourceTotal>,
     pub(super) evicted: u64,
-    /// Accesses to pages that were not in, by the log.
+    /// Accesses to pages that are not cached by the log.
     pub(super) absent_touches: u64,
-    /// When they came in, where that is wanted.
-    pub(super) recorder: Option<Recorder>,
+    /// The history of the file, where one is kept.
+    pub(super) recorder: Option<HistoryRecorder>,
 }
 
 const CHUNK_PAGES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Page {
-    /// What brought it in last.
+    /// How it was read last.
     by: Origin,
     flags: u8,
-    /// When it came in last.
+    /// When it was read last.
     mark: Mark,
 }
 
 const PRESENT: u8 = 1;
-/// Accessed since it came in.
+/// Accessed since it was read.
 const TOUCHED: u8 = 2;
-/// Accessed when it was in before.
+/// Accessed when it was cached before.
 const USED_BEFORE: u8 = 4;
-/// Was in before.
+/// Was cached before.
 const IN_BEFORE: u8 = 8;
-/// Lies in the mapping.
+/// Lies in a mapped or read range.
 const MAPPED: u8 = 16;
-/// Lies between two parts of it.
+/// Lies between two segments.
 const BETWEEN: u8 = 32;
-/// An access is under way that brings it in.
-const WANTED: u8 = 64;
+/// An access is in progress that reads it.
+const REQUESTED: u8 = 64;
 
 impl Pages {
-    pub(super) fn new(mapped: Parts, recorder: Option<Recorder>) -> Self {
+    pub(super) fn new(mapped: FileRanges, recorder: Option<HistoryRecorder>) -> Self {
         Pages {
             recorder,
             chunks: BTreeMap::new(),
             mapped,
-            amounts: PerOrigin::default(),
-            brought: PerOrigin::default(),
+            totals: PerOrigin::default(),
+            sources: PerOrigin::default(),
             evicted: 0,
             absent_touches: 0,
         }
     }
 
-    /// Pages of `start..end` entered the cache. One that is in by the log has left unseen.
+    /// Pages `start..end` entered the cache. One that is cached by the log has left unseen.
     pub(super) fn add(&mut self, start: PageIndex, end: PageIndex, by: Origin) {
-        self.brought.get_mut(by).pages += (end - start).0;
-        let mark = self.recorder.as_mut().map(|recorder| recorder.came((end - start).0));
+        self.sources.get_mut(by).pages += (end - start).0;
+        let mark = self.recorder.as_mut().map(|recorder| recorder.add((end - start).0));
         self.each(start, end, |pages, index, page| {
             if page.flags & PRESENT != 0 {
                 pages.settle(index, *page);
-                page.left();
+                page.leave();
             }
             page.by = by;
             page.mark = mark.unwrap_or_default();
             page.flags |= PRESENT;
-            if page.flags & WANTED != 0 {
-                page.flags = page.flags & !WANTED | TOUCHED;
-                pages.recorder.iter_mut().for_each(Recorder::touched);
+            if page.flags & REQUESTED != 0 {
+                page.flags = page.flags & !REQUESTED | TOUCHED;
+                pages.recorder.iter_mut().for_each(HistoryRecorder::touch);
             }
         });
     }
 
-    /// An access to a page begins, which brings it in if it is not in.
-    pub(super) fn want(&mut self, index: PageIndex) {
+    /// An access to a page begins, which reads the page unless it is cached.
+    pub(super) fn request(&mut self, index: PageIndex) {
         self.each(index, index + PageCount(1), |pages, _, page| {
             if page.flags & PRESENT == 0 {
-                page.flags |= WANTED;
+                page.flags |= REQUESTED;
             } else if page.flags & TOUCHED == 0 {
-                pages.recorder.iter_mut().for_each(Recorder::touched);
+                pages.recorder.iter_mut().for_each(HistoryRecorder::touch);
                 page.flags |= TOUCHED;
             }
         });
     }
 
-    /// What brought a page in last.
-    pub(super) fn by(&self, index: PageIndex) -> Origin {
+    /// How a page was read last.
+    pub(super) fn origin(&self, index: PageIndex) -> Origin {
         let chunk = self.chunks.get(&(index.0 / CHUNK_PAGES));
         chunk.map_or(Origin::Single, |chunk| chunk[(index.0 % CHUNK_PAGES) as usize].by)
     }
 
-    /// Pages of `start..end` left the cache.
+    /// Pages `start..end` left the cache.
     pub(super) fn evict(&mut self, start: PageIndex, end: PageIndex) {
         self.each(start, end, |pages, index, page| {
             if page.flags & PRESENT != 0 {
                 pages.evicted += 1;
                 pages.settle(index, *page);
-                page.left();
+                page.leave();
             }
         });
     }
@@ -117,13 +117,13 @@ impl Pages {
                 return;
             }
             if page.flags & TOUCHED == 0 {
-                pages.recorder.iter_mut().for_each(Recorder::touched);
+                pages.recorder.iter_mut().for_each(HistoryRecorder::touch);
             }
             page.flags |= TOUCHED;
         });
     }
 
-    /// Counts what is still in.
+    /// Counts the pages that are still cached.
     pub(super) fn settle_rest(&mut self) {
         let chunks = std::mem::take(&mut self.chunks);
         for (number, chunk) in &chunks {
@@ -137,7 +137,8 @@ impl Pages {
         self.chunks = chunks;
     }
 
-    /// Each page that was ever in, in order: whether it was ever accessed, and whether it is in.
+    /// Each page that was ever cached, in order: whether it was ever accessed, and whether it is
+    /// cached now.
     pub(super) fn seen(&self) -> impl DoubleEndedIterator<Item = (PageIndex, bool, bool)> {
         self.chunks.iter().flat_map(|(number, chunk)| {
             let first = number * CHUNK_PAGES;
@@ -165,10 +166,10 @@ impl Pages {
             false if page.flags & BETWEEN != 0 => Origin::BetweenSegments,
             false => Origin::BeyondMapping,
         };
-        let amount = self.amounts.get_mut(origin);
-        amount.pages += 1;
-        amount.again += u64::from(page.flags & IN_BEFORE != 0);
-        self.brought.get_mut(page.by).used += u64::from(touched);
+        let total = self.totals.get_mut(origin);
+        total.pages += 1;
+        total.again += u64::from(page.flags & IN_BEFORE != 0);
+        self.sources.get_mut(page.by).used += u64::from(touched);
     }
 
     /// Calls `change` for each page of `start..end`.
@@ -182,7 +183,7 @@ impl Pages {
         while next < end.0 {
             let number = next / CHUNK_PAGES;
             let stop = end.0.min((number + 1) * CHUNK_PAGES);
-            // Out of the map meanwhile, so that the totals can be changed too.
+            // Taken out of the map, so that `change` can borrow the rest.
             let mut chunk = self.chunks.remove(&number).unwrap_or_else(|| self.chunk(number));
             let range = (next % CHUNK_PAGES) as usize..(stop - number * CHUNK_PAGES) as usize;
             for (index, page) in (next..).zip(&mut chunk[range]) {
@@ -198,9 +199,9 @@ impl Pages {
             Box::new([Page { by: Origin::Single, flags: 0, mark: 0 }; CHUNK_PAGES as usize]);
         for (index, page) in (number * CHUNK_PAGES..).zip(chunk.iter_mut()) {
             page.flags = match self.mapped.region(PageIndex(index)) {
-                Region::Mapped => MAPPED,
-                Region::Between => BETWEEN,
-                Region::Beyond => 0,
+                PageRegion::Inside => MAPPED,
+                PageRegion::BetweenSegments => BETWEEN,
+                PageRegion::Outside => 0,
             };
         }
         chunk
@@ -208,7 +209,7 @@ impl Pages {
 }
 
 impl Page {
-    fn left(&mut self) {
+    fn leave(&mut self) {
         if self.flags & TOUCHED != 0 {
             self.flags |= USED_BEFORE;
         }

@@ -1,28 +1,28 @@
-//! What `explain` says of a job: its record, and the report that it makes.
+//! The record of `explain`.
 
 use filemap_job::record::SCHEMA;
 use filemap_job::{Counters, Job, Record, Run, Summary, Written};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
-use super::counter::{Misses, Moves, Sight};
-use super::courses::Courses;
-use super::explanation::Explanation;
-use super::history::Point;
-use super::map::Map;
-use super::origin::{Brought, CausePages, Origin, PerOrigin};
+use super::counter::{Counter, CounterMoves, CounterVisibility};
+use super::explainer::Explanation;
+use super::history::{CounterPoint, RunHistory};
+use super::map::FileMap;
+use super::origin::{CausePages, Origin, PerOrigin, SourceTotal};
 use super::remedies::Remedies;
 use crate::footer::Footer;
 use crate::json::in_one_line;
 
-/// What `explain` says of a job. Of a job with tables it says less: neither what would help, nor
-/// which of its pages were in.
+/// What `explain` says of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Explained {
+pub struct ExplainRecord {
     #[serde(default)]
     schema: u32,
     pub(super) job: Written,
     pub(super) engine: String,
+    #[serde(default)]
+    pub(super) page_bytes: u64,
     #[serde(default)]
     pub(super) pages_read: u64,
     #[serde(default)]
@@ -30,17 +30,21 @@ pub struct Explained {
     /// By the engine's own count.
     #[serde(default)]
     pub(super) bytes_counted: Option<u64>,
-    /// By origin; the sums are those of the whole.
-    #[serde(default)]
+    /// Pages of all files by cause, which add up to `pages_read`.
     pub(super) causes: Vec<CausePages>,
+    /// The same pages by what read them.
     #[serde(default)]
-    pub(super) brought_in: Vec<BroughtPages>,
+    pub(super) brought_in: Vec<SourcePages>,
+    /// By file, in the order of the job.
     #[serde(default)]
-    pub(super) files: Vec<OfFile>,
-    /// Through each mapping and open file; of a program of one thread.
+    pub(super) files: Vec<FileRecord>,
+    /// By mapping, in the order of the job.
     #[serde(default)]
-    pub(super) through: Vec<OfThrough>,
-    /// Those of the first run.
+    pub(super) mappings: Vec<MappingRecord>,
+    /// By open file description, in the order of the job.
+    #[serde(default)]
+    pub(super) opens: Vec<OpenRecord>,
+    /// The counters of the first run.
     #[serde(default)]
     pub(super) counters: Counters,
     #[serde(default)]
@@ -52,73 +56,94 @@ pub struct Explained {
     pub(super) warnings: Vec<String>,
     #[serde(default)]
     evicted_pages: u64,
-    /// Null of a job with tables.
-    #[serde(default)]
-    pub(super) mmap_miss: Option<MissCounter>,
     pub(super) answer: String,
-    /// Null of a job with tables.
-    #[serde(default)]
-    pub(super) map: Option<Map>,
-    /// The course of the run; null of a job with tables.
-    #[serde(default, serialize_with = "in_one_line")]
-    #[schemars(with = "Option<Courses>")]
-    pub(super) history: Option<Courses>,
+    /// The history of the first run.
+    #[serde(
+        default,
+        serialize_with = "in_one_line",
+        deserialize_with = "RunHistory::deserialize_checked"
+    )]
+    #[schemars(with = "Option<RunHistory>")]
+    pub(super) history: Option<RunHistory>,
     #[serde(flatten)]
     pub(super) footer: Footer,
 }
 
-/// Pages by what brought them in.
+/// Pages by what read them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub(super) struct BroughtPages {
+pub(super) struct SourcePages {
     pub(super) by: String,
     pub(super) calls: u64,
     pub(super) pages: u64,
-    /// Not told of one mapping or open file.
+    /// Absent by mapping and open file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) accessed: Option<u64>,
 }
 
-/// Pages of one file.
+/// What is explained of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub(super) struct OfFile {
+pub(super) struct FileRecord {
     pub(super) name: String,
-    /// By origin; the sums are those of the whole.
+    pub(super) pages_read: u64,
+    evicted_pages: u64,
+    /// Pages by cause, which add up to `pages_read`.
     pub(super) causes: Vec<CausePages>,
+    /// The same pages by what read them.
+    brought_in: Vec<SourcePages>,
+    /// Null of a file beyond those with the most pages read.
+    pub(super) map: Option<FileMap>,
 }
 
-/// Pages that one mapping or open file brought in.
+/// What is explained of a mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub(super) struct OfThrough {
-    /// `mapping` or `open`.
-    pub(super) what: String,
+pub(super) struct MappingRecord {
     pub(super) name: String,
-    pub(super) brought_in: Vec<BroughtPages>,
+    /// The file that it maps.
+    file: String,
+    /// Pages that its faults and advice read.
+    pub(super) brought_in: Vec<SourcePages>,
 }
 
-/// The course of `mmap_miss`.
+/// What is explained of an open file description.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub(super) struct OpenRecord {
+    pub(super) name: String,
+    /// Its file.
+    file: String,
+    /// Pages that `read(2)` and `posix_fadvise(2)` read.
+    pub(super) brought_in: Vec<SourcePages>,
+    /// Null where nothing entered readahead.
+    pub(super) mmap_miss: Option<MissCounter>,
+}
+
+/// The values of `mmap_miss` of an open file description.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub(super) struct MissCounter {
     /// Whether the log shows each change.
     pub(super) complete: bool,
+    /// A miss reads a single page while the counter is above this, by the rules that ran.
+    pub(super) threshold: u16,
     /// Null where no tracepoint shows it.
-    last: Option<u16>,
+    pub(super) last: Option<u16>,
     /// Null where no tracepoint shows it.
     pub(super) max: Option<u16>,
-    pub(super) moves: Option<Moves>,
-    misses: u64,
-    misses_above_threshold: u64,
+    pub(super) moves: Option<CounterMoves>,
+    pub(super) misses: u64,
+    /// Misses that read a single page because of the counter.
+    pub(super) misses_above_threshold: u64,
     retries: u64,
-    first_above_threshold: Option<u64>,
+    /// Number of the access, from 0, whose miss was the first of these.
+    pub(super) first_above_threshold: Option<u64>,
     rises_above_threshold: u64,
-    pub(super) course: Vec<Point>,
+    pub(super) course: Vec<CounterPoint>,
 }
 
-impl Explained {
-    /// What `explanation` says, which is of the first run of `record`, of `job`; with what
-    /// `remedies` there are. `command` repeats it.
+impl ExplainRecord {
+    /// The record of `explanation` of the first run of `record`, of `job`, with the `remedies` that
+    /// were tried. `command` repeats it.
     pub fn new(
-        explanation: &Explanation,
+        explanation: Explanation,
         job: &Job,
         record: &Record,
         remedies: Option<Remedies>,
@@ -126,44 +151,62 @@ impl Explained {
     ) -> Self {
         let page_bytes = job.page_size();
         let counters = record.runs.first().map_or_else(Counters::default, |run| run.counters);
-        let files = job.files.iter().zip(&explanation.files);
-        let mappings = job.mappings.iter().map(|of| &of.name).zip(&explanation.mappings);
-        let opens = job.opens.iter().map(|of| &of.name).zip(&explanation.opens);
-        let of = |what: &str, (name, brought): (&String, &PerOrigin<Brought>)| OfThrough {
-            what: what.to_string(),
-            name: name.clone(),
-            brought_in: BroughtPages::all(brought, false),
-        };
-        let through =
-            mappings.map(|own| of("mapping", own)).chain(opens.map(|own| of("open", own)));
-        Explained {
+        let answer = answer::answer(&explanation, job);
+        let pages_read = explanation.pages_read();
+        let evicted_pages = explanation.files.iter().map(|file| file.evicted).sum();
+        let (causes, brought_in) = (
+            CausePages::all(&explanation.totals(), page_bytes),
+            SourcePages::all(&explanation.sources(), true),
+        );
+        let file_of = |open: usize| job.files[job.opens[open].file].name.clone();
+        let mappings = job.mappings.iter().zip(&explanation.mappings);
+        let mappings = mappings.map(|(mapping, sources)| MappingRecord {
+            name: mapping.name.clone(),
+            file: file_of(mapping.open),
+            brought_in: SourcePages::all(sources, false),
+        });
+        let opens = job.opens.iter().zip(&explanation.opens).enumerate();
+        let opens = opens.map(|(open, (named, sources))| OpenRecord {
+            name: named.name.clone(),
+            file: file_of(open),
+            brought_in: SourcePages::all(sources, false),
+            mmap_miss: explanation.counters.get(&open).map(MissCounter::new),
+        });
+        let (mappings, opens) = (mappings.collect(), opens.collect());
+        let files = job.files.iter().zip(explanation.files).map(|(file, explained)| FileRecord {
+            name: file.name.clone(),
+            pages_read: explained.pages_read(),
+            evicted_pages: explained.evicted,
+            causes: CausePages::all(&explained.totals, page_bytes),
+            brought_in: SourcePages::all(&explained.sources, true),
+            map: explained.map,
+        });
+        // Causes and counters are in the record already.
+        let mut history = explanation.history;
+        for file in &mut history.files {
+            (file.history.causes, file.history.mmap_miss) = (None, None);
+            file.history.mmap_miss_threshold = None;
+        }
+        ExplainRecord {
             schema: SCHEMA,
             job: record.job.clone(),
             engine: record.engine.clone(),
-            pages_read: explanation.pages_read(),
-            bytes_read: explanation.pages_read() * page_bytes,
+            page_bytes,
+            pages_read,
+            bytes_read: pages_read * page_bytes,
             bytes_counted: counters.bytes_read,
-            causes: CausePages::all(&explanation.amounts, page_bytes),
-            brought_in: BroughtPages::all(&explanation.brought, true),
-            files: files
-                .map(|(file, amounts)| OfFile {
-                    name: file.name.clone(),
-                    causes: CausePages::all(amounts, page_bytes),
-                })
-                .collect(),
-            through: through.filter(|_| explanation.knows_accesses).collect(),
+            causes,
+            brought_in,
+            files: files.collect(),
+            mappings,
+            opens,
             counters,
             runs: record.runs.clone(),
             remedies,
             warnings: record.warnings.clone(),
-            evicted_pages: explanation.evicted,
-            mmap_miss: explanation.misses.as_ref().map(MissCounter::of),
-            answer: match &explanation.misses {
-                Some(misses) => answer::of_one_file(misses, &explanation.brought, job),
-                None => answer::of_tables(job, &record.runs[0]),
-            },
-            map: explanation.map.clone(),
-            history: explanation.history.clone(),
+            evicted_pages,
+            answer,
+            history: Some(history),
             footer: Footer::new(std::slice::from_ref(record), command),
         }
     }
@@ -181,53 +224,46 @@ impl Explained {
         }
     }
 
-    /// The job has tables.
-    pub(super) fn is_of_tables(&self) -> bool {
-        self.job.tables().is_some()
-    }
-
-    /// Bytes of a page.
-    pub(super) fn page_bytes(&self) -> u64 {
-        match &self.history {
-            Some(Courses::OneFile(history)) => history.page_bytes,
-            _ => self.bytes_read.checked_div(self.pages_read).unwrap_or(4096),
-        }
+    /// Whether it is about several files.
+    pub(super) fn has_several_files(&self) -> bool {
+        self.files.len() > 1
     }
 }
 
-impl BroughtPages {
-    /// What all brought in; `knows_accessed` says whether that is told from the rest.
-    fn all(brought: &PerOrigin<Brought>, knows_accessed: bool) -> Vec<BroughtPages> {
-        let of = |(origin, brought): (Origin, &Brought)| BroughtPages {
+impl SourcePages {
+    /// What read pages; `with_accessed` says whether it is known which of them were accessed.
+    fn all(sources: &PerOrigin<SourceTotal>, with_accessed: bool) -> Vec<SourcePages> {
+        let source_pages = |(origin, total): (Origin, &SourceTotal)| SourcePages {
             by: origin.key().to_string(),
-            calls: brought.calls,
-            pages: brought.pages,
-            accessed: knows_accessed.then_some(brought.used),
+            calls: total.calls,
+            pages: total.pages,
+            accessed: with_accessed.then_some(total.used),
         };
-        brought.iter().map(of).collect()
+        sources.iter().map(source_pages).collect()
     }
 
-    /// Whether there is anything of it.
+    /// Whether anything was asked for or read.
     pub(super) fn is_any(&self) -> bool {
         self.calls > 0 || self.pages > 0
     }
 }
 
 impl MissCounter {
-    fn of(misses: &Misses) -> Self {
-        let is_shown = misses.sight != Sight::Nothing;
-        let is_complete = misses.sight == Sight::Every;
+    fn new(counter: &Counter) -> Self {
+        let is_shown = counter.visibility != CounterVisibility::Hidden;
+        let is_complete = counter.visibility == CounterVisibility::Every;
         MissCounter {
             complete: is_complete,
-            last: is_shown.then_some(misses.last),
-            max: is_shown.then_some(misses.max),
-            moves: is_complete.then_some(misses.moves),
-            misses: misses.moves.misses,
-            misses_above_threshold: misses.moves.misses_above,
-            retries: misses.moves.retries,
-            first_above_threshold: misses.first_above.map(|(done, _)| done),
-            rises_above_threshold: misses.rises,
-            course: if is_shown { misses.course.points().collect() } else { Vec::new() },
+            threshold: counter.threshold,
+            last: is_shown.then_some(counter.last),
+            max: is_shown.then_some(counter.max),
+            moves: is_complete.then_some(counter.moves),
+            misses: counter.moves.misses,
+            misses_above_threshold: counter.moves.misses_above,
+            retries: counter.moves.retries,
+            first_above_threshold: counter.first_above.map(|(access, _)| access),
+            rises_above_threshold: counter.rises,
+            course: if is_shown { counter.points() } else { Vec::new() },
         }
     }
 }

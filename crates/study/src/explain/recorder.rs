@@ -1,50 +1,46 @@
-//! The history of a file while its run goes on.
+//! Records the history of a file while a log is read.
 
 use filemap_core::units::PageIndex;
 
 use super::history::{
-    Grid, History, INTERVALS, MAX_WINDOWS, ROWS, Window, first_access, interval_of,
+    Grid, History, HistoryWindow, INTERVALS, MAX_WINDOWS, ROWS, first_access, interval_of,
 };
 use super::origin::Origin;
 
-/// A [`History`] while its run goes on.
+/// Builds a [`History`].
 #[derive(Debug)]
-pub(super) struct Recorder {
-    /// What is known so far, but for the windows and the grid, of which it gets one.
+pub(super) struct HistoryRecorder {
+    /// Without windows and grid, one of which [`HistoryRecorder::finish`] adds.
     history: History,
-    /// The first windows, as many as are listed at most.
-    windows: Vec<Window>,
+    /// The first `max_windows` windows.
+    windows: Vec<HistoryWindow>,
     grid: Grid,
-    most_windows: usize,
+    max_windows: usize,
     intervals: u64,
-    /// The interval that goes on.
+    /// The current interval.
     interval: u64,
     mark: Mark,
     present: u64,
     present_used: u64,
 }
 
-/// When a page came in: the number of its window, or after those that are listed of its interval.
+/// When a page was read: the number of its window, or [`MAX_WINDOWS`] plus its interval where the
+/// window is not listed.
 pub(super) type Mark = u16;
 
-impl Recorder {
-    /// Of a run of so many accesses, which reads pages of `start..end`. Up to `most_windows`, which
-    /// are [`MAX_WINDOWS`] at most, are listed one by one.
-    pub(super) fn new(
-        accesses: u64,
-        most_windows: usize,
-        start: PageIndex,
-        end: PageIndex,
-    ) -> Self {
+impl HistoryRecorder {
+    /// A recorder for a run of `accesses` accesses that reads pages of `start..end`. Up to
+    /// `max_windows` windows are listed, [`MAX_WINDOWS`] at most.
+    pub(super) fn new(accesses: u64, max_windows: usize, start: PageIndex, end: PageIndex) -> Self {
         let intervals = accesses.clamp(1, INTERVALS);
         let cells = || vec![vec![0; ROWS as usize]; intervals as usize];
         let row_pages = end.0.saturating_sub(start.0).div_ceil(ROWS).max(1);
         let calls = vec![0; intervals as usize];
-        Recorder {
+        HistoryRecorder {
             history: History { accesses, calls, ..History::default() },
             windows: Vec::new(),
             grid: Grid { start: start.0, row_pages, read: cells(), used: cells() },
-            most_windows,
+            max_windows,
             intervals,
             interval: 0,
             mark: MAX_WINDOWS as Mark,
@@ -53,20 +49,21 @@ impl Recorder {
         }
     }
 
-    /// A window was asked for in an access before which `done` were made.
-    pub(super) fn call(&mut self, by: Origin, start: PageIndex, pages: u64, done: u64) {
-        let interval = interval_of(done, self.history.accesses, self.intervals);
+    /// Access number `access` asked for a window.
+    pub(super) fn call(&mut self, by: Origin, start: PageIndex, pages: u64, access: u64) {
+        let interval = interval_of(access, self.history.accesses, self.intervals);
         self.history.calls[interval as usize] += 1;
         self.mark = MAX_WINDOWS as Mark + interval as Mark;
-        if self.windows.len() < self.most_windows {
+        if self.windows.len() < self.max_windows {
             self.mark = self.windows.len() as Mark;
             let by = by.key().to_string();
-            self.windows.push(Window { access: done, by, start: start.0, pages, read: 0, used: 0 });
+            let start = start.0;
+            self.windows.push(HistoryWindow { access, by, start, pages, read: 0, used: 0 });
         }
     }
 
-    /// The window at hand reaches over `start..end` too.
-    pub(super) fn reach(&mut self, start: PageIndex, end: PageIndex) {
+    /// Extends the last window to `start..end`.
+    pub(super) fn extend(&mut self, start: PageIndex, end: PageIndex) {
         if let Some(window) = self.windows.get_mut(usize::from(self.mark)) {
             let last = (window.start + window.pages).max(end.0);
             window.start = window.start.min(start.0);
@@ -74,18 +71,18 @@ impl Recorder {
         }
     }
 
-    /// Pages entered the cache. Returns what says when.
-    pub(super) fn came(&mut self, pages: u64) -> Mark {
+    /// Pages entered the cache.
+    pub(super) fn add(&mut self, pages: u64) -> Mark {
         self.present += pages;
         self.mark
     }
 
-    /// A page that is in was accessed for the first time.
-    pub(super) fn touched(&mut self) {
+    /// A cached page was accessed for the first time.
+    pub(super) fn touch(&mut self) {
         self.present_used += 1;
     }
 
-    /// A page leaves, or the run ends.
+    /// A page leaves the cache, or the run ends.
     pub(super) fn settle(&mut self, index: PageIndex, mark: Mark, touched: bool) {
         let used = u64::from(touched);
         self.present -= 1;
@@ -104,14 +101,14 @@ impl Recorder {
         self.grid.used[interval as usize][row] += used;
     }
 
-    /// So many accesses are done.
-    pub(super) fn accessed(&mut self, done: u64) {
+    /// Ends the intervals of the first `done` accesses.
+    pub(super) fn advance(&mut self, done: u64) {
         while self.interval < self.intervals && done >= self.end_of_interval() {
             self.end_interval();
         }
     }
 
-    /// The run has ended, with what is in the cache still in.
+    /// Ends the last intervals, while all pages that are cached still count.
     pub(super) fn end(&mut self) {
         while self.interval < self.intervals {
             self.end_interval();
@@ -128,9 +125,9 @@ impl Recorder {
         self.interval += 1;
     }
 
-    /// The history, of which every page is settled.
+    /// The history, once every page has left or been settled.
     pub(super) fn finish(self, page_bytes: u64, mapped: (PageIndex, PageIndex)) -> History {
-        let is_listed = self.history.calls.iter().sum::<u64>() <= self.most_windows as u64;
+        let is_listed = self.history.calls.iter().sum::<u64>() <= self.max_windows as u64;
         let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
         History {
             page_bytes,

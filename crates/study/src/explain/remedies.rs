@@ -1,21 +1,41 @@
-//! What would have helped a job: settings that a user can change, tried in the model.
+//! What would help a job: settings that a user can change, tried in the model.
 
-use filemap_job::{Run, Written};
+use filemap_core::address::vma::{Advice, AdviceFlag};
+use filemap_core::units::PageCount;
+use filemap_job::bounds::MAX_READ_AHEAD_KB;
+use filemap_job::program::{Madvise, ProgramStep};
+use filemap_job::{EngineKind, Job, Record, Run};
+use filemap_model::{Profile, trace};
 use filemap_report::units::{bytes, bytes_instead, number, time};
 use filemap_report::{Bar, Bars, Part};
 use serde::{Deserialize, Serialize};
 
-/// A setting helps that takes away more than this share of what is read or of the time.
-pub(crate) const LEAST_SHARE: f64 = 0.05;
+use crate::error::Error;
+use crate::{parallel, seeds};
 
-/// Settings that are named where more help.
-const MOST_NAMED: usize = 4;
+/// A setting helps that saves more than this share of the bytes read or of the time.
+pub(crate) const MIN_SHARE: f64 = 0.05;
+
+/// Settings that the text describes where more help.
+const MAX_DESCRIBED: usize = 4;
+
+/// Mappings whose advice is tried each on its own: those through which most is read.
+const MAX_ADVISED: usize = 3;
+
+/// What the readahead size is divided and multiplied by.
+const READ_AHEAD_STEPS: [u64; 2] = [4, 16];
+
+/// The largest readahead size that is tried, in KiB.
+const MAX_TRIED_READ_AHEAD_KB: u64 = 65536;
 
 /// The job in the model as it is, and with each setting that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Remedies {
+    /// By whose rules: `Linux 6.12, baseline`.
+    #[serde(default)]
+    rules: String,
     /// The job as it is.
-    now: Figures,
+    now: RemedyFigures,
     tried: Vec<Remedy>,
 }
 
@@ -26,12 +46,12 @@ struct Remedy {
     setting: String,
     /// From 1 for the best; null where it does not help.
     rank: Option<u64>,
-    figures: Figures,
+    figures: RemedyFigures,
 }
 
 /// What a job costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-struct Figures {
+struct RemedyFigures {
     #[serde(default)]
     data_pages_read: Option<u64>,
     bytes_read: Option<u64>,
@@ -39,9 +59,9 @@ struct Figures {
     elapsed_ns: Option<u64>,
 }
 
-impl Figures {
-    fn of(run: &Run) -> Self {
-        Figures {
+impl RemedyFigures {
+    fn new(run: &Run) -> Self {
+        RemedyFigures {
             data_pages_read: run.counters.data_pages_read,
             bytes_read: run.counters.bytes_read,
             major_faults: run.counters.major_faults,
@@ -49,8 +69,8 @@ impl Figures {
         }
     }
 
-    /// Bytes read and time as shares of those of `now`.
-    fn shares(&self, now: &Figures) -> [f64; 2] {
+    /// Its bytes read and its time, each divided by the one of `now`.
+    fn shares(&self, now: &RemedyFigures) -> [f64; 2] {
         let count = |value: Option<u64>| value.unwrap_or(0) as f64;
         let pairs =
             [(self.data_pages_read, now.data_pages_read), (self.elapsed_ns, now.elapsed_ns)];
@@ -60,14 +80,14 @@ impl Figures {
         })
     }
 
-    /// How good it is beside `now`: below 1 is better. Half the bytes weigh as much as half the
-    /// time, so what takes longer than it saves in bytes is no help.
-    fn score(&self, now: &Figures) -> f64 {
+    /// The product of both shares of `now`: below 1 is better. A setting that costs as much time as
+    /// it saves bytes does not help.
+    fn score(&self, now: &RemedyFigures) -> f64 {
         self.shares(now).iter().product()
     }
 
-    fn helps(&self, now: &Figures) -> bool {
-        let least = 1.0 - LEAST_SHARE;
+    fn helps(&self, now: &RemedyFigures) -> bool {
+        let least = 1.0 - MIN_SHARE;
         self.shares(now).iter().any(|share| *share < least) && self.score(now) < least
     }
 }
@@ -75,23 +95,27 @@ impl Figures {
 impl Remedy {
     /// What a user does, such as `MADV_RANDOM`.
     fn label(&self) -> String {
-        match self.setting.strip_prefix("advice=") {
-            Some(advice) => format!("MADV_{}", advice.to_uppercase()),
-            None => self.setting.clone(),
+        match self.setting.split_once('=') {
+            Some(("advice", advice)) => format!("MADV_{}", advice.to_uppercase()),
+            Some((key, advice)) if key.starts_with("advice@") => {
+                let mapping = key.trim_start_matches("advice@");
+                format!("MADV_{} for {mapping}", advice.to_uppercase())
+            }
+            _ => self.setting.clone(),
         }
     }
 
     /// `MADV_RANDOM: 13.5 instead of 766.7 MiB read, ...`
-    fn line(&self, now: &Figures, page_bytes: u64) -> String {
+    fn line(&self, now: &RemedyFigures, page_bytes: u64) -> String {
         let count = |value: Option<u64>| value.unwrap_or(0) as f64;
         let own = &self.figures;
         let [read, ns] = own.shares(now);
         let price = match () {
-            () if ns > 1.0 + LEAST_SHARE => " It takes longer.",
-            () if read > 1.0 + LEAST_SHARE => " It reads more.",
+            () if ns > 1.0 + MIN_SHARE => " It takes longer.",
+            () if read > 1.0 + MIN_SHARE => " It reads more.",
             () => "",
         };
-        let bytes = |of: &Figures| count(of.data_pages_read) * page_bytes as f64;
+        let bytes = |figures: &RemedyFigures| count(figures.data_pages_read) * page_bytes as f64;
         format!(
             "{}: {}, {} instead of {} major faults, {} instead of {}.{price}",
             self.label(),
@@ -103,19 +127,19 @@ impl Remedy {
         )
     }
 
-    /// It as a bar of the bytes that it reads.
-    fn bar(name: &str, of: &Figures, rank: Option<u64>, class: &'static str) -> Bar {
+    /// A bar of the bytes read with a setting.
+    fn bar(name: &str, figures: &RemedyFigures, rank: Option<u64>, class: &'static str) -> Bar {
         let text = |value: Option<u64>, unit: fn(f64) -> String| {
             value.map_or("-".to_string(), |value| unit(value as f64))
         };
         Bar {
             name: name.to_string(),
-            value: of.bytes_read.map(|read| read as f64),
+            value: figures.bytes_read.map(|read| read as f64),
             class,
             texts: vec![
-                text(of.bytes_read, bytes),
-                text(of.major_faults, number),
-                text(of.elapsed_ns, time),
+                text(figures.bytes_read, bytes),
+                text(figures.major_faults, number),
+                text(figures.elapsed_ns, time),
                 rank.map_or("-".to_string(), |rank| rank.to_string()),
             ],
         }
@@ -123,14 +147,40 @@ impl Remedy {
 }
 
 impl Remedies {
-    /// A job that came to `now`, and what it came to with each setting. Those that help have a
-    /// rank.
-    pub(super) fn new(now: &Run, tried: Vec<(String, Run)>) -> Self {
-        let now = Figures::of(now);
+    /// Tries advice and readahead sizes for `job`, of which a run has the figures of `record` and
+    /// reads `pages_read` pages through each mapping. `None` where that takes more than a few
+    /// seconds. A setting that the model cannot run, because memory is too small for it, is left
+    /// out.
+    ///
+    /// # Errors
+    /// When the model cannot run the job as it is.
+    pub(super) fn try_settings(
+        job: &Job,
+        profile: &Profile,
+        record: &Record,
+        pages_read: &[u64],
+    ) -> Result<Option<Remedies>, Error> {
+        let now = Job { engine: EngineKind::Model, runs: 1, ..job.clone() };
+        let settings = settings(&now, profile, pages_read);
+        if !seeds::is_cheap(record, settings.len() as u64 + 1) {
+            return Ok(None);
+        }
+        let run_now = trace(&now, profile, &mut ())?;
+        let run = |(setting, job): (String, Job)| {
+            Ok::<_, Error>(trace(&job, profile, &mut ()).ok().map(|run| (setting, run)))
+        };
+        let tried = parallel::map(settings, run)?.into_iter().flatten().collect();
+        let rules = format!("Linux {}, {}", job.rules.kernel.name(), job.rules.series);
+        Ok(Some(Remedies::new(rules, &run_now, tried)))
+    }
+
+    /// Ranks the runs with each setting against the run without.
+    fn new(rules: String, now: &Run, tried: Vec<(String, Run)>) -> Self {
+        let now = RemedyFigures::new(now);
         let remedy = |(setting, run): (String, Run)| Remedy {
             setting,
             rank: None,
-            figures: Figures::of(&run),
+            figures: RemedyFigures::new(&run),
         };
         let mut tried: Vec<Remedy> = tried.into_iter().map(remedy).collect();
         let mut helping: Vec<&mut Remedy> =
@@ -139,10 +189,10 @@ impl Remedies {
         for (rank, remedy) in (1..).zip(helping) {
             remedy.rank = Some(rank);
         }
-        Remedies { now, tried }
+        Remedies { rules, now, tried }
     }
 
-    /// Those that help, the best first.
+    /// The settings that help, the best first.
     fn helping(&self) -> Vec<&Remedy> {
         let mut helping: Vec<&Remedy> =
             self.tried.iter().filter(|own| own.rank.is_some()).collect();
@@ -150,8 +200,8 @@ impl Remedies {
         helping
     }
 
-    /// What would help `job`; where nothing was tried, how to.
-    pub(super) fn parts(remedies: Option<&Remedies>, job: &Written, page_bytes: u64) -> Vec<Part> {
+    /// What would help; where nothing was tried, how to try it.
+    pub(super) fn parts(remedies: Option<&Remedies>, page_bytes: u64) -> Vec<Part> {
         let mut parts = vec![Part::Heading("What would help".to_string())];
         let Some(remedies) = remedies else {
             let text = "Nothing was tried, because the job is too large to run several times. \
@@ -161,7 +211,7 @@ impl Remedies {
             return parts;
         };
         let tried: Vec<String> = remedies.tried.iter().map(Remedy::label).collect();
-        let (tried, rules) = (tried.join(", "), rules(job));
+        let (tried, rules) = (tried.join(", "), &remedies.rules);
         parts.push(Part::Bars(remedies.bars()));
         let helping = remedies.helping();
         if helping.is_empty() {
@@ -171,7 +221,7 @@ impl Remedies {
             )));
             return parts;
         }
-        let named = helping.iter().take(MOST_NAMED);
+        let named = helping.iter().take(MAX_DESCRIBED);
         parts.push(Part::List(named.map(|own| own.line(&remedies.now, page_bytes)).collect()));
         parts.push(Part::Paragraph(format!(
             "Tried in the model on the same accesses, by the rules of {rules}: {tried}."
@@ -194,11 +244,68 @@ impl Remedies {
     }
 }
 
-/// By whose rules the model went: `Linux 6.12, baseline`.
-fn rules(job: &Written) -> String {
-    let flags = job.flags();
-    let kernel = flags.kernel.as_deref().unwrap_or("6.18");
-    format!("Linux {kernel}, {}", flags.with.as_deref().unwrap_or("baseline"))
+/// Each setting as a variant of `compare`, with the job that has it: every other advice, for all
+/// mappings and for those through which most of `pages_read` is read, and other readahead sizes.
+fn settings(job: &Job, profile: &Profile, pages_read: &[u64]) -> Vec<(String, Job)> {
+    let mut settings = Vec::new();
+    let all: Vec<usize> = (0..job.mappings.len()).collect();
+    let possible = || {
+        let known = Advice::ALL.into_iter();
+        known.filter(|advice| *advice != Advice::HUGEPAGE || profile.huge_pages)
+    };
+    let mut advise = |key: &str, mappings: &[usize]| {
+        for advice in possible() {
+            let is_other = |&mapping: &usize| job.mappings[mapping].mapping.advice != advice;
+            if mappings.iter().any(is_other) {
+                settings.push((format!("{key}={}", advice.name()), advised(job, mappings, advice)));
+            }
+        }
+    };
+    advise("advice", &all);
+    // A table of the job file that stands for several mappings is advised as a whole.
+    if job.mappings.len() > 1 && !job.is_counted() {
+        let mut most = all;
+        let pages = |mapping: usize| pages_read.get(mapping).copied().unwrap_or(0);
+        most.sort_by_key(|&mapping| std::cmp::Reverse(pages(mapping)));
+        for mapping in most.into_iter().take(MAX_ADVISED).filter(|&mapping| pages(mapping) > 0) {
+            advise(&format!("advice@{}", job.mappings[mapping].name), &[mapping]);
+        }
+    }
+    settings.extend(read_ahead_sizes(job).into_iter().map(|kb| {
+        let mut job = job.clone();
+        job.machine.read_ahead = PageCount(kb * 1024 / job.page_size());
+        (format!("read_ahead_kb={kb}"), job)
+    }));
+    settings
+}
+
+/// `job` with `advice` for `mappings` from their beginning, and where it says later how they are
+/// read.
+fn advised(job: &Job, mappings: &[usize], advice: Advice) -> Job {
+    let mut job = job.clone();
+    for &mapping in mappings {
+        job.mappings[mapping].mapping.advice = advice;
+    }
+    for step in job.threads.iter_mut().flat_map(|thread| &mut thread.steps) {
+        if let ProgramStep::Madvise { mapping, advice: Madvise::Flag(flag), .. } = step
+            && mappings.contains(mapping)
+            && let AdviceFlag::Read(read) = flag
+        {
+            *read = advice.read;
+        }
+    }
+    job
+}
+
+/// Readahead sizes around the one of `job` in KiB, from the smallest: whole pages.
+fn read_ahead_sizes(job: &Job) -> Vec<u64> {
+    let now = job.machine.read_ahead.bytes(job.page_size()) / 1024;
+    let smaller = READ_AHEAD_STEPS.iter().rev().map(|step| now / step);
+    let larger = READ_AHEAD_STEPS.iter().map(|step| now.max(8) * step);
+    let most = MAX_TRIED_READ_AHEAD_KB.min(MAX_READ_AHEAD_KB);
+    let page_kb = job.page_size() / 1024;
+    let possible = |kb: &u64| (page_kb..=most).contains(kb) && kb.is_multiple_of(page_kb);
+    smaller.chain(larger).filter(possible).collect()
 }
 
 #[cfg(test)]
@@ -221,12 +328,12 @@ mod tests {
 
     fn settings(now: Run, tried: &[(&str, Run)]) -> Vec<String> {
         let tried = tried.iter().map(|(setting, run)| (setting.to_string(), run.clone()));
-        let remedies = Remedies::new(&now, tried.collect());
+        let remedies = Remedies::new(String::new(), &now, tried.collect());
         remedies.helping().iter().map(|own| own.setting.clone()).collect()
     }
 
     #[test]
-    fn the_best_is_first_and_what_costs_more_than_it_saves_is_left_out() {
+    fn ranks_the_best_setting_first_and_leaves_out_what_costs_more_than_it_saves() {
         let tried = [
             ("half", run(5000, 100, 100)),
             ("same", run(9999, 100, 100)),
@@ -239,9 +346,10 @@ mod tests {
     }
 
     #[test]
-    fn what_it_brings_and_costs_is_said() {
+    fn describes_gain_and_price() {
         let tried = vec![("advice=random".to_string(), run(3456, 3456, 250))];
-        let remedies = Remedies::new(&run(196_275, 207, 190), tried);
+        let remedies =
+            Remedies::new("Linux 6.18, baseline".to_string(), &run(196_275, 207, 190), tried);
         assert_eq!(
             remedies.tried[0].line(&remedies.now, 4096),
             "MADV_RANDOM: 13.5 instead of 766.7 MiB, 3456 instead of 207 major faults, 250 ms \
@@ -250,11 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_helps_it_says_so() {
+    fn says_when_nothing_helps() {
         let tried = vec![("advice=random".to_string(), run(10, 10, 10))];
-        let remedies = Remedies::new(&run(10, 10, 10), tried);
-        let job = Written::Flags(Box::default());
-        let parts = Remedies::parts(Some(&remedies), &job, 4096);
+        let remedies = Remedies::new("Linux 6.18, baseline".to_string(), &run(10, 10, 10), tried);
+        let parts = Remedies::parts(Some(&remedies), 4096);
         let [_, _, Part::Paragraph(text)] = &parts[..] else { panic!("a sentence") };
         assert_eq!(
             text,

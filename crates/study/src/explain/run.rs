@@ -1,21 +1,19 @@
-//! Explains a job: on which engine its log comes about, and what else is run for it.
+//! Explains a job: on the model, or on a kernel under a trace.
 
-use filemap_core::decision::Log;
+use filemap_core::decision::{Decision, Log};
 use filemap_core::series::Series;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, Seen, ShownKind};
 use filemap_kernel::trace::Observation;
 use filemap_model::{Profile, trace};
 use serde_json::{Map, json};
 
-use super::counter::Sight;
-use super::courses::Courses;
-use super::explainer::Explainer;
-use super::explanation::Explanation;
-use super::history::History;
-use super::origin::CausePages;
-use super::record::Explained;
-use super::traced::Traced;
-use super::tried;
+use super::counter::CounterVisibility;
+use super::explainer::{Explainer, Explanation};
+use super::history::RunHistory;
+use super::origin::{PerOrigin, SourceTotal};
+use super::record::ExplainRecord;
+use super::remedies::Remedies;
+use super::traced::TraceExplainer;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::given::Given;
@@ -23,16 +21,27 @@ use crate::planned::Planned;
 use crate::seeds::{self, with_seeds};
 use crate::{console, host, input, provenance, traced_job};
 
-/// Refuses what there is no log of a kernel of.
-fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
-    if job.engine == EngineKind::Model {
-        return Ok(());
-    }
+/// Refuses jobs that the kernel engine cannot trace.
+fn check_traceable(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     let refuse = |message: String| Err(Error::CannotRun(message));
-    if job.of_flags.is_none() {
+    if job.threads.len() > 1 {
+        return refuse(format!(
+            "a trace of a kernel follows one thread, and this job has {}; give --on model, or \
+             filemap compare --on model,kernel for the counters of both",
+            job.threads.len()
+        ));
+    }
+    if job.processes.len() > 1 {
         return refuse(
-            "explain reads the model's log of a program; give --on model, or filemap compare --on \
-             model,kernel for the counters of both"
+            "a trace of a kernel follows one process, and this job has more; give --on model, or \
+             filemap compare --on model,kernel for the counters of both"
+                .to_string(),
+        );
+    }
+    if job.threads.iter().any(|thread| thread.rounds.is_timed()) {
+        return refuse(
+            "a trace of a kernel does not show how many rounds 'for' had time for; give repeat \
+             instead, or --on model"
                 .to_string(),
         );
     }
@@ -50,94 +59,113 @@ fn check(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
         );
     }
     if seeds.is_some_and(|seeds| seeds > 1) {
-        let message = "--seeds: a log of a kernel is of one seed; leave it out, or give --on model";
+        let message =
+            "--seeds: a trace of a kernel is of one seed; leave it out, or give --on model";
         return refuse(message.to_string());
     }
     Ok(())
 }
 
-/// Explains the job that was `given`, of the first of so many `seeds`.
+/// Explains the first of `seeds` runs of the job that was `given`.
 ///
 /// # Errors
-/// What cannot be explained, with what can, and those of the engine.
-pub fn run(given: &Given, seeds: Option<u64>, engines: &impl Engines) -> Result<Explained, Error> {
+/// A job that cannot be explained, with what can, and those of the engine.
+pub fn run(
+    given: &Given,
+    seeds: Option<u64>,
+    engines: &impl Engines,
+) -> Result<ExplainRecord, Error> {
     let planned = Planned::of(given)?;
     let Planned { job, profile, .. } = &planned;
-    check(job, seeds)?;
     let begun = seeds::spent();
     let (explanation, mut record) = match job.engine {
-        EngineKind::Model => of_model(job, profile, seeds.unwrap_or(1), engines)?,
-        EngineKind::Kernel => of_kernel(job, engines)?,
+        EngineKind::Model => explain_model(job, profile, seeds.unwrap_or(1), engines)?,
+        EngineKind::Kernel => {
+            check_traceable(job, seeds)?;
+            explain_kernel(job, engines)?
+        }
     };
     planned.warn(&mut record, seeds, seeds::spent() - begun)?;
-    let remedies = match job.of_flags {
-        Some(_) => tried::remedies(job, profile, &record)?,
-        None => None,
-    };
+    let pages = |sources: &PerOrigin<SourceTotal>| sources.iter().map(|(_, own)| own.pages).sum();
+    let pages_read: Vec<u64> = explanation.mappings.iter().map(pages).collect();
+    let remedies = Remedies::try_settings(job, profile, &record, &pages_read)?;
     let command = with_seeds(given.command("explain", job), seeds);
-    Ok(Explained::new(&explanation, job, &record, remedies, command))
+    Ok(ExplainRecord::new(explanation, job, &record, remedies, command))
 }
 
-/// The course of the first run of `record`, of `job`, where it runs in the model.
+/// The history of the first run of `record`, of `job`, where it runs in the model.
 ///
 /// # Errors
 /// Those of the model.
-pub fn course(job: &Job, profile: &Profile, record: &Record) -> Result<Option<Courses>, Error> {
-    // One table can stand for many files, of which the record has the sum.
+pub(crate) fn run_history(
+    job: &Job,
+    profile: &Profile,
+    record: &Record,
+) -> Result<Option<RunHistory>, Error> {
+    // A table that stands for many files has their sum in the record.
     if job.engine != EngineKind::Model || job.is_counted() {
         return Ok(None);
     }
-    let read = record.runs[0].files.iter().map(|file| file.data_pages_read.unwrap_or(0));
-    let read: Vec<u64> = read.collect();
-    let mut explainer = if job.of_flags.is_some() {
-        Explainer::new(job, Sight::Every)
-    } else {
-        Explainer::of_course(job, &read)
-    };
+    let mut explainer = model_explainer(job, record);
     trace(job, profile, &mut explainer)?;
-    let Explanation { amounts, misses, history, .. } = explainer.finish();
-    Ok(history.map(|courses| match courses {
-        Courses::OneFile(history) => Courses::OneFile(Box::new(History {
-            causes: Some(CausePages::all(&amounts, job.page_size())),
-            mmap_miss: misses.map(|misses| misses.course.points().collect()),
-            ..*history
-        })),
-        courses => courses,
-    }))
+    Ok(Some(explainer.finish().history))
 }
 
-fn of_model(
+/// An explainer for a run of `job` in the model, which read as much as the first one of `record`.
+fn model_explainer<'a>(job: &'a Job, record: &Record) -> Explainer<'a> {
+    let by_table = &record.runs[0].files;
+    let pages = |table: &usize| by_table.get(*table).and_then(|file| file.data_pages_read);
+    let pages_read: Vec<u64> =
+        job.tables.files.iter().map(|table| pages(table).unwrap_or(0)).collect();
+    Explainer::new(job, CounterVisibility::Every, &pages_read)
+}
+
+fn explain_model(
     job: &Job,
     profile: &Profile,
     seeds: u64,
     engines: &impl Engines,
 ) -> Result<(Explanation, Record), Error> {
-    let mut explainer = Explainer::new(job, Sight::Every);
-    trace(job, profile, &mut explainer)?;
     let (jobs, profiles) = (std::slice::from_ref(job), &mut [*profile]);
     let mut records = engine::run_jobs(engines, jobs, profiles, seeds, false)?;
-    Ok((explainer.finish(), records.pop().expect("one job has one record")))
+    let record = records.pop().expect("one job has one record");
+    let mut explainer = model_explainer(job, &record);
+    trace(job, profile, &mut explainer)?;
+    Ok((explainer.finish(), record))
 }
 
-fn of_kernel(job: &Job, engines: &impl Engines) -> Result<(Explanation, Record), Error> {
+fn explain_kernel(job: &Job, engines: &impl Engines) -> Result<(Explanation, Record), Error> {
     let observed = traced_job::observe(job, engines)?;
-    let mut explainer = Traced::new(job, sight(observed.shown));
+    let mut pages_read = vec![0; job.files.len()];
+    let mut at = 0;
+    for decision in &observed.decisions {
+        match *decision {
+            Decision::File { file } => at = file.number(),
+            Decision::Added { order, folios, .. } => pages_read[at] += folios << order.0,
+            _ => {}
+        }
+    }
+    let mut explainer = TraceExplainer::new(job, visibility(observed.shown), &pages_read);
     for decision in &observed.decisions {
         explainer.record(*decision);
     }
     let explanation = explainer.finish();
-    let record = traced(job, &explanation, &observed);
+    let record = traced_record(job, &explanation, &observed);
     Ok((explanation, record))
 }
 
-/// What of the counter a kernel shows.
-fn sight(seen: Seen) -> Sight {
+/// How much of the counter of misses a kernel shows.
+fn visibility(seen: Seen) -> CounterVisibility {
     let entered = [ShownKind::Sync, ShownKind::Async];
-    if entered.into_iter().all(|kind| seen.has(kind)) { Sight::Entered } else { Sight::Nothing }
+    if entered.into_iter().all(|kind| seen.has(kind)) {
+        CounterVisibility::Entered
+    } else {
+        CounterVisibility::Hidden
+    }
 }
 
-/// What the log itself says of the run.
-fn traced(job: &Job, explanation: &Explanation, observed: &Observation) -> Record {
+/// The record of a traced run.
+fn traced_record(job: &Job, explanation: &Explanation, observed: &Observation) -> Record {
     let mut environment = Map::new();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());
     environment.insert("kernel".into(), json!(input::host_release()));
@@ -155,13 +183,15 @@ fn traced(job: &Job, explanation: &Explanation, observed: &Observation) -> Recor
     let unseen = if observed.shown.has(ShownKind::Window) {
         ""
     } else {
-        "; it has no tracepoint of a window, which is told by the folios that it added"
+        "; it has no tracepoint of a window, whose pages are those of the folios that it added"
     };
-    let scope = format!("{kernel}, tracepoints of one child process, its file cold before{unseen}");
+    let files = if job.files.len() == 1 { "file" } else { "files" };
+    let scope =
+        format!("{kernel}, tracepoints of one child process, its {files} cold before{unseen}");
     environment.insert("scope".into(), scope.into());
     console::note(&mut environment, &observed.warnings, "");
     let counters = Counters {
-        accesses: explanation.misses.as_ref().map(|misses| misses.course.accesses()),
+        accesses: Some(explanation.history.accesses),
         data_pages_read: Some(explanation.pages_read()),
         bytes_read: observed.read_bytes,
         ..Counters::default()

@@ -1,16 +1,17 @@
-//! On random jobs, the sums by cause are the bytes read, and every change of the counter has a
-//! reason.
+//! Causes of random jobs add up to the bytes read, and changes of the counter to its value.
 
-use filemap_core::decision::{Decision, Log};
+use filemap_core::decision::{Decision, Log, MissChange};
+use filemap_core::readahead::miss;
 use filemap_job::random::{Rng, elf};
-use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
+use filemap_job::{Job, JobSpec, PhaseSpec, ProgramSpec, SizeText};
 use filemap_model::{Profile, Timing, trace, trace_on};
 
-use super::counter::Sight;
-use super::explainer::Explainer;
-use super::explanation::Explanation;
-use super::origin::Origin;
-use super::traced::Traced;
+use super::answer::answer;
+use super::counter::CounterVisibility;
+use super::explainer::{Explainer, Explanation};
+use super::history::RunHistory;
+use super::origin::{Origin, PerOrigin, SourceTotal};
+use super::traced::TraceExplainer;
 
 const JOBS: u64 = 300;
 
@@ -66,7 +67,7 @@ fn random_phase(rng: &mut Rng) -> PhaseSpec {
 }
 
 fn explained(job: &Job) -> Option<(Explanation, u64)> {
-    let mut explainer = Explainer::new(job, Sight::Every);
+    let mut explainer = Explainer::new(job, CounterVisibility::Every, &[]);
     // What does not fit into memory is no job to explain.
     let run = trace(job, &Profile::DEFAULT, &mut explainer).ok()?;
     let pages = run.counters.data_pages_read.expect("the model counts them");
@@ -74,7 +75,7 @@ fn explained(job: &Job) -> Option<(Explanation, u64)> {
 }
 
 #[test]
-fn sums_are_the_bytes_read() {
+fn causes_add_up_to_the_pages_read() {
     let mut rng = Rng(88172645463325252);
     let (mut done, mut evicting) = (0, 0);
     for _ in 0..JOBS {
@@ -83,30 +84,35 @@ fn sums_are_the_bytes_read() {
         let Some((found, pages)) = explained(&job) else { continue };
         let about = job.to_toml();
         done += 1;
-        evicting += u64::from(found.evicted > 0);
+        evicting += u64::from(found.files[0].evicted > 0);
         assert_eq!(found.pages_read(), pages, "{about}");
-        let brought: u64 = found.brought.iter().map(|(_, brought)| brought.pages).sum();
-        assert_eq!(brought, pages, "{about}");
-        let used: u64 = found.brought.iter().map(|(_, brought)| brought.used).sum();
-        let amount = |origin| found.amounts.get(origin).pages;
-        assert_eq!(used, amount(Origin::Used) + amount(Origin::Refetched), "{about}");
-        let misses = found.misses.as_ref().expect("a job of one file has them");
-        let moves = misses.moves;
-        assert_eq!(moves.unexplained, 0, "{about}");
-        let taken = moves.taken_by_retries + moves.taken_by_arounds + moves.hits_taking;
-        let left = moves.misses - moves.misses_at_cap - taken;
-        assert_eq!(left, u64::from(misses.last), "{about}");
+        let sources = found.sources();
+        let added: u64 = sources.iter().map(|(_, source)| source.pages).sum();
+        assert_eq!(added, pages, "{about}");
+        let used: u64 = sources.iter().map(|(_, source)| source.used).sum();
+        let totals = found.totals();
+        let pages_of = |origin| totals.get(origin).pages;
+        assert_eq!(used, pages_of(Origin::Used) + pages_of(Origin::Refetched), "{about}");
+        if let Some(counter) = found.counters.get(&0) {
+            let moves = counter.moves;
+            assert_eq!(moves.unexplained, 0, "{about}");
+            let left = moves.misses - moves.misses_at_cap - moves.taken();
+            assert_eq!(left, u64::from(counter.last), "{about}");
+            assert_eq!(counter.first_above.is_some(), moves.misses_above > 0, "{about}");
+            let singles = moves.misses_above + counter.off;
+            assert_eq!(sources.get(Origin::Single).calls, singles, "{about}");
+        }
         // Each page of the map came in, and no more were used than the program accessed.
-        let map = found.map.as_ref().expect("it has a map");
+        let map = found.files[0].map.as_ref().expect("it has a map");
         let came: u64 = map.cells.iter().map(|cell| cell.came).sum();
-        let again: u64 = found.amounts.iter().map(|(_, amount)| amount.again).sum();
+        let again: u64 = totals.iter().map(|(_, total)| total.again).sum();
         assert_eq!(came + again, pages, "{about}");
     }
     assert!(done > JOBS * 2 / 3 && evicting > JOBS / 10, "{done} jobs, {evicting} evict");
 }
 
 #[test]
-fn pages_outside_the_segments_are_told_from_those_inside() {
+fn counts_pages_between_and_outside_segments() {
     let mut rng = Rng(17);
     let (mut done, mut between) = (0, 0);
     for _ in 0..JOBS {
@@ -121,30 +127,64 @@ fn pages_outside_the_segments_are_told_from_those_inside() {
             ..JobSpec::default()
         };
         let Ok(job) = spec.validate(None) else { continue };
-        let mut explainer = Explainer::new(&job, Sight::Every);
+        let mut explainer = Explainer::new(&job, CounterVisibility::Every, &[]);
         let cached = trace(&job, &Profile::DEFAULT, &mut explainer).expect("it fits").cached;
         let found = explainer.finish();
         let about = format!("{:?}", job.mappings[0].segments);
-        let amount = |origin| found.amounts.get(origin).pages;
-        assert_eq!(Some(amount(Origin::BetweenSegments)), cached.between, "{about}");
+        let totals = found.totals();
+        let pages_of = |origin| totals.get(origin).pages;
+        assert_eq!(Some(pages_of(Origin::BetweenSegments)), cached.between, "{about}");
         let outside = cached.before.zip(cached.after).map(|(before, after)| before + after);
-        assert_eq!(Some(amount(Origin::BeyondMapping)), outside, "{about}");
-        let outside = amount(Origin::BetweenSegments) + amount(Origin::BeyondMapping);
+        assert_eq!(Some(pages_of(Origin::BeyondMapping)), outside, "{about}");
+        let outside = pages_of(Origin::BetweenSegments) + pages_of(Origin::BeyondMapping);
         assert_eq!(Some(found.pages_read() - outside), cached.inside, "{about}");
-        let unexplained = found.misses.as_ref().map(|misses| misses.moves.unexplained);
-        assert_eq!((found.absent_accesses, unexplained), (0, Some(0)), "{about}");
-        let mapped: u64 =
-            found.map.as_ref().expect("it has a map").cells.iter().map(|cell| cell.mapped).sum();
+        let unexplained: u64 = found.counters.values().map(|own| own.moves.unexplained).sum();
+        assert_eq!((found.absent_accesses, unexplained), (0, 0), "{about}");
+        let map = found.files[0].map.as_ref().expect("it has a map");
+        let mapped: u64 = map.cells.iter().map(|cell| cell.mapped).sum();
         assert!(cached.inside <= Some(mapped), "{about}");
         done += 1;
-        between += u64::from(amount(Origin::BetweenSegments) > 0);
+        between += u64::from(pages_of(Origin::BetweenSegments) > 0);
     }
     assert!(done > JOBS * 2 / 3 && between > JOBS / 20, "{done} jobs, {between} with gaps");
 }
 
-/// What the model tells of accesses is no more than what its decisions show.
+/// A log that names no access, as a trace is, with the changes of the counter.
+#[derive(Default)]
+struct Recorded(Vec<Result<Decision, MissChange>>);
+
+impl Log for Recorded {
+    fn record(&mut self, decision: Decision) {
+        self.0.push(Ok(decision));
+    }
+
+    fn mmap_miss_changed(&mut self, change: MissChange) {
+        self.0.push(Err(change));
+    }
+}
+
+/// The explanation of the log alone.
+fn explained_by_log(job: &Job) -> Explanation {
+    let mut log = Recorded::default();
+    trace(job, &Profile::DEFAULT, &mut log).expect("it fits");
+    let mut explainer = TraceExplainer::new(job, CounterVisibility::Every, &[]);
+    for entry in log.0 {
+        match entry {
+            Ok(decision) => explainer.record(decision),
+            Err(change) => explainer.mmap_miss_changed(change),
+        }
+    }
+    explainer.finish()
+}
+
+/// `found` without what a log does not have: waits.
+fn without_waits(found: Explanation) -> Explanation {
+    let history = RunHistory { waits: Vec::new(), threads: Vec::new(), ..found.history };
+    Explanation { history, ..found }
+}
+
 #[test]
-fn a_log_alone_says_the_same() {
+fn a_log_alone_is_explained_alike() {
     let mut rng = Rng(2463534242);
     let mut done = 0;
     for _ in 0..JOBS {
@@ -152,15 +192,131 @@ fn a_log_alone_says_the_same() {
         // Which of two reads of a page it was that missed shows in no log.
         spec.phase.retain(|phase| phase.bs.is_none());
         let Ok(job) = spec.validate(None) else { continue };
-        let mut traced = Traced::new(&job, Sight::Every);
-        let mut log: Vec<Decision> = Vec::new();
         let Some((found, _)) = explained(&job) else { continue };
-        trace(&job, &Profile::DEFAULT, &mut log).expect("it fits");
-        log.into_iter().for_each(|decision| traced.record(decision));
-        assert!(traced.finish() == found, "{}", job.to_toml());
+        let by_log = without_waits(explained_by_log(&job));
+        assert!(by_log == without_waits(found), "{}", job.to_toml());
         done += 1;
     }
     assert!(done > JOBS / 3, "{done} jobs");
+}
+
+/// Two files and three mappings; `phases` and more tables follow.
+const TABLES: &str = "read_ahead_kb = 128
+    [[file]]\nname = 'a'\nsize = '16m'
+    [[file]]\nname = 'b'\nsize = '8m'
+    [[open]]\nname = 'oa'\nfile = 'a'
+    [[open]]\nname = 'ob'\nfile = 'b'
+    [[open]]\nname = 'ob2'\nfile = 'b'
+    [[mapping]]\nname = 'ma'\nopen = 'oa'
+    [[mapping]]\nname = 'mb'\nopen = 'ob'\nadvice = 'sequential'
+    [[mapping]]\nname = 'mc'\nopen = 'ob2'\noffset = '1m'\nlen = '2m'\n";
+
+const ONE_THREAD: &str = "[[thread]]
+    [[thread.phase]]\nmapping = 'ma'\nworkload = 'random'\naccesses = 700
+    [[thread.phase]]\nmapping = 'mb'\nworkload = 'sequential'\naccesses = 300
+    [[thread.phase]]\nmapping = 'mc'\nmadvise = 'random'
+    [[thread.phase]]\nmapping = 'mc'\nworkload = 'random'\naccesses = 100
+    [[thread.phase]]\nmapping = 'ma'\nworkload = 'stride:37'\naccesses = 400\n";
+
+const MORE_THREADS: &str = "[[thread]]\nname = 'reader'\nrepeat = 3
+    [[thread.phase]]\nopen = 'ob'\nworkload = 'read-random'\nbs = '16k'\naccesses = 60
+    [[thread]]\nname = 'other'\nprocess = 'child'
+    [[thread.phase]]\nmapping = 'ma'\nworkload = 'random'\nseed = 9\naccesses = 500\n";
+
+fn program(head: &str, threads: &[&str]) -> Job {
+    let text = format!("{head}\n{TABLES}{}", threads.concat());
+    ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap()
+}
+
+/// Files, mappings and open files of programs: each adds up, and so do the counters.
+#[test]
+fn programs_are_explained_by_file_mapping_and_open_file() {
+    for (head, threads) in [
+        ("with = 'baseline'", &[ONE_THREAD][..]),
+        ("with = 'mmap-miss'", &[ONE_THREAD]),
+        ("with = 'mmap-miss'", &[ONE_THREAD, MORE_THREADS]),
+        ("with = 'p1'\nram = '12m'", &[ONE_THREAD]),
+        ("with = 'mmap-miss'\nram = '12m'", &[ONE_THREAD, MORE_THREADS]),
+    ] {
+        let job = program(head, threads);
+        let mut explainer = Explainer::new(&job, CounterVisibility::Every, &[1, 1]);
+        let run = trace(&job, &Profile::DEFAULT, &mut explainer).expect("it fits");
+        let found = explainer.finish();
+        for (file, counted) in found.files.iter().zip(&run.files) {
+            assert_eq!(Some(file.pages_read()), counted.data_pages_read, "{head}");
+            assert_eq!(Some(file.evicted), counted.evicted_pages, "{head}");
+            let used: u64 = file.sources.iter().map(|(_, source)| source.used).sum();
+            let totals = &file.totals;
+            let causes = [Origin::Used, Origin::Refetched].map(|origin| totals.get(origin).pages);
+            assert_eq!(used, causes.iter().sum::<u64>(), "{head}");
+            assert!(used > 0 && file.map.is_some(), "{head}");
+        }
+        let pages = |sources: &PerOrigin<SourceTotal>| {
+            sources.iter().map(|(_, source)| source.pages).sum::<u64>()
+        };
+        let through: u64 = found.mappings.iter().chain(&found.opens).map(pages).sum();
+        assert_eq!(through, found.pages_read(), "{head}");
+        assert!(found.mappings.iter().all(|sources| pages(sources) > 0), "{head}");
+        let reads: u64 = found.opens.iter().map(pages).sum();
+        assert_eq!(reads > 0, threads.len() > 1, "{head}");
+        for counter in found.counters.values() {
+            let moves = counter.moves;
+            assert_eq!(moves.unexplained, 0, "{head}");
+            let left = moves.misses - moves.misses_at_cap - moves.taken();
+            assert_eq!(left, u64::from(counter.last), "{head}");
+        }
+        let highest = found.counters.values().map(|counter| u64::from(counter.max)).max();
+        assert_eq!(highest, run.counters.mmap_miss_max, "{head}");
+        assert_eq!(found.history.threads.len(), job.threads.len(), "{head}");
+        let waited: u64 = found.history.waits.iter().flat_map(|wait| &wait.ns).sum();
+        assert!(waited > 0, "{head}");
+        let text = answer(&found, &job);
+        let stops = text.contains("Readahead of open file oa stopped at access");
+        assert_eq!(stops, found.counters[&0].moves.misses_above > 0, "{text}");
+    }
+}
+
+/// The accesses of a program of one thread are found in its log, file by file.
+#[test]
+fn a_log_of_a_program_is_explained_alike() {
+    for head in ["with = 'baseline'", "with = 'mmap-miss'", "with = 'mmap-miss'\nram = '12m'"] {
+        for repeat in ["", "[[thread]]\nrepeat = 2\n"] {
+            let steps = match repeat {
+                "" => ONE_THREAD.to_string(),
+                repeat => ONE_THREAD.replacen("[[thread]]\n", repeat, 1),
+            };
+            let job = program(head, &[&steps]);
+            let mut explainer = Explainer::new(&job, CounterVisibility::Every, &[]);
+            trace(&job, &Profile::DEFAULT, &mut explainer).expect("it fits");
+            let found = without_waits(explainer.finish());
+            assert_eq!(found.absent_accesses, 0, "{head} {repeat}");
+            let by_log = without_waits(explained_by_log(&job));
+            assert_eq!(by_log.files, found.files, "{head} {repeat}");
+            assert!(by_log == found, "{head} {repeat}");
+        }
+    }
+}
+
+/// The threshold in a text is the one of the rules that ran.
+#[test]
+fn the_answer_names_access_and_threshold() {
+    let spec = JobSpec {
+        workload: Some("random".to_string()),
+        file_size: Some(SizeText("256m".to_string())),
+        with: Some("mmap-miss".to_string()),
+        ..JobSpec::default()
+    };
+    let job = spec.validate(None).expect("a job");
+    let (mut found, _) = explained(&job).expect("it fits");
+    assert_eq!(found.counters[&0].threshold, miss::threshold(&job.rules));
+    let text = answer(&found, &job);
+    let words = "Readahead stopped at access 106 of 655 (counted from 0), where mmap_miss rose \
+                 above 100: 102 misses had added to it, and hits had taken 1.";
+    assert!(text.starts_with(words), "{text}");
+    let counter = found.counters.get_mut(&0).expect("its counter");
+    counter.threshold = 10;
+    let text = answer(&found, &job);
+    assert!(text.contains("where mmap_miss rose above 10:"), "{text}");
 }
 
 #[test]
@@ -186,10 +342,12 @@ fn a_file_larger_than_memory_is_refetched() {
         ..JobSpec::default()
     };
     let job = spec.validate(None).expect("a job");
-    let mut explainer = Explainer::new(&job, Sight::Every);
+    let mut explainer = Explainer::new(&job, CounterVisibility::Every, &[]);
     let cache = filemap_model::extents::ExtentCache::new(job.machine.cache_limit);
     trace_on(&job, &Profile::DEFAULT, Timing::Settled, cache, &mut explainer).expect("it fits");
     let found = explainer.finish();
-    assert!(found.amounts.get(Origin::Refetched).pages > 0);
-    assert!(found.map.expect("it has a map").cells.iter().any(|cell| cell.left > 0));
+    assert!(found.totals().get(Origin::Refetched).pages > 0);
+    assert!(
+        found.files[0].map.as_ref().expect("it has a map").cells.iter().any(|cell| cell.left > 0)
+    );
 }

@@ -1,163 +1,378 @@
-//! The accesses of a job of one file, as its log of tracepoints shows them.
+//! The accesses of a job of one thread, as a log of tracepoints shows them.
 
-use std::collections::BTreeSet;
-use std::iter::Peekable;
+use std::collections::{BTreeSet, VecDeque};
 
-use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
+use filemap_core::address::vma::{Advice, Vma};
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log, MissChange, MissChangeCause};
 use filemap_core::fault::lock;
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::readahead::miss;
+use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
 use filemap_job::Job;
-use filemap_job::program::ProgramStep;
+use filemap_job::program::{Fadvise, Madvise, ProgramStep, Rounds};
 
-use super::counter::Sight;
-use super::explainer::Explainer;
-use super::explanation::Explanation;
+use super::counter::CounterVisibility;
+use super::explainer::{Explainer, Explanation};
 
-/// Reads a log that does not tell which access its decisions belong to. It shows those accesses
-/// that fault or read; the others lie between.
-pub struct Traced<'a> {
+/// Reads a log that does not say which access its decisions belong to: it shows the accesses that
+/// fault or read, and the others lie between them. A kernel's log does not say either when the
+/// counter of misses is consulted: the advice of the mapping does.
+pub struct TraceExplainer<'a> {
+    job: &'a Job,
     explainer: Explainer<'a>,
-    left: Peekable<Box<dyn Iterator<Item = Touch> + 'a>>,
-    /// The number of the access at the front, and whether it has begun.
+    visibility: CounterVisibility,
+    /// The events that are to come, of which some were looked at already.
+    ahead: VecDeque<JobEvent>,
+    rest: Box<dyn Iterator<Item = JobEvent> + 'a>,
+    /// The number of the next access, and whether it has begun.
     number: u64,
-    is_begun: bool,
-    /// Pages that the program has copies of: accesses to them are not to the cache.
-    copied: BTreeSet<PageIndex>,
-    /// The decisions of the fault at hand: which page it is for shows at its end.
-    fault: Option<Vec<Decision>>,
-    first: Lock,
-    sight: Sight,
+    has_begun: bool,
+    /// The file that the log is about.
+    file: usize,
+    /// The advice of each mapping.
+    advice: Vec<Advice>,
+    /// Pages of mappings that the job has copied: an access to one is not to the cache.
+    copied: BTreeSet<(usize, PageIndex)>,
+    /// The entries of the current fault: its page is known when it is served.
+    fault: Option<Vec<(usize, LogEntry)>>,
+    first_lock: Lock,
+}
+
+/// What a job does that a log shows, or that changes what it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct JobEvent {
+    open: usize,
+    mapping: Option<usize>,
+    kind: JobEventKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Touch {
-    Page(PageIndex),
-    /// From the first page up to before the second.
+enum JobEventKind {
+    /// A touch of page `page` of a mapping, which maps page `index` of the file.
+    Touch { page: PageIndex, index: PageIndex },
+    /// A read of the pages from the first to before the second.
     Read(PageIndex, PageIndex),
+    /// A read past the page cache.
+    DirectRead,
+    /// Advice to read these pages.
+    WillNeed(PageIndex, PageIndex),
+    /// Advice for a mapping, as it is then.
+    Advise(Advice),
 }
 
-impl<'a> Traced<'a> {
-    /// An explainer of a run of `job` that has not begun.
-    pub fn new(job: &'a Job, sight: Sight) -> Self {
-        let touches = job.steps().flat_map(move |step| of_step(job, step));
-        let left: Box<dyn Iterator<Item = Touch>> = Box::new(touches);
-        Traced {
-            explainer: Explainer::new(job, sight),
-            left: left.peekable(),
+#[derive(Clone, Copy, Debug)]
+enum LogEntry {
+    Decision(Decision),
+    MissChange(MissChange),
+}
+
+impl<'a> TraceExplainer<'a> {
+    /// An explainer for a run of `job`, with `pages_read` as for [`Explainer::new`].
+    pub fn new(job: &'a Job, visibility: CounterVisibility, pages_read: &[u64]) -> Self {
+        TraceExplainer {
+            job,
+            explainer: Explainer::new(job, visibility, pages_read),
+            visibility,
+            ahead: VecDeque::new(),
+            rest: Box::new(events(job)),
             number: 0,
-            is_begun: false,
+            has_begun: false,
+            file: 0,
+            advice: job.mappings.iter().map(|mapping| mapping.mapping.advice).collect(),
             copied: BTreeSet::new(),
             fault: None,
-            first: lock::of_access(&job.rules),
-            sight,
+            first_lock: lock::of_access(&job.rules),
         }
     }
 
     /// The explanation, once the log has ended.
     pub fn finish(mut self) -> Explanation {
-        // A log that was cut off inside a fault still says what came in.
-        self.fault.take().into_iter().flatten().for_each(|decision| self.pass_on(decision));
-        while self.left.peek().is_some() {
-            self.make_next();
+        // A log that ends inside a fault still says what was read.
+        self.fault.take().into_iter().flatten().for_each(|(file, entry)| self.pass_on(file, entry));
+        while self.next_event().is_some() {
+            self.complete_next();
         }
         self.explainer.finish()
     }
 
-    /// The access at the front begins.
-    fn begin(&mut self) {
-        let Some(touch) = self.left.peek().filter(|_| !self.is_begun) else { return };
-        self.is_begun = true;
-        self.explainer.access(self.number);
-        match *touch {
-            Touch::Page(index) if self.copied.contains(&index) => {}
-            Touch::Page(index) => self.explainer.accessed(index, PageCount(1)),
-            Touch::Read(first, end) => self.explainer.accessed(first, end - first),
+    fn next_event(&mut self) -> Option<JobEvent> {
+        if self.ahead.is_empty() {
+            self.ahead.extend(self.rest.next());
+        }
+        self.ahead.front().copied()
+    }
+
+    /// Begins the next event.
+    fn begin_next(&mut self) {
+        let Some(event) = self.next_event().filter(|_| !self.has_begun) else { return };
+        self.has_begun = true;
+        if let JobEventKind::Advise(advice) = event.kind {
+            event.mapping.into_iter().for_each(|mapping| self.advice[mapping] = advice);
+            return;
+        }
+        if event.is_access() {
+            self.explainer.access(self.number);
+        }
+        self.explainer.through(event.open as u32);
+        self.explainer.mapping(event.mapping);
+        self.set_file(self.job.opens[event.open].file);
+        match event.kind {
+            JobEventKind::Touch { index, .. } => {
+                let is_copied = event.mapping.is_some_and(|m| self.copied.contains(&(m, index)));
+                if !is_copied {
+                    self.explainer.accessed(index, PageCount(1));
+                }
+            }
+            JobEventKind::Read(first, end) => self.explainer.accessed(first, end - first),
+            _ => {}
         }
     }
 
-    /// Makes the access at the front.
-    fn make_next(&mut self) {
-        self.begin();
-        self.left.next();
-        self.number += 1;
-        self.is_begun = false;
+    /// Completes the next event.
+    fn complete_next(&mut self) {
+        self.begin_next();
+        let event = self.ahead.pop_front();
+        self.number += u64::from(event.is_some_and(|event| event.is_access()));
+        self.has_begun = false;
     }
 
-    /// Makes the accesses before the next that `is_it`, and begins that.
-    fn up_to(&mut self, is_it: impl Fn(&Touch) -> bool) {
-        while self.left.peek().is_some_and(|touch| !is_it(touch)) {
-            self.make_next();
+    /// Completes the events before the next one that `is_wanted`, and begins that. Without one it
+    /// leaves the events as they are, and returns false.
+    fn advance_to(&mut self, is_wanted: impl Fn(&Job, &JobEvent) -> bool) -> bool {
+        let mut at = 0;
+        loop {
+            if at == self.ahead.len() {
+                let Some(event) = self.rest.next() else { return false };
+                self.ahead.push_back(event);
+            }
+            if is_wanted(self.job, &self.ahead[at]) {
+                break;
+            }
+            at += 1;
         }
-        self.begin();
+        (0..at).for_each(|_| self.complete_next());
+        self.begin_next();
+        true
     }
 
-    /// Begins the read of a block that holds page `at`.
-    fn up_to_block(&mut self, at: PageIndex) {
-        self.up_to(|touch| matches!(*touch, Touch::Read(first, end) if first <= at && at < end));
+    /// Begins the read of a block with page `index`; of blocks that end at `end` where one does.
+    fn advance_to_read(&mut self, index: PageIndex, end: Option<PageIndex>) {
+        let file = self.file;
+        let reads = |job: &Job, event: &JobEvent| {
+            let JobEventKind::Read(first, last) = event.kind else { return false };
+            job.opens[event.open].file == file
+                && end.map_or(first <= index && index < last, |end| last == end)
+        };
+        // A fault that the log does not show, of MADV_POPULATE_READ, looks like a read.
+        if self.job.steps().any(|step| matches!(step, ProgramStep::Read { .. })) {
+            self.advance_to(reads);
+        }
     }
 
-    /// A fault on `index` was served. An access that needs no fault cannot come to need one without
-    /// another fault between, so the next one of this page it is.
-    fn end_fault(&mut self, index: PageIndex, decisions: Vec<Decision>) {
-        self.up_to(|touch| *touch == Touch::Page(index));
-        decisions.into_iter().for_each(|decision| self.pass_on(decision));
-        self.make_next();
+    /// Ends the fault on page `index`. A page stays mapped until another fault evicts it, so this
+    /// is the next access to the page.
+    fn end_fault(&mut self, index: PageIndex, entries: Vec<(usize, LogEntry)>) {
+        let file = self.file;
+        let is_found = self.advance_to(|job, event| {
+            let JobEventKind::Touch { index: touched, .. } = event.kind else { return false };
+            touched == index && job.opens[event.open].file == file
+        });
+        entries.into_iter().for_each(|(file, entry)| self.pass_on(file, entry));
+        if is_found {
+            self.complete_next();
+        }
     }
 
-    fn pass_on(&mut self, decision: Decision) {
+    fn set_file(&mut self, file: usize) {
+        self.explainer.record(Decision::File { file: FileId::new(file as u32) });
+    }
+
+    fn pass_on(&mut self, file: usize, entry: LogEntry) {
+        self.set_file(file);
+        let decision = match entry {
+            LogEntry::Decision(decision) => decision,
+            LogEntry::MissChange(change) => return self.explainer.mmap_miss_changed(change),
+        };
         if let Decision::Copied { index } = decision {
-            self.copied.insert(index);
+            let event = self.next_event();
+            let mapping = event.and_then(|event| event.mapping);
+            self.copied.extend(mapping.map(|mapping| (mapping, index)));
+        }
+        if self.visibility != CounterVisibility::Every
+            && let Some(cause) = self.miss_change(&decision)
+        {
+            self.explainer.mmap_miss_changed(MissChange { cause, before: 0, after: 0 });
         }
         self.explainer.record(decision);
     }
+
+    /// What `decision` of a kernel tells of the counter of misses.
+    fn miss_change(&mut self, decision: &Decision) -> Option<MissChangeCause> {
+        let rules = &self.job.rules;
+        match *decision {
+            Decision::MapPages { .. } => return Some(MissChangeCause::Around { hits: 0 }),
+            Decision::Readahead { cause: Cause::ReadAround | Cause::Executable, .. } => {}
+            Decision::Readahead { cause: Cause::HugePage, .. } if rules.huge_page_counts => {}
+            Decision::NoReadahead { .. } => {}
+            _ => return None,
+        }
+        let reads_window = matches!(decision, Decision::Readahead { .. });
+        let JobEvent { mapping, kind, .. } = self.next_event()?;
+        let JobEventKind::Touch { page, index } = kind else { return None };
+        let (mapping, advice) = (&self.job.mappings[mapping?], self.advice[mapping?]);
+        let executable = mapping.is_executable(page);
+        let has_readahead = self.job.machine.read_ahead > PageCount(0);
+        let is_on = has_readahead
+            && (!advice.is_random() || (executable && rules.executable_readahead))
+            || advice.is_huge() && rules.huge_page_counts;
+        let pages = PageCount(1);
+        let vma = Vma { start: Vpn(page.0), pgoff: index, pages, advice, executable };
+        (is_on && miss::counts_misses(&vma, rules))
+            .then_some(MissChangeCause::Miss { reads_window })
+    }
+
+    /// Base pages that no window holds and that nobody accesses were asked for by advice.
+    fn record_will_need(&mut self, start: PageIndex, size: PageCount) {
+        let file = self.file;
+        if self.explainer.is_in_window(file, start) {
+            return;
+        }
+        let is_advised = |job: &Job, event: &JobEvent| {
+            let JobEventKind::WillNeed(first, end) = event.kind else { return false };
+            job.opens[event.open].file == file && first <= start && start < end
+        };
+        let gives_advice = self.job.steps().any(|step| will_need(self.job, step).is_some());
+        if gives_advice && self.advance_to(is_advised) {
+            let decision = Decision::Readahead {
+                cause: Cause::WillNeed,
+                index: start,
+                order: Order(0),
+                start,
+                size,
+                async_size: PageCount(0),
+                mmap_miss: 0,
+            };
+            self.pass_on(file, LogEntry::Decision(decision));
+        }
+    }
 }
 
-impl Log for Traced<'_> {
+impl Log for TraceExplainer<'_> {
     fn record(&mut self, decision: Decision) {
+        if let Decision::File { file } = decision {
+            self.file = file.number();
+            return;
+        }
+        let entry = LogEntry::Decision(decision);
         if let Some(fault) = &mut self.fault {
-            fault.push(decision);
+            fault.push((self.file, entry));
             if let Decision::Served { index, .. } = decision {
-                let decisions = self.fault.take().unwrap_or_default();
-                self.end_fault(index, decisions);
+                let entries = self.fault.take().unwrap_or_default();
+                self.end_fault(index, entries);
             }
             return;
         }
         match decision {
-            Decision::Locked { lock } if lock == self.first => self.fault = Some(vec![decision]),
+            Decision::Locked { lock } if lock == self.first_lock => {
+                self.fault = Some(vec![(self.file, entry)]);
+                return;
+            }
             Decision::Entered { found: Found { index, req, .. }, .. } => {
-                self.up_to(|touch| matches!(touch, Touch::Read(_, end) if *end == index + req));
-                self.pass_on(decision);
+                self.advance_to_read(index, Some(index + req));
             }
-            Decision::NoReadahead { index, .. } => {
-                self.up_to_block(index);
-                self.pass_on(decision);
-            }
-            // Where no tracepoint shows that readahead was entered, its window does.
+            Decision::NoReadahead { index, .. } => self.advance_to_read(index, None),
+            // Where no tracepoint shows that readahead is entered, its window does.
             Decision::Readahead { cause: Cause::ReadStream | Cause::AsyncRead, index, .. }
-                if self.sight == Sight::Nothing =>
+                if self.visibility == CounterVisibility::Hidden =>
             {
-                self.up_to_block(index);
-                self.pass_on(decision);
+                self.advance_to_read(index, None);
             }
-            _ => self.pass_on(decision),
+            Decision::BasePages { start, size, .. }
+                if self.visibility != CounterVisibility::Every =>
+            {
+                self.record_will_need(start, size);
+            }
+            _ => {}
+        }
+        self.pass_on(self.file, entry);
+    }
+
+    fn mmap_miss_changed(&mut self, change: MissChange) {
+        let entry = LogEntry::MissChange(change);
+        match &mut self.fault {
+            Some(fault) => fault.push((self.file, entry)),
+            None => self.pass_on(self.file, entry),
         }
     }
 }
 
-fn of_step<'a>(job: &'a Job, step: &'a ProgramStep) -> Box<dyn Iterator<Item = Touch> + 'a> {
+impl JobEvent {
+    fn is_access(&self) -> bool {
+        !matches!(self.kind, JobEventKind::WillNeed(..) | JobEventKind::Advise(_))
+    }
+}
+
+/// The events of the first thread of `job`, in order.
+fn events(job: &Job) -> impl Iterator<Item = JobEvent> + '_ {
+    let thread = &job.threads[0];
+    let rounds = match thread.rounds {
+        Rounds::Times(times) => times,
+        Rounds::For(_) => 1,
+    };
+    let mut advice: Vec<Advice> =
+        job.mappings.iter().map(|mapping| mapping.mapping.advice).collect();
+    let steps = (0..rounds).flat_map(|_| &thread.steps);
+    steps.flat_map(move |step| step_events(job, step, &mut advice))
+}
+
+fn step_events<'a>(
+    job: &'a Job,
+    step: &'a ProgramStep,
+    advice: &mut [Advice],
+) -> Box<dyn Iterator<Item = JobEvent> + 'a> {
+    let Some(open) = job.open_of(step) else { return Box::new(std::iter::empty()) };
+    let mapping = step.touched();
+    let event = move |kind: JobEventKind| JobEvent { open, mapping, kind };
     match step {
         ProgramStep::Touch { mapping, accesses, .. } => {
-            let in_file = job.mappings[*mapping].in_file();
-            Box::new(job.touches(*mapping, accesses).map(move |page| Touch::Page(in_file(page))))
+            let touched = &job.mappings[*mapping];
+            let (from_beginning, in_file) = (touched.from_beginning(), touched.in_file());
+            Box::new(job.touches(*mapping, accesses).map(move |page| {
+                event(JobEventKind::Touch { page: from_beginning(page), index: in_file(page) })
+            }))
         }
         ProgramStep::Read { offset_bytes, len_bytes, accesses, .. } => {
-            let size = job.page_size();
+            let (size, is_direct) = (job.page_size(), job.is_direct(step));
             Box::new(job.reads(*len_bytes, accesses).map(move |block| {
                 let start = offset_bytes + block.offset_bytes;
                 let end = (start + block.len_bytes).div_ceil(size);
-                Touch::Read(PageIndex(start / size), PageIndex(end))
+                event(match is_direct {
+                    true => JobEventKind::DirectRead,
+                    false => JobEventKind::Read(PageIndex(start / size), PageIndex(end)),
+                })
             }))
         }
-        _ => Box::new(std::iter::empty()),
+        ProgramStep::Madvise { mapping, advice: Madvise::Flag(flag), .. } => {
+            advice[*mapping] = advice[*mapping].and(*flag);
+            Box::new(std::iter::once(event(JobEventKind::Advise(advice[*mapping]))))
+        }
+        step => Box::new(will_need(job, step).into_iter().map(event)),
+    }
+}
+
+/// The pages of the file that `step` asks to read, if it is such advice.
+fn will_need(job: &Job, step: &ProgramStep) -> Option<JobEventKind> {
+    match step {
+        ProgramStep::Madvise { mapping, advice: Madvise::WillNeed, first, pages } => {
+            let in_file = job.mappings[*mapping].in_file();
+            let last = in_file((first.0 + pages.0).saturating_sub(1));
+            Some(JobEventKind::WillNeed(in_file(first.0), last + PageCount(1)))
+        }
+        ProgramStep::Fadvise { open, advice: Fadvise::WillNeed, offset_bytes, len_bytes } => {
+            let (size, file) = (job.page_size(), job.opens[*open].file);
+            let end = len_bytes.map(|len| (offset_bytes + len).div_ceil(size));
+            let end = end.unwrap_or(job.file_pages(file).0);
+            Some(JobEventKind::WillNeed(PageIndex(offset_bytes / size), PageIndex(end)))
+        }
+        _ => None,
     }
 }

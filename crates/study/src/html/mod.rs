@@ -13,7 +13,7 @@ use crate::compare::Comparison;
 use crate::conform::Conformance;
 use crate::doctor::Doctor;
 use crate::error::Error;
-use crate::explain::Explained;
+use crate::explain::ExplainRecord;
 use crate::folio_ops;
 use crate::footer::Footer;
 use crate::govern;
@@ -26,11 +26,10 @@ use filemap_report::Report;
 type Reported = fn(&str) -> Result<Report, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Reported); 13] = [
+const KINDS: [(&str, Reported); 12] = [
     ("groups", |json| Ok(read::<Search>(json)?.report())),
     ("tried", |json| Ok(read::<Advice>(json)?.report())),
-    ("causes", |json| Ok(read::<Explained>(json)?.report())),
-    ("through", |json| Ok(read::<Explained>(json)?.report())),
+    ("causes", |json| Ok(read::<ExplainRecord>(json)?.report())),
     ("patterns", |json| Ok(read::<Conformance>(json)?.report())),
     ("sources", |json| Ok(read::<Published>(json)?.report())),
     ("benchmark", |json| Ok(folio_ops::report(&read(json)?, false, read::<Footer>(json)?.command))),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::page;
 use crate::explain::{
-    Courses, FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits,
-    WaitHistory, Window,
+    CounterPoint, FileHistory, Grid, History, HistoryWindow, INTERVALS, ROWS, RunHistory,
+    ThreadWaits, WaitHistory,
 };
 use crate::run::RunRecord;
 
@@ -23,7 +23,11 @@ fn run_of(toml: &str, history: Option<&History>) -> String {
     environment.insert("odd<key>".into(), "\"quoted\" & <b>".into());
     let mut record = Record::new(&job, "model", environment, runs);
     record.warnings.push("look at '<script>alert(1)</script>'".to_string());
-    let history = history.map(|history| Courses::OneFile(Box::new(history.clone())));
+    let history = history.map(|history| RunHistory {
+        accesses: history.accesses,
+        files: vec![FileHistory { history: history.clone(), ..FileHistory::default() }],
+        ..RunHistory::default()
+    });
     RunRecord::new(record, &job, history, "filemap run '<i>'".to_string()).report(false).record_json
 }
 
@@ -35,7 +39,7 @@ fn largest() -> History {
     };
     let (read, used) = (cells(3), cells(1));
     let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
-    let point = |number: u64| Point {
+    let point = |number: u64| CounterPoint {
         access: number * 1_000_000,
         low: (number % 991) as u16,
         high: CAP,
@@ -54,11 +58,12 @@ fn largest() -> History {
         grid: Some(Grid { start: 1 << 38, row_pages: 1_000_000, read, used }),
         causes: Some(Vec::new()),
         mmap_miss: Some((0..512).map(point).collect()),
+        mmap_miss_threshold: Some(100),
     }
 }
 
 fn windows(count: u64) -> History {
-    let window = |number: u64| Window {
+    let window = |number: u64| HistoryWindow {
         access: number * 3,
         by: "read-around".to_string(),
         start: number * 2_000_003 % 1_000_000_007,
@@ -99,7 +104,7 @@ fn program_of(history: &History) -> String {
         name: format!("thread <s> {number}"),
         ns: (0..waits.len() as u64).map(|cause| cause * 1000 + number).collect(),
     };
-    let history = ProgramHistory {
+    let history = RunHistory {
         accesses: history.accesses,
         files: (0..6).map(file).collect(),
         other_files: 3,
@@ -110,7 +115,6 @@ fn program_of(history: &History) -> String {
     let (engine, environment) = (EngineKind::Model, serde_json::Map::new());
     let ran = Ran { engine, environment, runs: vec![Run::default()] };
     let record = Record::of(&spec, ran);
-    let history = Courses::Files(Box::new(history));
     RunRecord::new(record, &spec, Some(history), "filemap run p.toml".to_string())
         .report(false)
         .record_json
@@ -194,7 +198,7 @@ fn pictures_show_the_numbers_of_the_record() {
     let json = run_of(JOB, Some(&largest()));
     let page = super::page(&json).unwrap();
     let history: Value = serde_json::from_str(&json).unwrap();
-    let first = &history["history"]["grid"]["read"][0];
+    let first = &history["history"]["files"][0]["history"]["grid"]["read"][0];
     let first: Vec<String> = first.as_array().unwrap().iter().map(ToString::to_string).collect();
     assert!(page.contains(&format!("data-read=\"{};", first.join(" "))));
 }
@@ -252,12 +256,12 @@ fn a_history_that_contradicts_itself_is_refused() {
     let good: Value = serde_json::from_str(&run_of(JOB, Some(&largest()))).unwrap();
     assert!(page(&good.to_string()).is_ok());
     for (pointer, value) in [
-        ("/history/calls", json!([])),
-        ("/history/read/3", json!(1u64 << 60)),
-        ("/history/grid/read/5", json!([1])),
-        ("/history/grid/used", json!([])),
-        ("/history/grid/row_pages", json!(0)),
-        ("/history/mapped/0", json!(1u64 << 50)),
+        ("/history/files/0/history/calls", json!([])),
+        ("/history/files/0/history/read/3", json!(1u64 << 60)),
+        ("/history/files/0/history/grid/read/5", json!([1])),
+        ("/history/files/0/history/grid/used", json!([])),
+        ("/history/files/0/history/grid/row_pages", json!(0)),
+        ("/history/files/0/history/mapped/0", json!(1u64 << 50)),
     ] {
         refused(&good, pointer, value);
     }

@@ -25,7 +25,7 @@ pub(super) fn parts(record: &Record) -> Vec<Part> {
 pub(crate) const CALLS: &str = "How long calls took that change what is mapped";
 
 /// What the threads of the first run waited for, and how long their calls took.
-pub(super) fn waited(record: &Record) -> Vec<Part> {
+pub(crate) fn waited(record: &Record) -> Vec<Part> {
     let Some(run) = record.runs.first() else { return Vec::new() };
     let calls = waits::calls(CALLS, &run.calls);
     let calls = (!run.calls.is_empty()).then_some(Part::Table(calls));

@@ -4,7 +4,7 @@ use filemap_job::{EngineKind, Record};
 use filemap_report::{Card, Part};
 use maud::html;
 
-use crate::explain::{Courses, pictures};
+use crate::explain::{RunHistory, pictures};
 use crate::figures::{Figure, READ_OF_USED};
 use crate::measure::Measure;
 use crate::measures::Measures;
@@ -33,7 +33,7 @@ pub(crate) fn cards(record: &Record, measures: &Measures) -> Vec<Card> {
 }
 
 /// All that is drawn of `record`, whose first run had this course.
-pub(super) fn parts(record: &Record, history: Option<&Courses>) -> Vec<Part> {
+pub(super) fn parts(record: &Record, history: Option<&RunHistory>) -> Vec<Part> {
     let mut parts = Vec::new();
     let runs = record.runs.len();
     if history.is_some() && runs > 1 {
@@ -42,7 +42,7 @@ pub(super) fn parts(record: &Record, history: Option<&Courses>) -> Vec<Part> {
         parts.push(said(&text));
     }
     match history {
-        Some(courses) => parts.extend(pictures::of_courses(courses)),
+        Some(history) => parts.extend(pictures::history_parts(history)),
         None if record.engine == EngineKind::Kernel.name() => parts.push(said(
             "A run on a kernel keeps no log of decisions, so that its windows are not shown. \
              filemap explain --on kernel has them, and so has the same job in the model.",

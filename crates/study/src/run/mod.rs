@@ -12,12 +12,12 @@ use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use by_table::CALLS;
+pub(crate) use by_table::{CALLS, waited as waits};
 pub(crate) use drawn::cards;
 
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::explain::{self, Courses};
+use crate::explain::{self, RunHistory};
 use crate::footer::{Footer, scope_of};
 use crate::json::{in_one_line, to_json};
 use crate::measures::Measures;
@@ -51,7 +51,7 @@ pub fn run(mut planned: Planned, engines: &impl Engines, asked: Asked) -> Result
     let mut record = records.pop().expect("one job has one record");
     planned.warn(&mut record, asked.seeds, seeds::spent() - begun)?;
     let Planned { given, job, profile, .. } = planned;
-    let history = if asked.history { explain::course(&job, &profile, &record)? } else { None };
+    let history = if asked.history { explain::run_history(&job, &profile, &record)? } else { None };
     let command = with_seeds(given.command("run", &job), asked.seeds);
     Ok(RunRecord::new(record, &job, history, command))
 }
@@ -67,10 +67,14 @@ pub struct RunRecord {
     measures: Measures,
     #[serde(default)]
     used_pages: Option<u64>,
-    /// The course of the first run in the model; null of a kernel's.
-    #[serde(serialize_with = "in_one_line", default)]
-    #[schemars(with = "Option<Courses>")]
-    history: Option<Courses>,
+    /// The history of the first run in the model; null of a kernel's.
+    #[serde(
+        default,
+        serialize_with = "in_one_line",
+        deserialize_with = "RunHistory::deserialize_checked"
+    )]
+    #[schemars(with = "Option<RunHistory>")]
+    history: Option<RunHistory>,
     #[serde(default)]
     scope: String,
     #[serde(default)]
@@ -79,7 +83,7 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// What came of `job`, with the course of its first run; `command` repeats it.
-    pub fn new(record: Record, job: &Job, history: Option<Courses>, command: String) -> Self {
+    pub fn new(record: Record, job: &Job, history: Option<RunHistory>, command: String) -> Self {
         RunRecord {
             measures: Measures::of(&record, Some(job)),
             used_pages: job.used_pages(),

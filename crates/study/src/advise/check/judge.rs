@@ -2,7 +2,7 @@
 
 use super::{Check, CheckRun, CheckVariant, Verdict, all};
 use crate::advise::Outcome;
-use crate::explain::LEAST_SHARE;
+use crate::explain::MIN_SHARE;
 use crate::verdict::{LEVEL, Margin, Tested, Verdict as Beside, least_p_value};
 use filemap_report::units::{number, time};
 
@@ -17,7 +17,7 @@ const SHORT_NS: f64 = 2e6;
 
 /// How a figure of `own` is beside that of `other`, where a difference of `least` is none.
 fn tested(own: &[CheckRun], other: &[CheckRun], value: fn(&CheckRun) -> u64, least: f64) -> Beside {
-    let margin = Margin { least, share: LEAST_SHARE };
+    let margin = Margin { least, share: MIN_SHARE };
     Tested::unpaired(&all(other, value), &all(own, value), margin).verdict
 }
 
@@ -57,8 +57,8 @@ pub(super) fn other_work(now: &Outcome, plain: &CheckVariant) -> Option<String> 
     let code = plain.runs.iter().find_map(|run| run.ran.exit_code.filter(|code| *code != 0));
     let (predicted, read) = (now.data_pages_read as f64, plain.pages_read.median);
     let is_next_to_nothing = match code {
-        Some(_) => read < predicted * LEAST_SHARE,
-        None => read < FEW_PAGES && predicted * LEAST_SHARE > FEW_PAGES,
+        Some(_) => read < predicted * MIN_SHARE,
+        None => read < FEW_PAGES && predicted * MIN_SHARE > FEW_PAGES,
     };
     (predicted > FEW_PAGES && is_next_to_nothing).then(|| {
         format!(

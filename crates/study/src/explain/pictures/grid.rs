@@ -1,4 +1,4 @@
-//! Windows of a run with many, added up by interval of the run and part of the file.
+//! The windows of a run with too many to list, by interval of the run and part of the file.
 
 use std::fmt::Write;
 
@@ -11,24 +11,24 @@ use filemap_report::units::{bytes, number};
 use filemap_report::{Axis, Table, counted};
 
 use super::super::history::{Grid, History};
-use super::shares::{percent, share_class, share_legend, sum};
+use super::intervals::{percent, share_class, share_legend, sum};
 
 /// Height of one of the two plots.
 const PANEL: f64 = 190.0;
 
-/// Classes of amounts; each begins at a quarter of the next.
+/// Classes of amounts; each ends at a quarter of the next.
 const AMOUNTS: u32 = 5;
 
 /// The rows of a grid that hold anything or are mapped.
-struct Shown<'a> {
+struct GridView<'a> {
     grid: &'a Grid,
     first: usize,
     count: usize,
     columns: usize,
 }
 
-impl<'a> Shown<'a> {
-    fn of(history: &History, grid: &'a Grid) -> Option<Shown<'a>> {
+impl<'a> GridView<'a> {
+    fn new(history: &History, grid: &'a Grid) -> Option<GridView<'a>> {
         let columns = grid.read.len().min(grid.used.len());
         let rows = grid.read.iter().chain(&grid.used).map(Vec::len).min()?;
         let row_pages = grid.row_pages.max(1);
@@ -38,7 +38,7 @@ impl<'a> Shown<'a> {
         let (first, last) = ((0..rows).find(holds)?, (0..rows).rev().find(holds)?);
         let first = first.min(row(from));
         let last = last.max(row(end.saturating_sub(1))).min(rows - 1);
-        Some(Shown { grid, first, count: last + 1 - first, columns })
+        Some(GridView { grid, first, count: last + 1 - first, columns })
     }
 
     /// Pages read and used in a cell, the first row at the bottom.
@@ -52,20 +52,20 @@ impl<'a> Shown<'a> {
         cells.copied().max().unwrap_or(0)
     }
 
-    /// The cells of each class as one path: those side by side that are alike are one rectangle.
+    /// The cells of each class as one path; neighbours of one class are one rectangle.
     fn paths(&self, class: impl Fn(u64, u64) -> Option<String>) -> Vec<(String, String)> {
         let mut paths: Vec<(String, String)> = Vec::new();
         for row in 0..self.count {
             let y = self.count - 1 - row;
             let mut column = 0;
             while column < self.columns {
-                let of = |column: usize| {
+                let cell_class = |column: usize| {
                     let (read, used) = self.cell(column, row);
                     class(read, used)
                 };
-                let own = of(column);
+                let own = cell_class(column);
                 let begin = column;
-                while column < self.columns && of(column) == own {
+                while column < self.columns && cell_class(column) == own {
                     column += 1;
                 }
                 let Some(own) = own else { continue };
@@ -80,18 +80,18 @@ impl<'a> Shown<'a> {
         paths
     }
 
-    fn values(&self, of: &[Vec<u64>]) -> String {
+    fn values(&self, cells: &[Vec<u64>]) -> String {
         let rows = |rows: &Vec<u64>| {
             let shown = &rows[self.first..self.first + self.count];
             shown.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
         };
-        of[..self.columns].iter().map(rows).collect::<Vec<_>>().join(";")
+        cells[..self.columns].iter().map(rows).collect::<Vec<_>>().join(";")
     }
 }
 
 /// The picture of `grid`; none where it holds nothing.
-pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
-    let shown = Shown::of(history, grid)?;
+pub(super) fn plot(history: &History, grid: &Grid) -> Option<Plot> {
+    let shown = GridView::new(history, grid)?;
     let page = history.page_bytes as f64;
     let row_pages = grid.row_pages.max(1);
     let first = grid.start.saturating_add((shown.first as u64).saturating_mul(row_pages));
@@ -118,7 +118,7 @@ pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
             "{} windows and single pages are too many to draw one by one. A cell \
              stands for {} of the file during about {} accesses. The upper plot shows how many \
              pages were read there, the lower one which share of them was accessed before they \
-             left. What is blank had nothing to read.",
+             left. Blank cells had nothing to read.",
             number(calls as f64),
             bytes(row_pages as f64 * page),
             number((history.accesses as f64 / shown.columns.max(1) as f64).round()),
@@ -128,7 +128,7 @@ pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
              {} cells; the table below the next picture adds them up.",
             shown.columns, shown.count
         ),
-        legend: vec![meanings(most), share_legend()],
+        legend: vec![amount_legend(most), share_legend()],
         height: (ABOVE + BELOW + PANEL) * 2.0,
         body: html! {
             g data-accesses=(history.accesses) data-intervals=(shown.columns)
@@ -142,7 +142,7 @@ pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Plot> {
 }
 
 fn panel(
-    shown: &Shown,
+    shown: &GridView,
     axis: &Axis,
     top: f64,
     (first, end): (f64, f64),
@@ -169,7 +169,7 @@ fn panel(
     }
 }
 
-/// The most that a class of amounts has, from 1, where `most` is the most of all.
+/// The largest amount of a class, from 1; `most` is the largest of all.
 fn limit(most: u64, class: u32) -> u64 {
     most >> (2 * (AMOUNTS - class))
 }
@@ -179,7 +179,7 @@ fn class(most: u64, pages: u64) -> Option<String> {
     (pages > 0).then(|| format!("a{class}"))
 }
 
-fn meanings(most: u64) -> Vec<(String, String)> {
+fn amount_legend(most: u64) -> Vec<(String, String)> {
     let mut entries = vec![entry("", "pages read in a cell:")];
     let mut least = 1;
     for class in 1..=AMOUNTS {
@@ -196,7 +196,7 @@ fn meanings(most: u64) -> Vec<(String, String)> {
     entries
 }
 
-fn by_part(shown: &Shown, first: u64, row_pages: u64) -> Table {
+fn by_part(shown: &GridView, first: u64, row_pages: u64) -> Table {
     let row = |row: usize| {
         let cells = (0..shown.columns).map(|column| shown.cell(column, row));
         let (read, used): (Vec<u64>, Vec<u64>) = cells.unzip();

@@ -6,7 +6,7 @@ use filemap_report::plot::{BELOW, LEFT, PLOT, Plot, entry, horizontal, round};
 use filemap_report::units::number;
 use filemap_report::{Axis, Table, counted, ticks};
 
-use super::super::map::{Cell, Map};
+use super::super::map::{FileMap, MapCell};
 
 /// Height of a strip, and of what is drawn in it.
 const ROW: f64 = 22.0;
@@ -16,7 +16,7 @@ const STRIP: f64 = 16.0;
 const TOP: f64 = 6.0;
 
 /// A strip: its name, what it counts of a cell, and the class of its colour.
-type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
+type Strip = (&'static str, fn(&MapCell) -> u64, &'static str);
 
 const STRIPS: [Strip; 4] = [
     ("mapped", |cell| cell.mapped, "u2"),
@@ -25,8 +25,8 @@ const STRIPS: [Strip; 4] = [
     ("evicted", |cell| cell.left, "u0"),
 ];
 
-/// Its strips, one below the other.
-pub(in super::super) fn plot(map: &Map, page_bytes: u64) -> Plot {
+/// Its strips, from top to bottom.
+pub(in super::super) fn plot(map: &FileMap, page_bytes: u64) -> Plot {
     let bottom = TOP + ROW * STRIPS.len() as f64;
     let (first, last) = (map.start as f64, (map.start + map.pages.max(1)) as f64);
     let axis = Axis { left: LEFT, width: PLOT, first, last };
@@ -50,7 +50,7 @@ pub(in super::super) fn plot(map: &Map, page_bytes: u64) -> Plot {
                fewer, a full one all. Evicted are those that are no longer in at the end."
             .to_string(),
         described: format!(
-            "{} pages by what became of them; the table below has each part of the file.",
+            "{} pages, mapped, read, accessed and evicted; the table below has each part of the file.",
             number(map.pages as f64)
         ),
         legend: vec![STRIPS.iter().map(|(name, _, class)| entry(class, *name)).collect()],
@@ -60,12 +60,13 @@ pub(in super::super) fn plot(map: &Map, page_bytes: u64) -> Plot {
     }
 }
 
-/// Cells side by side that are alike and have something, with how dark they are in eighths.
-fn runs(map: &Map, part: fn(&Cell) -> u64) -> Vec<(f64, f64, f64)> {
+/// Runs of neighbouring cells of the same shade, with the shade in eighths.
+fn runs(map: &FileMap, part: fn(&MapCell) -> u64) -> Vec<(f64, f64, f64)> {
     let width = PLOT / map.cells.len().max(1) as f64;
-    let shade = |cell: &Cell| (part(cell) as f64 / cell.pages as f64 * 8.0).ceil().min(8.0) / 8.0;
+    let shade =
+        |cell: &MapCell| (part(cell) as f64 / cell.pages as f64 * 8.0).ceil().min(8.0) / 8.0;
     let mut before = 0;
-    let run = |alike: &[Cell]| {
+    let run = |alike: &[MapCell]| {
         let at = before;
         before += alike.len();
         (LEFT + at as f64 * width, alike.len() as f64 * width, shade(&alike[0]))
@@ -74,7 +75,7 @@ fn runs(map: &Map, part: fn(&Cell) -> u64) -> Vec<(f64, f64, f64)> {
     runs.filter(|(.., shade)| *shade > 0.0).collect()
 }
 
-fn listed(map: &Map) -> Table {
+fn listed(map: &FileMap) -> Table {
     let mut start = map.start;
     let rows = map.cells.iter().map(|cell| {
         let first = start;

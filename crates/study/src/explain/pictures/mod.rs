@@ -1,70 +1,64 @@
-//! The course of a run in pictures: what was read, what the page cache held, and what was waited
+//! The history of a run in pictures: what was read, what the page cache held, and what was waited
 //! for.
 
+mod counter;
 mod grid;
+mod intervals;
 mod map;
-mod misses;
 mod residency;
-mod shares;
-mod stacked;
-mod waited;
+mod waits;
 mod windows;
 
 use filemap_report::units::number;
 use filemap_report::{Part, Plot};
 
 use super::causes;
-use super::courses::{Courses, FileHistory, ProgramHistory};
-use super::history::History;
+use super::history::{FileHistory, RunHistory};
 
-pub(super) use map::plot as map;
-pub(super) use misses::plot as misses;
+pub(super) use counter::plot as counter_plot;
+pub(super) use map::plot as map_plot;
 
-/// All that a course shows.
-pub fn of_courses(courses: &Courses) -> Vec<Part> {
-    match courses {
-        Courses::OneFile(history) => of_history(history, "", ""),
-        Courses::Files(history) => of_files(history),
+/// The pictures of a run: waits, and each file.
+pub fn history_parts(history: &RunHistory) -> Vec<Part> {
+    let mut parts = waits::parts(history);
+    let has_several_files = history.files.len() > 1 || history.other_files > 0;
+    for file in &history.files {
+        parts.extend(file_parts(file, has_several_files));
     }
-}
-
-/// What was waited for, and the course of each file.
-fn of_files(history: &ProgramHistory) -> Vec<Part> {
-    let mut parts = waited::parts(history);
-    for FileHistory { name, counter_of, history } in &history.files {
-        let more = counter_of.as_ref().map_or(String::new(), |open| {
-            format!(
-                " mmap_miss is the counter of the open file {open}. Accesses are those of the \
-                 whole program."
-            )
-        });
-        parts.extend(of_history(history, &format!("File {name}: "), &more));
-    }
-    let last = parts.iter_mut().rev().find_map(|part| match part {
+    let note = parts.iter_mut().rev().find_map(|part| match part {
         Part::Bars(bars) => Some(&mut bars.note),
+        Part::Plot(plot) => Some(&mut plot.note),
         _ => None,
     });
-    if let Some(note) = last.filter(|_| history.other_files > 0) {
+    if let Some(note) = note.filter(|_| history.other_files > 0) {
         *note += &format!(
-            " Of {} more files something was read. Only those of which most is read are drawn.",
+            " {} more files were read. Only those with the most pages read are drawn.",
             number(history.other_files as f64)
         );
     }
     parts
 }
 
-/// The history of a file, whose pictures are called so. `more` is to be said of the counter, which
-/// comes last.
-fn of_history(history: &History, name: &str, more: &str) -> Vec<Part> {
-    let misses = history.mmap_miss.as_ref().filter(|points| !points.is_empty());
-    let misses = misses.map(|points| misses::plot(points, history.accesses, true));
-    let plots = [windows::plot(history), residency::plot(history), misses];
+/// The pictures of a file, with its name where there are several.
+fn file_parts(file: &FileHistory, has_several_files: bool) -> Vec<Part> {
+    let FileHistory { name, counter_of, history } = file;
+    let prefix = if has_several_files { format!("File {name}: ") } else { String::new() };
+    let points = history.mmap_miss.as_ref().filter(|points| !points.is_empty());
+    let threshold = history.mmap_miss_threshold;
+    let counter = points.map(|points| counter_plot(points, history.accesses, true, threshold));
+    let plots = [windows::plot(history), residency::plot(history), counter];
     let mut plots: Vec<Plot> = plots.into_iter().flatten().collect();
     for plot in &mut plots {
-        plot.title = format!("{name}{}", plot.title);
+        plot.title = format!("{prefix}{}", plot.title);
     }
-    plots.last_mut().into_iter().for_each(|last| last.note += more);
+    if let (Some(last), Some(open), true) = (plots.last_mut(), counter_of, has_several_files) {
+        last.note += &format!(
+            " mmap_miss is the counter of the open file {open}. Accesses are those of the whole \
+             program."
+        );
+    }
     let bars = history.causes.as_ref();
-    let bars = bars.map(|causes| Part::Bars(causes::of_file(name, causes, history.page_bytes)));
+    let bars =
+        bars.map(|causes| Part::Bars(causes::file_bars(&prefix, causes, history.page_bytes)));
     bars.into_iter().chain(plots.into_iter().map(Part::Plot)).collect()
 }

@@ -1,14 +1,13 @@
-//! What the page cache held along a run.
+//! The pages of a file in the page cache along a run.
 
 use filemap_report::plot::{BELOW, Plot, byte_marks};
 use filemap_report::units::bytes;
 use filemap_report::{Table, counted};
 
 use super::super::history::History;
-use super::shares::{interval, percent};
-use super::stacked::{self, BOTTOM, Layer};
+use super::intervals::{BOTTOM, Layer, interval_text, layer_legend, percent, stacked_areas};
 
-/// What was in the cache along the run; none where that was nothing.
+/// Pages cached at the end of each interval; none where no page ever is.
 pub(super) fn plot(history: &History) -> Option<Plot> {
     let most = history.resident.iter().copied().max().filter(|&most| most > 0)?;
     let intervals = history.resident.len();
@@ -28,8 +27,8 @@ pub(super) fn plot(history: &History) -> Option<Plot> {
     ];
     let page = history.page_bytes as f64;
     let (marks, unit) = byte_marks(0.0, most as f64 * page, |bytes| bytes / page);
-    let name = |at: usize| interval(history.accesses, at, intervals);
-    let told = |at: usize| {
+    let name = |at: usize| interval_text(history.accesses, at, intervals);
+    let describe = |at: usize| {
         let (all, used) = (history.resident[at], history.resident_used[at]);
         format!(
             "after {}: {} in the page cache, {} of it accessed since it came in ({})",
@@ -63,9 +62,9 @@ pub(super) fn plot(history: &History) -> Option<Plot> {
              each interval.",
             bytes(most as f64 * page)
         ),
-        legend: stacked::legend(&layers),
+        legend: layer_legend(&layers),
         height: BOTTOM + BELOW,
-        body: stacked::body(history.accesses, &layers, (marks, &axis), told),
+        body: stacked_areas(history.accesses, &layers, (marks, &axis), describe),
         table: Some(("All intervals".to_string(), Table::of(["interval"], heads, rows))),
     })
 }

@@ -1,4 +1,4 @@
-//! What was read along a run and the file: window by window, or added up where there are many.
+//! What was read along a run and the file: window by window, or by cells of a grid.
 
 use maud::html;
 
@@ -8,9 +8,9 @@ use filemap_report::plot::{
 use filemap_report::units::number;
 use filemap_report::{Table, counted};
 
-use super::super::history::{History, Window};
+use super::super::history::{History, HistoryWindow};
 use super::grid;
-use super::shares::{share_class, share_legend};
+use super::intervals::{share_class, share_legend};
 
 /// Height of the plot.
 const HEIGHT: f64 = 300.0;
@@ -24,13 +24,13 @@ pub(super) fn plot(history: &History) -> Option<Plot> {
         return None;
     }
     match (&history.windows, &history.grid) {
-        (Some(windows), _) => Some(one_by_one(history, windows)),
-        (None, Some(grid)) => grid::added_up(history, grid),
+        (Some(windows), _) => Some(window_plot(history, windows)),
+        (None, Some(grid)) => grid::plot(history, grid),
         (None, None) => None,
     }
 }
 
-fn one_by_one(history: &History, windows: &[Window]) -> Plot {
+fn window_plot(history: &History, windows: &[HistoryWindow]) -> Plot {
     let [first, end] = history.mapped;
     let first = windows.iter().map(|window| window.start).fold(first, u64::min);
     let ends = windows.iter().map(|window| window.start.saturating_add(window.pages));
@@ -52,11 +52,11 @@ fn one_by_one(history: &History, windows: &[Window]) -> Plot {
             @let y = (height(end as f64)).min(bottom - tall);
             rect class=(share_class(window.read, window.used))
                 x=(round(axis.at(window.access as f64).min(LEFT + PLOT - width))) y=(round(y))
-                width=(round(width)) height=(round(tall)) data-t=(told(window)) {}
+                width=(round(width)) height=(round(tall)) data-t=(window_text(window)) {}
         }
     };
-    let mut meanings = share_legend();
-    meanings.push(entry("none", "nothing came in"));
+    let mut legend = share_legend();
+    legend.push(entry("none", "nothing came in"));
     Plot {
         title: "Windows along the run".to_string(),
         note: "Each mark is one window that was asked for, or one page that was read alone: when, \
@@ -67,16 +67,16 @@ fn one_by_one(history: &History, windows: &[Window]) -> Plot {
              accessed; the table below has each of them.",
             windows.len()
         ),
-        legend: vec![meanings],
+        legend: vec![legend],
         height: bottom + BELOW,
         body,
         table: Some((format!("All {} windows", windows.len()), listed(windows))),
     }
 }
 
-/// A window in words.
-fn told(window: &Window) -> String {
-    let Window { access, by, start, pages, read, used } = window;
+/// The text of a window.
+fn window_text(window: &HistoryWindow) -> String {
+    let HistoryWindow { access, by, start, pages, read, used } = window;
     let [access, first, last, pages, read, used] =
         [*access, *start, (start + pages).saturating_sub(1), *pages, *read, *used]
             .map(|n| number(n as f64));
@@ -86,9 +86,9 @@ fn told(window: &Window) -> String {
     )
 }
 
-fn listed(windows: &[Window]) -> Table {
-    let row = |window: &Window| {
-        let Window { access, by, start, pages, read, used } = window;
+fn listed(windows: &[HistoryWindow]) -> Table {
+    let row = |window: &HistoryWindow| {
+        let HistoryWindow { access, by, start, pages, read, used } = window;
         counted(by.as_str(), [access, start, pages, read, used].map(|number| *number))
     };
     let heads = ["access", "first page", "pages asked for", "came in", "used"];

@@ -1,8 +1,7 @@
-//! The course of the counter of misses.
+//! The counter of misses along a run.
 
 use std::fmt::Write;
 
-use filemap_core::readahead::miss::THRESHOLD;
 use maud::html;
 
 use filemap_report::plot::{
@@ -11,23 +10,29 @@ use filemap_report::plot::{
 use filemap_report::units::number;
 use filemap_report::{Table, ticks};
 
-use super::super::history::Point;
+use super::super::history::CounterPoint;
 
 const HEIGHT: f64 = 200.0;
 
-/// Points of a course that are drawn at most: more than a course of ours has.
-const MOST_POINTS: usize = 4096;
+/// Points that are drawn of a record; explain writes fewer.
+const MAX_POINTS: usize = 4096;
 
-/// The course of `mmap_miss` in a run of so many accesses. `complete` says whether each change was
-/// seen.
-pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) -> Plot {
+/// `mmap_miss` along a run of `accesses` accesses, with its threshold where that is known.
+/// `complete` says whether each change was seen.
+pub(in super::super) fn plot(
+    points: &[CounterPoint],
+    accesses: u64,
+    complete: bool,
+    threshold: Option<u16>,
+) -> Plot {
     let points = match points {
-        // It stays where it was.
-        [] => &[Point { access: 0, low: 0, high: 0, last: 0 }],
-        points => &points[..points.len().min(MOST_POINTS)],
+        // It stays 0.
+        [] => &[CounterPoint { access: 0, low: 0, high: 0, last: 0 }],
+        points => &points[..points.len().min(MAX_POINTS)],
     };
     let highest = points.iter().map(|point| point.high).max().unwrap_or(0);
-    let scale = f64::from(highest.max(THRESHOLD + THRESHOLD / 4));
+    let least = threshold.map_or(1, |value| value.saturating_add(value / 4));
+    let scale = f64::from(highest.max(least).max(1));
     let (top, bottom) = (ABOVE, ABOVE + HEIGHT);
     let height = |value: f64| bottom - value / scale * HEIGHT;
     let axis = of_accesses(accesses);
@@ -43,7 +48,7 @@ pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) ->
         let _ = write!(line, "{command}{x} {}V{}V{}", round(low), round(high), round(last));
         let _ = write!(line, "H{}", round(end(index)));
     }
-    let told = |index: usize, point: &Point| {
+    let describe = |index: usize, point: &CounterPoint| {
         let before = points.get(index + 1).map_or(accesses, |next| next.access);
         format!(
             "accesses {} to {}: from {} to {}, {} at the end",
@@ -54,14 +59,15 @@ pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) ->
             point.last
         )
     };
-    let threshold = height(f64::from(THRESHOLD));
     let body = html! {
         (vertical((top, bottom), &marks, "mmap_miss (count)"))
         (accesses_done(&axis, (top, bottom)))
-        path.threshold d=(format!("M{LEFT} {}h{PLOT}", round(threshold))) {}
+        @if let Some(value) = threshold {
+            path.threshold d=(format!("M{LEFT} {}h{PLOT}", round(height(value.into())))) {}
+        }
         path.line d=(line) {}
         @for (index, point) in points.iter().enumerate() {
-            (column((at(point.access), end(index)), (top, bottom), &told(index, point)))
+            (column((at(point.access), end(index)), (top, bottom), &describe(index, point)))
         }
     };
     let seen = if complete {
@@ -69,7 +75,7 @@ pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) ->
     } else {
         " The tracepoints show it only where a mark or a stream enters readahead."
     };
-    let row = |point: &Point| {
+    let row = |point: &CounterPoint| {
         let values = [point.low, point.high, point.last].map(|value| value.to_string());
         [number(point.access as f64)].into_iter().chain(values).collect()
     };
@@ -83,13 +89,15 @@ pub(in super::super) fn plot(points: &[Point], accesses: u64, complete: bool) ->
             points.len()
         ),
         described: format!(
-            "The counter along the run, {highest} at most, with its threshold {THRESHOLD}; the \
-             table below has its values."
+            "The counter along the run, {highest} at most{}; the table below has its values.",
+            threshold.map_or(String::new(), |value| format!(", with its threshold {value}"))
         ),
-        legend: vec![vec![
-            entry("line-key", "mmap_miss, lowest to highest"),
-            entry("threshold-key", format!("threshold {THRESHOLD}")),
-        ]],
+        legend: vec![
+            [entry("line-key", "mmap_miss, lowest to highest")]
+                .into_iter()
+                .chain(threshold.map(|value| entry("threshold-key", format!("threshold {value}"))))
+                .collect(),
+        ],
         height: bottom + BELOW,
         body,
         table: Some(("All values".to_string(), table)),

@@ -1,28 +1,29 @@
-//! What the threads of a program waited for in the course of a run.
+//! What the threads of a job waited for along a run.
 
 use filemap_report::plot::{BELOW, Plot};
 use filemap_report::units::{time, time_unit};
 use filemap_report::{Bar, Bars, Details, Part, Table, tick_text, ticks};
 
-use super::super::courses::{ProgramHistory, WaitHistory};
+use super::super::history::{RunHistory, WaitHistory};
 use super::super::origin::Origin;
-use super::shares::{interval, percent, sum};
-use super::stacked::{self, BOTTOM, Layer};
+use super::intervals::{
+    BOTTOM, Layer, interval_text, layer_legend, max_sum, percent, stacked_areas, sum,
+};
 
-/// Classes of what is waited for, by its place in the record.
+/// Classes of colours, by the place of the cause in the record.
 const CLASSES: [&str; 8] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
 
 /// Waiting by cause: in all, along the run, and by thread.
-pub(super) fn parts(history: &ProgramHistory) -> Vec<Part> {
-    let sums: Vec<u64> = history.waits.iter().map(|of| sum_of(&of.ns)).collect();
+pub(super) fn parts(history: &RunHistory) -> Vec<Part> {
+    let sums: Vec<u64> = history.waits.iter().map(|wait| sum_of(&wait.ns)).collect();
     let all = sum_of(&sums);
     if all == 0 {
         return Vec::new();
     }
-    let bar = |(number, of): (usize, &WaitHistory)| {
+    let bar = |(number, wait): (usize, &WaitHistory)| {
         let ns = sums[number];
         (ns > 0).then(|| Bar {
-            name: name(&of.cause),
+            name: cause_name(&wait.cause),
             value: Some(ns as f64),
             class: CLASSES[number % CLASSES.len()],
             texts: vec![time(ns as f64), percent(ns, all)],
@@ -30,14 +31,14 @@ pub(super) fn parts(history: &ProgramHistory) -> Vec<Part> {
     };
     let shown = history.waits.iter().enumerate().filter_map(bar).collect();
     let note = format!(
-        "Time in which threads could not go on, by what had asked for the page that they waited \
-         for: predicted, of all threads together. {} in all.",
+        "Time in which threads waited, by what had asked for the page that they waited for: \
+         predicted, and summed over all threads. {} in all.",
         time(all as f64)
     );
     let bars = Bars::new("Waiting, by cause", &["waiting for", "time", "share"], shown);
     let mut parts = vec![Part::Bars(bars.with_note(note)), Part::Plot(plot(history))];
     if history.threads.len() > 1 {
-        let rows = history.threads.iter().map(|of| (of.name.clone(), of.ns.clone()));
+        let rows = history.threads.iter().map(|thread| (thread.name.clone(), thread.ns.clone()));
         let by_thread = vec![Part::Table(table(history, "thread", rows))];
         parts.push(Part::Details(Details { summary: "By thread".to_string(), parts: by_thread }));
     }
@@ -48,8 +49,8 @@ fn sum_of(values: &[u64]) -> u64 {
     sum(values.iter().copied())
 }
 
-/// What was waited for, in words.
-fn name(cause: &str) -> String {
+/// The text for a cause.
+fn cause_name(cause: &str) -> String {
     let origin = Origin::with_key(cause);
     match (cause, origin) {
         ("other-files", _) => "pages of other files".to_string(),
@@ -63,30 +64,30 @@ fn name(cause: &str) -> String {
     }
 }
 
-fn plot(history: &ProgramHistory) -> Plot {
+fn plot(history: &RunHistory) -> Plot {
     let (accesses, intervals) = (history.accesses, history.waits[0].ns.len());
-    let known = history.waits.iter().enumerate().filter(|(_, of)| sum_of(&of.ns) > 0);
-    let layer = |(number, of): (usize, &WaitHistory)| Layer {
+    let known = history.waits.iter().enumerate().filter(|(_, wait)| sum_of(&wait.ns) > 0);
+    let layer = |(number, wait): (usize, &WaitHistory)| Layer {
         class: CLASSES[number % CLASSES.len()],
-        name: name(&of.cause),
-        amounts: of.ns.clone(),
+        name: cause_name(&wait.cause),
+        amounts: wait.ns.clone(),
     };
     let layers: Vec<Layer> = known.map(layer).collect();
-    let most = stacked::most(&layers).max(1) as f64;
+    let most = max_sum(&layers).max(1) as f64;
     let (unit, unit_ns) = time_unit(most);
     let marks = ticks(0.0, most / unit_ns, 4.0, 0.01).into_iter();
     let marks = marks.map(|value| (value * unit_ns, tick_text(value))).collect();
-    let interval = |number: usize| interval(accesses, number, intervals);
-    let told = |number: usize| {
+    let interval = |number: usize| interval_text(accesses, number, intervals);
+    let describe = |number: usize| {
         let own = layers.iter().map(|layer| (&layer.name, layer.amounts[number]));
         let own = own.filter(|(_, ns)| *ns > 0);
         let own: Vec<String> =
             own.map(|(name, ns)| format!("{name} {}", time(ns as f64))).collect();
-        let said = if own.is_empty() { "nothing was waited for".into() } else { own.join(", ") };
-        format!("{}: {said}", interval(number))
+        let waits = if own.is_empty() { "no wait".into() } else { own.join(", ") };
+        format!("{}: {waits}", interval(number))
     };
-    let of_interval = |number: usize| history.waits.iter().map(|of| of.ns[number]).collect();
-    let rows = (0..intervals).map(|number| (interval(number), of_interval(number)));
+    let interval_ns = |number: usize| history.waits.iter().map(|wait| wait.ns[number]).collect();
+    let rows = (0..intervals).map(|number| (interval(number), interval_ns(number)));
     let axis = format!("waiting in an interval ({unit})");
     Plot {
         title: "Waiting along the run".to_string(),
@@ -98,16 +99,16 @@ fn plot(history: &ProgramHistory) -> Plot {
             "Waiting by cause along the run, at most {} in an interval; the table below has each.",
             time(most)
         ),
-        legend: stacked::legend(&layers),
+        legend: layer_legend(&layers),
         height: BOTTOM + BELOW,
-        body: stacked::body(accesses, &layers, (marks, &axis), told),
+        body: stacked_areas(accesses, &layers, (marks, &axis), describe),
         table: Some(("All intervals".to_string(), table(history, "interval", rows))),
     }
 }
 
 /// A table with the times of each cause in each of `rows`.
 fn table(
-    history: &ProgramHistory,
+    history: &RunHistory,
     first: &str,
     rows: impl Iterator<Item = (String, Vec<u64>)>,
 ) -> Table {
@@ -115,5 +116,5 @@ fn table(
         let times = ns.into_iter().map(|ns| time(ns as f64));
         [name].into_iter().chain(times).collect()
     });
-    Table::of([first], history.waits.iter().map(|of| name(&of.cause)), rows)
+    Table::of([first], history.waits.iter().map(|wait| cause_name(&wait.cause)), rows)
 }
