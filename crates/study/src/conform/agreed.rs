@@ -1,4 +1,4 @@
-//! How far two logs agree.
+//! The common prefix of two logs.
 
 use filemap_core::decision::{Decision, Found};
 use filemap_core::units::PageIndex;
@@ -6,29 +6,29 @@ use filemap_job::Seen;
 
 use super::in_flight::InFlight;
 
-/// What two logs have in common from their beginning on, and what is left of each.
+/// The common prefix of two logs, and the rest of each.
 pub struct Agreed<'a> {
-    /// The lines that both have, as the model has them.
+    /// The common lines, as in the model's log.
     pub same: Vec<Decision>,
-    /// Lines of faults that only one log has because a page was still on its way when a
+    /// Number of lines of faults that only one log has because a page was still being read when
     /// fault-around passed it.
     pub excluded: u64,
-    /// Of these, lines of the model's log.
+    /// Number of these in the model's log.
     pub excluded_of_model: u64,
     /// The rest of the model's log, from the first difference on.
     pub model: &'a [Decision],
-    /// The rest of the kernel's.
+    /// The rest of the kernel's log.
     pub kernel: &'a [Decision],
 }
 
 impl Agreed<'_> {
-    /// Whether nothing is left of either.
+    /// Whether both logs are exhausted.
     pub fn is_all(&self) -> bool {
         self.model.is_empty() && self.kernel.is_empty()
     }
 }
 
-/// Follows the logs of the model and of a kernel, both with only what is `seen`, up to their first
+/// Follows the logs of the model and of a kernel, both restricted to `seen`, up to their first
 /// difference.
 pub fn agreed<'a>(model: &'a [Decision], kernel: &'a [Decision], seen: Seen) -> Agreed<'a> {
     let mut in_flight = InFlight::seeing(seen);
@@ -63,7 +63,7 @@ enum Side {
     Kernel,
 }
 
-/// Faults that only one of the logs has, and that were passed over.
+/// Excluded faults that only one of the logs has.
 #[derive(Default)]
 struct PassedOver {
     model: u16,
@@ -78,8 +78,8 @@ impl PassedOver {
         }
     }
 
-    /// Whether two lines are equal, but that each fault of the other log alone may have lowered the
-    /// counter of misses there by the hit that it credits. What it did lower is known then.
+    /// Whether two lines are equal, except that each excluded fault of the other log may have
+    /// lowered mmap_miss by the hit that it credits. The amount is fixed from then on.
     fn are_equal(&mut self, model: &Decision, kernel: &Decision) -> bool {
         let Some([ours, theirs]) = misses_where_alike(model, kernel) else {
             return model == kernel;
@@ -94,7 +94,7 @@ impl PassedOver {
     }
 }
 
-/// The counters of misses of two lines on which the same readahead begins.
+/// mmap_miss of two lines that begin the same readahead.
 pub(super) fn misses_where_alike(model: &Decision, kernel: &Decision) -> Option<[u16; 2]> {
     let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
         (model, kernel)
@@ -105,14 +105,14 @@ pub(super) fn misses_where_alike(model: &Decision, kernel: &Decision) -> Option<
     (cause == also && *found == same).then_some([found.mmap_miss, theirs.mmap_miss])
 }
 
-/// A fault that nothing came of but a fault-around.
+/// A fault that fault-around resolved.
 struct Around {
     lines: usize,
     from: PageIndex,
     last: PageIndex,
 }
 
-/// The fault that may be passed over in one of the logs, which differ in their first line.
+/// The fault that may be excluded from one of the logs, which differ in their first line.
 fn skipped(
     model: &[Decision],
     kernel: &[Decision],
@@ -121,7 +121,7 @@ fn skipped(
     let ours = around(model, kernel.first(), in_flight);
     let theirs = around(kernel, model.first(), in_flight);
     match (ours, theirs) {
-        // The log that comes back to the other's fault is the one with more faults.
+        // The log that reaches the other's fault later is the one with more faults.
         (Some(ours), Some(theirs)) => {
             let kernel_has_more = distance(kernel, model.first(), in_flight)
                 <= distance(model, kernel.first(), in_flight);
@@ -133,8 +133,8 @@ fn skipped(
     }
 }
 
-/// The fault at the beginning of `log`, if it is on a page that may be mapped. Where it is seen
-/// that more was decided after it, that is what the other log goes on with: a read of its own.
+/// The fault at the beginning of `log`, if its page may be mapped in the other. If the fault is
+/// followed by a read of its own, the other log has to continue with that read.
 fn around(log: &[Decision], other: Option<&Decision>, in_flight: &InFlight) -> Option<Around> {
     let (index, around, rest) = match log {
         [Decision::Faulted { index }, Decision::MapPages { from, last, .. }, rest @ ..] => {
@@ -151,7 +151,7 @@ fn around(log: &[Decision], other: Option<&Decision>, in_flight: &InFlight) -> O
     (is_all && in_flight.is_unsure(index)).then_some(around)
 }
 
-/// How many faults of `log` would have to be passed over to come to `wanted`.
+/// Number of faults of `log` to exclude before `wanted`.
 fn distance(log: &[Decision], wanted: Option<&Decision>, in_flight: &InFlight) -> usize {
     let mut rest = log;
     let mut faults = 0;

@@ -1,5 +1,4 @@
-//! Programs in the model and under a trace of a kernel: the running one, or one that is booted for
-//! them.
+//! Runs programs in the model and, traced, on a kernel: the running one or a booted one.
 
 use filemap_core::decision::Decision;
 use filemap_core::decision::Log;
@@ -18,32 +17,32 @@ use crate::error::Error;
 use crate::traced_job::{decided, decided_promptly, expected_events, shown};
 #[cfg(test)]
 use {
-    super::switched::with, crate::traced_job::timed, filemap_core::series::Series,
+    super::evidence::with_series, crate::traced_job::timed, filemap_core::series::Series,
     filemap_model::Timing,
 };
 
-/// How often a job is run again where the kernel found no memory for a large folio.
+/// Maximum number of reruns of a job after the kernel failed to allocate a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
 
-/// Who runs jobs on a kernel and says what that decides.
+/// Where the kernel's decisions come from.
 enum Kernel {
     /// The running kernel.
     Running(Observer),
-    /// Those that jobs name.
+    /// Booted kernels, named by the jobs.
     Booted(Boot),
-    /// The model with these series and this device, in place of a kernel that was built with them.
+    /// The model with these series and device timing, standing in for a kernel.
     #[cfg(test)]
     Modelled(Series, Timing),
 }
 
-/// What observes, and how often it was disturbed.
+/// The source of a kernel's decisions, and how often it was disturbed.
 pub struct Bench {
     kernel: Kernel,
-    /// What the kernel shows; of one that is booted known after its first job.
+    /// What the kernel shows; for a booted kernel known after its first job.
     pub seen: Seen,
-    /// Runs that others disturbed.
+    /// Number of runs disturbed by other processes.
     pub disturbed: u64,
-    /// Runs that were repeated since the kernel found no memory for a large folio.
+    /// Number of runs repeated because the kernel failed to allocate a large folio.
     pub without_folio: u64,
     /// What a kernel that was booted warned of, with the number of the program.
     complaints: Vec<(usize, Incident)>,
@@ -53,17 +52,17 @@ pub struct Bench {
 type Firsts = Vec<Option<Box<First>>>;
 
 impl Bench {
-    /// A bench for the running kernel, that writes down in `journal` what it changes.
+    /// A bench for the running kernel. Changes to the machine go through `journal`.
     ///
     /// # Errors
-    /// A kernel that cannot be watched.
+    /// If the kernel cannot be traced.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         let observer = Observer::open(journal)?;
         let seen = observer.shown();
         Ok(Bench::of(Kernel::Running(observer), seen))
     }
 
-    /// A bench for kernels that are booted, each for the jobs that name it.
+    /// A bench for booted kernels, each for the jobs that name it.
     pub fn booting(tell: fn(&str)) -> Self {
         Bench::of(Kernel::Booted(Boot::with_notify(tell)), Seen::ALL)
     }
@@ -77,31 +76,30 @@ impl Bench {
         std::mem::take(&mut self.complaints)
     }
 
-    /// A bench for a kernel that does as the model with `series` and such a device, and shows so
-    /// much.
+    /// A bench for a kernel that behaves as the model with `series` and `timing`, and shows `seen`.
     #[cfg(test)]
     pub(super) fn modelled(series: Series, timing: Timing, seen: Seen) -> Self {
         Bench::of(Kernel::Modelled(series, timing), seen)
     }
 
-    /// Leaves what a booted kernel was sent and has not run.
+    /// Discards jobs that were sent to a booted kernel and have not run.
     pub(super) fn begin_anew(&mut self, tell: fn(&str)) {
         if let Kernel::Booted(boot) = &mut self.kernel {
             *boot = Boot::with_notify(tell);
         }
     }
 
-    /// The kernel, as a report says it.
+    /// The kernel, for the report.
     pub fn compared(&self) -> Compared {
         let is_booted = matches!(self.kernel, Kernel::Booted(_));
         Compared { is_booted, seen: self.seen }
     }
 
-    /// Runs `programs` in the model and on the kernel. Gives `each`, with its number, what was
-    /// found of each file of a program, or why it cannot be run, until that returns false.
+    /// Runs `programs` in the model and on the kernel. Calls `each` with the program's index and
+    /// the findings of its files, or why it cannot run, until `each` returns false.
     ///
     /// # Errors
-    /// Those of the model, of what is needed for all of them, and of `each`.
+    /// Errors of the model, of resources that all programs need, and of `each`.
     pub fn compare_all(
         &mut self,
         programs: &[&Job],
@@ -155,10 +153,10 @@ impl Bench {
         Ok(())
     }
 
-    /// [`Bench::compare_all`] of one program.
+    /// [`Bench::compare_all`] for one program.
     ///
     /// # Errors
-    /// As there, and when the program cannot be run.
+    /// As there, and if the program cannot run.
     pub fn compare(&mut self, program: &Job) -> Result<Vec<Finding>, Error> {
         let mut found = None;
         self.compare_all(&[program], |_, finding| {
@@ -168,8 +166,8 @@ impl Bench {
         Ok(found.expect("each program is told of")?)
     }
 
-    /// Gives `each` the number of each of `programs`, the largest request of the device that it ran
-    /// on, and what the kernel decided, until that returns false.
+    /// Calls `each` with the index of each program, the maximum request size of its device in
+    /// bytes, and the kernel's decisions, until `each` returns false.
     fn observe_each(
         &mut self,
         programs: &[&Job],
@@ -181,7 +179,7 @@ impl Bench {
             Kernel::Modelled(series, timing) => {
                 for (number, program) in programs.iter().enumerate() {
                     let mut decisions = Vec::new();
-                    timed(&with(program, *series), IO_BYTES, *timing, &mut decisions)?;
+                    timed(&with_series(program, *series), IO_BYTES, *timing, &mut decisions)?;
                     let observed = Observation {
                         shown: self.seen,
                         decisions,
@@ -234,9 +232,9 @@ impl Bench {
     }
 }
 
-/// What the kernel decided of each file of `program` beside what the model does; `None` where it
-/// found no memory for a large folio, and nobody knows what it would have decided. `before` has the
-/// differences of the first such run.
+/// Compares the kernel's decisions about each file of `program` with the model's; `None` if the
+/// kernel failed to allocate a large folio, which leaves its decisions undetermined. `before` has
+/// the differences of the first such run.
 fn judge(
     program: &Job,
     io_bytes: u64,
@@ -262,7 +260,7 @@ fn judge(
             found[file].settle_by(as_prompt);
         }
     }
-    // What the rules decide is decided alike again. What memory there is, is not.
+    // Rules decide the same in every run; failures to allocate do not repeat.
     let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
     let lacks_folio = found.iter().any(|own| own.lacks_folio);
     if lacks_folio && before.as_ref() != Some(&firsts) {
@@ -275,7 +273,7 @@ fn judge(
     Ok(Some(found.into_iter().map(Finding::Compared).collect()))
 }
 
-/// No file of `program` was compared.
+/// Findings of a program without a comparison.
 fn not_compared(program: &Job, reason: String) -> Vec<Finding> {
     vec![Finding::NotCompared { reason }; program.files.len()]
 }

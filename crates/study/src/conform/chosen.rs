@@ -1,4 +1,4 @@
-//! Built-in patterns by their names.
+//! Selects built-in patterns by name.
 
 use std::cmp::Reverse;
 
@@ -7,14 +7,14 @@ use filemap_job::Written;
 use super::patterns::built_in;
 use crate::error::Error;
 
-/// Of an unknown name, so many that are like it are named.
+/// Number of similar names suggested for an unknown one.
 const NAMED: usize = 5;
 
-/// The built-in patterns that `names` name, in their own order. Each is a name, or several joined
-/// by commas, which names have too.
+/// The built-in patterns in `names`, in their own order. Each entry is a name or several joined by
+/// commas; names contain commas too.
 ///
 /// # Errors
-/// A name that no pattern has.
+/// For an unknown name.
 pub fn chosen(names: &[String]) -> Result<Vec<(String, Written)>, Error> {
     let mut all = built_in().to_vec();
     let known: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
@@ -39,7 +39,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<(String, Written)>, Error> {
     Ok(all)
 }
 
-/// Refuses `name`, with the names of `known` that are most like it.
+/// Error for an unknown `name` that suggests the most similar names.
 fn unknown(name: &str, known: &[String]) -> Error {
     let words = |text: &str| -> Vec<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -82,7 +82,7 @@ mod tests {
         let message = error.to_string();
         assert!(message.starts_with("--pattern 'none' is no built-in pattern; give"), "{message}");
         assert!(message.matches("'; '").count() + 1 == NAMED && !message.contains('\n'));
-        // With other letters, and one word less.
+        // Other case, and one word less.
         let near = last.to_uppercase().rsplit_once(',').unwrap().0.to_string();
         let message = chosen(&[near]).unwrap_err().to_string();
         assert!(message.contains(&format!("such as '{last}'")), "{message}");

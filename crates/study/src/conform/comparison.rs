@@ -1,4 +1,4 @@
-//! The comparison of two logs.
+//! Compares two decision logs.
 
 use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
@@ -10,56 +10,56 @@ use super::agreed::{Agreed, agreed, misses_where_alike};
 use super::reason::{Accessed, Alike};
 use super::rule::Named;
 
-/// Lines shown before a difference, and of each log after it.
+/// Number of lines shown before a difference, and of each log after it.
 const CONTEXT: usize = 6;
 
-/// What the comparison of two logs found.
+/// Result of the comparison of two logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Lines compared: those of the longer log, but for the excluded ones.
+    /// Number of lines compared: of the longer log, without excluded ones.
     pub decisions: u64,
-    /// Of these, calls of readahead for a window.
+    /// Number of these that are readahead calls.
     pub readahead_calls: u64,
-    /// Lines of faults that only one log has because a page was still on its way when a
+    /// Number of lines of faults that only one log has because a page was still being read when
     /// fault-around passed it.
     pub excluded: u64,
-    /// Of these, lines of the model's log.
+    /// Number of these in the model's log.
     pub excluded_of_model: u64,
-    /// Of the excluded lines those that no timing explains ([`Comparison::beyond`]).
+    /// Number of excluded lines that no timing explains ([`Comparison::beyond`]).
     pub unexplained: u64,
-    /// Lines that differ, from the first difference on.
+    /// Number of lines that differ, from the first difference on.
     pub mismatches: u64,
     /// The first difference.
     pub first: Option<Box<First>>,
-    /// What other differences have to be like to be the same.
+    /// Key by which similar differences are grouped.
     pub alike: Option<Alike>,
-    /// How many lines of the model's log come before it, and of the kernel's.
+    /// Position of the first difference in the model's log, and in the kernel's.
     pub at: (usize, usize),
-    /// The kernel's log, where there is a difference and it is kept.
+    /// The kernel's log, kept for some logs with a difference.
     pub kernel: Option<Vec<Decision>>,
-    /// The largest request of the device that it ran on.
+    /// Maximum request size of its device in bytes.
     pub io_bytes: u64,
-    /// At the first difference both begin the same readahead, but the kernel has fewer misses. A
-    /// fault-around that meets more of a window than in the model makes it so.
+    /// Whether both begin the same readahead at the first difference, but the kernel has a lower
+    /// mmap_miss: its fault-around met more of a window than the model's.
     pub has_fewer_misses: bool,
-    /// There the kernel goes on with base pages in the middle of a window that the model lays out
-    /// in large folios. It does so where it finds no memory for one, which no rule decides.
+    /// Whether the kernel continues with base pages inside a window that the model lays out in
+    /// large folios, as it does when it fails to allocate one, which no rule decides.
     pub lacks_folio: bool,
 }
 
-/// The first difference of a pattern, as lines of both logs.
+/// The first difference of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct First {
     pub line: u64,
-    /// The number of the access, from 0.
+    /// Index of the access, from 0.
     pub access: Option<u64>,
     pub before: Vec<String>,
     pub model: Vec<String>,
     pub kernel: Vec<String>,
     #[serde(default)]
     pub accessed: Option<Accessed>,
-    /// What the model decided in that access, with what tracepoints do not show of it.
+    /// The model's decisions in that access, with details that tracepoints do not show.
     #[serde(default)]
     pub reason: Vec<String>,
     /// The rule that the model applied there.
@@ -67,8 +67,7 @@ pub struct First {
     pub rule: Option<Named>,
 }
 
-/// Whether the kernel, of which so much is `seen`, goes on as where it finds no memory for a large
-/// folio.
+/// Whether the kernel continues as after a failure to allocate a large folio.
 fn lacks_folio(model: &[Decision], kernel: &[Decision], seen: Seen) -> bool {
     if !seen.has(ShownKind::BasePages) {
         return goes_on_with_a_base_page(model, kernel);
@@ -87,7 +86,7 @@ fn lacks_folio(model: &[Decision], kernel: &[Decision], seen: Seen) -> bool {
     }
 }
 
-/// The same where no line says that base pages follow: they are all that shows it.
+/// Likewise if no line announces base pages: only the added pages show it.
 fn goes_on_with_a_base_page(model: &[Decision], kernel: &[Decision]) -> bool {
     let is_base = |line: Option<&Decision>, at: PageIndex| {
         let is_base = |order: Order, start: PageIndex| order.0 == 0 && start == at;
@@ -105,14 +104,14 @@ fn goes_on_with_a_base_page(model: &[Decision], kernel: &[Decision]) -> bool {
     order.0 > 0 && behind
 }
 
-/// Whether both go on with the same readahead, but for fewer misses of the kernel.
+/// Whether both continue with the same readahead, but a lower mmap_miss of the kernel.
 fn has_fewer_misses(model: &[Decision], kernel: &[Decision]) -> bool {
     let (Some(model), Some(kernel)) = (model.first(), kernel.first()) else { return false };
     misses_where_alike(model, kernel).is_some_and(|[of_model, of_kernel]| of_kernel < of_model)
 }
 
-/// Compares the logs of the model and of a kernel, both with only what is `seen`. `accesses` has
-/// the number of the access of each line of the model's.
+/// Compares the logs of the model and of a kernel, both restricted to `seen`. `accesses` has the
+/// index of the access of each line of the model's log.
 pub fn compare(
     model: &[Decision],
     kernel: &[Decision],
@@ -128,7 +127,7 @@ pub fn compare(
     comparison.lacks_folio = lacks_folio(left, right, seen);
     comparison.has_fewer_misses = has_fewer_misses(left, right);
     let shown = |lines: &[Decision]| lines.iter().take(CONTEXT).map(Decision::to_string).collect();
-    // Where the model's log has ended, the access is its last one.
+    // At the end of the model's log the access is its last one.
     let access = accesses.get(model.len() - left.len()).or(accesses.last());
     let first = (comparison.mismatches > 0).then(|| First {
         line: same.len() as u64,
@@ -149,13 +148,13 @@ pub fn compare(
 }
 
 impl Comparison {
-    /// How many excluded lines no timing of the device explains. `as_prompt` compares the same
-    /// kernel with a device that brings all of a window at once, and `timing` that one with the
-    /// model here.
+    /// Number of excluded lines that no timing of the device explains. `as_prompt` compares the
+    /// same kernel with a model whose device is instantaneous, and `timing` that model with this
+    /// one.
     ///
-    /// The model's device brings nothing within an access but what that waits for. So the kernel
-    /// may have no fault more, but where that other device has it too, and no fault fewer than
-    /// there are with that device.
+    /// Within an access, this model's device delivers only the pages that the access waits for. So
+    /// the kernel may have an additional fault only if the instantaneous device has it too, and no
+    /// fewer faults than with that device.
     pub(super) fn beyond(&self, timing: &Comparison, as_prompt: &Comparison) -> u64 {
         let of_other = |own: &Comparison| own.excluded - own.excluded_of_model;
         let fewer = if as_prompt.mismatches == 0 {
@@ -166,37 +165,36 @@ impl Comparison {
         fewer + of_other(self).saturating_sub(of_other(timing))
     }
 
-    /// Whether it may be a matter of when pages arrive: a fault was passed over, or the kernel has
-    /// taken back more misses.
+    /// Whether the difference may be due to timing: a fault was excluded, or the kernel credited
+    /// more hits.
     pub(super) fn may_be_timing(&self) -> bool {
         self.excluded > 0 || self.has_fewer_misses
     }
 
-    /// Takes `as_prompt` in place of this, where the logs differ, it may be a matter of timing, and
-    /// nothing is left to explain if the device brings all at once: that is what `as_prompt`
-    /// compares with. A fault more or less is a hit more or less, and one hit can decide whether
-    /// the next miss reads a window.
+    /// Replaces the result by `as_prompt`, the comparison with an instantaneous device, if the logs
+    /// differ, timing may be the reason, and that comparison is exact. One fault more or less is
+    /// one hit more or less, which can decide whether the next miss reads a window.
     pub(super) fn settle_by(&mut self, as_prompt: Comparison) {
         if self.may_be_timing() && self.mismatches > 0 && as_prompt.is_exact() {
-            // The line with fewer misses is none that both have.
+            // The line with the lower mmap_miss counts as excluded.
             let excluded = u64::from(self.excluded == 0);
             *self = Comparison { excluded, excluded_of_model: excluded, ..as_prompt };
         }
     }
 
-    /// Whether no line was excluded, and none differs.
+    /// Whether no line was excluded or differs.
     fn is_exact(&self) -> bool {
         self.excluded == 0 && self.mismatches == 0
     }
 }
 
-/// Lines that differ, position by position.
+/// Number of positions at which the lines differ.
 fn differing(left: &[Decision], right: &[Decision]) -> u64 {
     let both = left.iter().zip(right).filter(|(a, b)| a != b).count();
     (both + left.len().abs_diff(right.len())) as u64
 }
 
-/// Windows, and single reads, which have none.
+/// Number of readahead calls: windows, and single reads.
 fn readahead_calls(lines: &[Decision]) -> u64 {
     let windows = lines.iter().filter(|line| matches!(line, Decision::Readahead { .. })).count();
     let is_single = |pair: &&[Decision]| match pair {
@@ -251,7 +249,7 @@ mod tests {
         }
     }
 
-    /// A fault that reads two windows of fault-around and maps the first.
+    /// A fault that reads two fault-around windows and maps the first.
     fn miss() -> Vec<Decision> {
         vec![faulted(3), window(0), added(0, 32), map(0, 15)]
     }
@@ -266,7 +264,8 @@ mod tests {
         let of_model = with(&[around(5), around(7)].concat());
         let on_kernel = compare(&of_model, &miss());
         assert_eq!((on_kernel.excluded, on_kernel.excluded_of_model), (4, 4));
-        // One that brings all at once leaves no fault, and one of pages of its own leaves these.
+        // An instantaneous device leaves no fault; one that delivers only awaited pages leaves
+        // these.
         let beyond = |prompt: &[Decision], kernel: &[Decision]| {
             let own = compare(&of_model, kernel);
             own.beyond(&compare(&of_model, prompt), &compare(prompt, kernel))
@@ -274,9 +273,9 @@ mod tests {
         assert_eq!(beyond(&miss(), &miss()), 0);
         assert_eq!(beyond(&with(&around(7)), &miss()), 2);
         assert_eq!(beyond(&of_model, &miss()), 4);
-        // As many faults fewer, but another one.
+        // The same number of faults, but another one.
         assert_eq!(beyond(&with(&around(7)), &with(&around(5))), 2);
-        // A fault that only the kernel has is no matter of a faster device.
+        // A faster device does not explain a fault that only the kernel has.
         let of_kernel = compare(&miss(), &with(&around(5)));
         assert_eq!((of_kernel.excluded, of_kernel.excluded_of_model), (2, 0));
         assert_eq!(of_kernel.beyond(&on_kernel, &of_kernel), 2);
@@ -296,7 +295,7 @@ mod tests {
         };
         assert_eq!(after(&kernel), (0, 0));
         assert_eq!(after(&miss()), (found().excluded, found().mismatches));
-        // Without such a fault nothing is settled.
+        // Without such a fault the difference stays.
         let mut differs = compare(&miss(), &kernel);
         differs.settle_by(compare(&kernel, &kernel));
         assert_eq!(differs.mismatches, 1);
@@ -336,7 +335,7 @@ mod tests {
         assert_eq!(settled(9, 9), (0, 1), "it is said");
         assert_eq!(settled(9, 8), (1, 0), "no device brings so much");
         assert_eq!(settled(11, 11), (1, 0), "nothing that arrives adds a miss");
-        // Another readahead is no matter of when something arrives.
+        // Timing does not explain a different readahead.
         let other = with(&[Decision::Entered {
             cause: Cause::AsyncFault,
             found: Found { index: PageIndex(25), mmap_miss: 9, ..Found::default() },
@@ -378,7 +377,7 @@ mod tests {
         };
         let found = compare_seen(&log(&[7, 40]), &log(&[40]), seen);
         assert_eq!((found.mismatches, found.excluded), (0, 1));
-        // Nobody has added page 41.
+        // Page 41 was never added.
         assert_eq!(compare_seen(&log(&[41, 40]), &log(&[40]), seen).excluded, 0);
         assert!(compare_seen(&log(&[41, 40]), &log(&[40]), seen).mismatches > 0);
         assert!(compare(&log(&[7, 40]), &log(&[40])).mismatches > 0);
@@ -441,10 +440,10 @@ mod tests {
             let found = compare(model, kernel);
             assert_eq!((found.mismatches, found.excluded, found.decisions), (0, 2, 6));
         }
-        // Both have one, on different pages.
+        // Both have such a fault, on different pages.
         let other = with(&[faulted(9), map(0, 15), faulted(20), map(16, 31)]);
         assert_eq!(compare(&more, &other).excluded, 4);
-        // A read(2) follows, of which no access is seen where it adds pages at once.
+        // A read(2) follows; only the pages that it adds are seen.
         let read = with(&[added(40, 4)]);
         let more = with(&[faulted(7), map(0, 15), added(40, 4)]);
         for (model, kernel) in [(&read, &more), (&more, &read)] {
@@ -455,10 +454,10 @@ mod tests {
 
     #[test]
     fn no_other_fault_may_be_missing() {
-        // Not in the window that was mapped.
+        // Outside the mapped window.
         let beyond = with(&[faulted(18), map(16, 31)]);
         assert_eq!(compare(&miss(), &beyond).mismatches, 2);
-        // Something else came of it.
+        // A different outcome.
         let marked = with(&[
             faulted(7),
             map(0, 15),

@@ -1,4 +1,4 @@
-//! A difference, as it is told.
+//! Renders a difference.
 
 use filemap_report::Part;
 
@@ -6,15 +6,15 @@ use super::comparison::First;
 use super::differences::Difference;
 use super::reason::Accessed;
 
-/// Names of patterns that are told at most.
+/// Maximum number of patterns named.
 const MOST_NAMED: usize = 6;
 
-/// The first difference of the pattern `name`, which was just found.
+/// Message about the first difference of pattern `name`, printed as soon as it is found.
 pub(super) fn first_of(name: &str, first: &First) -> String {
     format!("'{name}' {}\n\n{}", place(first), logs(first).trim_end())
 }
 
-/// What is said of `difference`. Its job file has no indent, so that it can be copied.
+/// Parts of the report on `difference`. The job file is not indented, so that it can be copied.
 pub(super) fn parts(difference: &Difference) -> Vec<Part> {
     let Difference { patterns, job, is_smallest, first } = difference;
     let name = patterns.first().map_or("", String::as_str);
@@ -34,14 +34,14 @@ pub(super) fn parts(difference: &Difference) -> Vec<Part> {
     parts
 }
 
-/// The rule of `first`, in a sentence.
+/// Sentence on the rule of `first`.
 fn rule(first: &First) -> Option<String> {
     let named = first.rule.as_ref()?;
     let kernel = named.kernel.join(", ");
     Some(format!("The rule there: {} ({}, which mirrors {kernel}).", named.what, named.ours))
 }
 
-/// The other patterns of `difference`, in a sentence.
+/// Sentence on the other patterns of `difference`.
 fn others(difference: &Difference) -> Option<String> {
     let others = difference.patterns.get(1..).filter(|others| !others.is_empty())?;
     let named = others.iter().take(MOST_NAMED).map(|name| format!("'{name}'"));
@@ -53,7 +53,7 @@ fn others(difference: &Difference) -> Option<String> {
     Some(format!("Others that differ alike: {named}{more}."))
 }
 
-/// Where the logs part.
+/// Where the logs diverge.
 fn place(first: &First) -> String {
     let Some(number) = first.access else { return "differs:".to_string() };
     let accessed = first.accessed.as_ref().map_or(String::new(), |accessed| {

@@ -1,4 +1,4 @@
-//! The differences that jobs show: those that are alike together, with a small job for each.
+//! Groups similar differences, with a small job for each group.
 
 use std::time::{Duration, Instant};
 
@@ -11,26 +11,26 @@ use super::comparison::First;
 use super::smaller::{Smallest, Trying, smallest};
 use crate::error::Error;
 
-/// No more jobs are made smaller after this time.
+/// Time limit for shrinking the jobs of all groups.
 const LONGEST: Duration = Duration::from_secs(180);
 
-/// Patterns in which a kernel differs from the model alike.
+/// Patterns in which a kernel differs from the model in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// Their names. The job is that of the first of them, made smaller.
+    /// Names of the patterns. The job is the first one's, shrunk.
     pub patterns: Vec<String>,
     /// The job as a job file.
     pub job: String,
-    /// Whether there was time to try all jobs that are smaller.
+    /// Whether all smaller jobs were tried within the time limit.
     pub is_smallest: bool,
-    /// Where kernel and model differ in it.
+    /// The first difference in the job.
     pub first: First,
 }
 
-/// Of those of `cases` that differ: each kind of difference, with the smallest job that shows it.
+/// Groups the differing `cases` by kind of difference, each with the smallest job that shows it.
 ///
 /// # Errors
-/// Those of the bench.
+/// Errors of the bench.
 pub(super) fn differences(
     bench: &mut Bench,
     cases: &[Case],
@@ -46,7 +46,7 @@ pub(super) fn differences(
     let begun = Instant::now();
     let mut differences: Vec<Difference> = Vec::new();
     for mut group in groups {
-        // The shortest is the quickest to make smaller.
+        // The shortest is the fastest to shrink.
         group.sort_by_key(|case| case.found.decisions);
         let shortest = group[0];
         let Smallest { text, found, is_all } = if begun.elapsed() < LONGEST {

@@ -1,4 +1,4 @@
-//! Pages of which it depends on timing whether a fault mapped them.
+//! Tracks pages whose mapping by a fault depends on timing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -7,31 +7,31 @@ use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Seen, ShownKind};
 
-/// What is known of the pages while a log is followed.
+/// Knowledge about pages while a log is followed.
 ///
-/// A fault that reads a window waits for its own page only. Its fault-around then maps what has
-/// arrived by that time; each of the others may have, or not. From then on a fault on such a page
-/// is as right as none.
+/// A fault that reads a window waits for its own page only. Its fault-around then maps the pages
+/// that have arrived by then. From then on a fault on any other page of the window is as correct as
+/// none.
 ///
-/// On a kernel that does not show its windows of fault-around, that is so of all that an access
+/// On a kernel that does not show fault-around windows, this holds for all pages that an access
 /// adds.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    /// Windows of fault-around are shown.
+    /// Whether fault-around windows are shown.
     shows_around: bool,
     /// Folios in the cache: first page and order.
     folios: BTreeMap<u64, Order>,
-    /// First pages of the folios that the access at hand added.
+    /// First pages of the folios that the current access added.
     added: BTreeSet<u64>,
-    /// First pages of folios of which nobody knows how far they are mapped.
+    /// First pages of folios that may be mapped or not.
     unsure: BTreeSet<u64>,
 }
 
-/// Pages to either side of a fault that a fault-around of the default size can reach.
+/// Pages that fault-around of the default size can reach on either side of a fault.
 const REACH: PageCount = PageCount(15);
 
 impl InFlight {
-    /// Nothing is known yet. The logs hold what is `seen`.
+    /// Initial state for logs restricted to `seen`.
     pub(super) fn seeing(seen: Seen) -> Self {
         InFlight {
             shows_around: seen.has(ShownKind::MapPages),
@@ -41,17 +41,17 @@ impl InFlight {
         }
     }
 
-    /// Whether windows of fault-around are shown.
+    /// Whether fault-around windows are shown.
     pub(super) fn shows_around(&self) -> bool {
         self.shows_around
     }
 
-    /// What the fault-around of a fault on `index` may map.
+    /// Range that the fault-around of a fault on `index` may map.
     pub(super) fn around(&self, index: PageIndex) -> (PageIndex, PageIndex) {
         (PageIndex(index.0.saturating_sub(REACH.0)), index + REACH)
     }
 
-    /// Follows a line that both logs have.
+    /// Follows a common line of both logs.
     pub(super) fn follow(&mut self, line: &Decision) {
         match *line {
             Decision::Faulted { .. } => {
@@ -76,20 +76,20 @@ impl InFlight {
         }
     }
 
-    /// Whether a fault on `index` may or may not be met.
+    /// Whether a fault on `index` is as correct as none.
     pub(super) fn is_unsure(&self, index: PageIndex) -> bool {
         self.heads(index, index).any(|head| {
             self.unsure.contains(&head) || !self.shows_around && self.added.contains(&head)
         })
     }
 
-    /// Only one of the logs has a fault that mapped what lies in `from..=last`.
+    /// Follows an excluded fault that mapped `from..=last` in one of the logs.
     pub(super) fn skip(&mut self, from: PageIndex, last: PageIndex) {
         let heads: Vec<u64> = self.heads(from, last).collect();
         self.unsure.extend(heads);
     }
 
-    /// The folios that have pages in `from..=last`.
+    /// First pages of the folios with pages in `from..=last`.
     fn heads(&self, from: PageIndex, last: PageIndex) -> impl Iterator<Item = u64> {
         let before = self.folios.range(..from.0).next_back();
         let before = before.filter(|(head, order)| **head + order.pages() > from.0);

@@ -1,9 +1,9 @@
-//! What comparisons come to, and where they took place.
+//! Outcome of a comparison, and its footer.
 
 use super::asked::Asked;
 use super::bench::Bench;
 use super::record::{Conformance, Pattern};
-use super::switched::Switched;
+use super::evidence::SeriesCoverage;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::provenance;
@@ -11,13 +11,13 @@ use filemap_core::rules::Rules;
 use filemap_core::series::Series;
 use filemap_kernel::engine::host_environment;
 
-/// One pattern in so many may go without comparison before the whole tells nothing.
+/// One pattern in this many may fail to compare before the result is inconclusive.
 const NOT_COMPARED_ONE_IN: usize = 10;
 
-/// Refuses a comparison of which this machine can run no pattern, with what it lacks for how many.
+/// Fails if this machine can run no pattern, naming what it lacks.
 ///
 /// # Errors
-/// When all patterns of `found` were left out.
+/// If all patterns of `found` were skipped.
 pub(super) fn check_left_out(found: &Conformance) -> Result<(), Error> {
     let all = found.patterns.len();
     if found.left_out() < all || all == 0 {
@@ -34,13 +34,13 @@ pub(super) fn check_left_out(found: &Conformance) -> Result<(), Error> {
 }
 
 impl Conformance {
-    /// Whether kernel and model agree. They do not where nothing shows that they do.
+    /// Whether kernel and model agree; false if the result is inconclusive.
     ///
     /// # Errors
-    /// Too few comparisons, which are none.
+    /// If too few patterns could be compared.
     pub fn agrees(&self) -> Result<bool, Error> {
         let differs = self.patterns.iter().any(Pattern::differs) || self.doubt().is_some();
-        if differs || self.switched.as_ref().is_some_and(Switched::leaves_open) {
+        if differs || self.switched.as_ref().is_some_and(SeriesCoverage::leaves_open) {
             return Ok(false);
         }
         let all = self.patterns.len() - self.left_out();
@@ -55,8 +55,7 @@ impl Conformance {
     }
 }
 
-/// The footer of a report on what `bench` compared `on` its kernel by `rules`, which `command`
-/// repeats.
+/// The footer of a comparison on `bench` by `rules`, which `command` repeats.
 pub(super) fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: String) -> Footer {
     let mut environment = match &on.image {
         Some((path, _)) => {

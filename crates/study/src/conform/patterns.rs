@@ -1,4 +1,4 @@
-//! The built-in patterns, and random ones.
+//! Built-in and random patterns.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use super::random_patterns::drawn;
 use crate::error::Error;
 
-/// Seed of the random patterns where none is given.
+/// Default seed of random patterns.
 const DEFAULT_SEED: u64 = 1;
 
-/// Names and jobs, in order.
+/// Built-in patterns in order, with their names.
 pub fn built_in() -> &'static [(String, Written)] {
     static ALL: LazyLock<Vec<(String, Written)>> = LazyLock::new(read);
     &ALL
@@ -33,10 +33,10 @@ fn read() -> Vec<(String, Written)> {
     file.pattern.into_iter().map(|entry| (entry.name, entry.job)).collect()
 }
 
-/// So many random patterns, with their names; `flags` may give a seed, and nothing else.
+/// `jobs` random patterns with their names; `flags` may contain a seed and nothing else.
 ///
 /// # Errors
-/// When other flags are given.
+/// If other flags are given.
 pub fn random(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, Written)>, Error> {
     let seed = seed(&flags);
     flags.seed = None;
@@ -49,7 +49,7 @@ pub fn random(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, Written)>, E
     Ok((0..jobs).map(|number| (name(number), job(number))).collect())
 }
 
-/// The seed of the random patterns that `flags` ask for.
+/// Seed of the random patterns.
 pub fn seed(flags: &JobSpec) -> u64 {
     flags.seed.unwrap_or(DEFAULT_SEED)
 }
@@ -79,14 +79,14 @@ mod tests {
         }
     }
 
-    /// What the retry of a fault maps goes by how soon pages arrive. No advice of a pattern goes by
-    /// that, and no page that is evicted: else a kernel might differ that has the right rules.
+    /// The pages mapped by a retried fault depend on timing. No advice or eviction of a pattern may
+    /// depend on them, or a correct kernel might differ.
     #[test]
     fn patterns_with_tables_go_by_no_timing() {
         let of_tables = built_in().iter().filter_map(|(name, job)| Some((name, job.tables()?)));
         assert!(of_tables.clone().count() >= 28);
         for (name, tables) in of_tables {
-            // A kernel of the mm tree has not been built.
+            // No kernel of the mm tree has been built.
             let built = Kernel::ALL.into_iter().filter(|of| *of != Kernel::Mm0b2777a511b7);
             for kernel in built.map(Kernel::name) {
                 let rules = JobSpec { kernel: Some(kernel.to_string()), ..JobSpec::default() };
@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// What conform compares is what the model decides: were the patterns cut down, or the log,
-    /// it would agree about little. The 47 patterns of 2026-11-21 had 68,080 lines and 4,662 calls.
+    /// Guards against patterns or a log cut down until little is compared. The 47 patterns of
+    /// 2026-11-21 had 68,080 lines and 4,662 calls.
     #[test]
     fn the_patterns_make_the_model_decide_much() {
         let (mut lines, mut calls) = (0, 0);

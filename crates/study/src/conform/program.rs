@@ -1,4 +1,4 @@
-//! A program in the model and on a kernel, file by file.
+//! Compares a program's decisions file by file.
 
 use filemap_job::{Job, Written};
 
@@ -10,12 +10,12 @@ use crate::console;
 use crate::engine::Engines;
 use crate::error::Error;
 
-/// Compares what a kernel decides in `program`, which `path` names and `job` says as a job file,
-/// with what the model decides. `command` repeats it.
+/// Compares the decisions of a kernel and of the model in `program`. `path` is its name, `job` its
+/// job file; `command` repeats the comparison.
 ///
 /// # Errors
-/// A program whose decisions come in no order, or that decides nothing; a kernel that cannot be
-/// watched.
+/// If the order of its decisions is undetermined, if it decides nothing, or if the kernel cannot be
+/// traced.
 pub fn of_program(
     program: &Job,
     path: &str,
@@ -33,7 +33,7 @@ pub fn of_program(
             let (name, text) = (format!("file {}", named.name), job.to_string());
             Judged { name, text, spec: None, job: program, file, finding }
         });
-    // Nothing is decided about a file that is not accessed.
+    // No decisions about a file that is not accessed.
     let untouched =
         |of: &Judged| matches!(&of.finding, Finding::Compared(found) if found.decisions == 0);
     let (untouched, mut compared): (Vec<Judged>, Vec<Judged>) = compared.partition(untouched);

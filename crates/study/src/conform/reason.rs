@@ -1,4 +1,4 @@
-//! What the model did, and why, at the access where a kernel first decides otherwise.
+//! Explains the first difference: the model's decisions at that access, and their rule.
 
 use std::cmp::Ordering;
 
@@ -15,24 +15,24 @@ use super::told::told;
 use crate::error::Error;
 use crate::traced_job::{settled, shown_of_file};
 
-/// Decisions of an access that are told at most: the last of them are next to the difference.
+/// Maximum number of decisions shown; the last ones are the nearest to the difference.
 const MOST_TOLD: usize = 12;
 
-/// What an access is.
+/// The access at a difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Accessed {
-    /// Its first page in the file.
+    /// First page in the file.
     pub page: u64,
-    /// How many pages it is to.
+    /// Number of pages.
     pub pages: u64,
-    /// The step of its thread that makes it, from 1.
+    /// Step of its thread, from 1.
     pub step: u64,
-    /// What that step does, in words.
+    /// The step in words.
     pub does: String,
 }
 
-/// Differences that are alike begin with the same kinds of lines, by the same rule, and one engine
-/// has more than the other in all of them.
+/// Key that groups similar differences: kinds of the first differing lines, rule, and which engine
+/// has more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alike {
     rule: Rule,
@@ -41,18 +41,18 @@ pub struct Alike {
     more: Ordering,
 }
 
-/// A log of all that the model decides about a file of a job, with where its shown lines come of.
+/// All decisions of the model about a file, with the positions of those that tracepoints show.
 struct Traced {
     file: usize,
-    /// The file that decisions are about.
+    /// The file.
     about: usize,
     access: u64,
     shown: ShownLog,
-    /// Of each shown line, the place of its decision.
+    /// Index into `decisions` of each shown line.
     places: Vec<usize>,
-    /// Each decision with the number of its access.
+    /// Index of the access, and the decision.
     decisions: Vec<(u64, Decision)>,
-    /// The first page of each access to the file, and how many pages it is to.
+    /// Accesses to the file: index, first page, number of pages.
     accessed: Vec<(u64, PageIndex, PageCount)>,
 }
 
@@ -82,8 +82,8 @@ impl Log for Traced {
 }
 
 impl Traced {
-    /// The access at which the logs part: that of the line `at` of the model, or one before it of
-    /// which only one log says more.
+    /// The access at which the logs diverge: of the model's line `at`, or an earlier one that has
+    /// more lines in one of the logs.
     fn parts_at(&self, at: usize, kernel: Option<&Decision>, seen: Seen) -> u64 {
         let of_line = |line: usize| self.places.get(line).map(|place| self.decisions[*place].0);
         let before = at.checked_sub(1).and_then(of_line);
@@ -98,7 +98,7 @@ impl Traced {
         if let (Some(before), true) = (before, goes_on) {
             return before;
         }
-        // A fault of the kernel on a page that the model finds mapped.
+        // The kernel faults on a page that is mapped in the model.
         let mapped = match kernel {
             Some(Decision::Faulted { index }) => self.accessed.iter().find(|(number, page, _)| {
                 let is_between = before.is_none_or(|before| *number > before)
@@ -110,7 +110,7 @@ impl Traced {
         mapped.map(|(number, ..)| *number).or(next).or(before).unwrap_or(0)
     }
 
-    /// What access `number` is, which a step of `job` makes.
+    /// Describes access `number` of `job`.
     fn accessed(&self, number: u64, job: &Job) -> Option<Accessed> {
         let (_, page, pages) = self.accessed.iter().find(|(own, ..)| *own == number)?;
         let thread = job.threads.first()?;
@@ -130,11 +130,10 @@ impl Traced {
     }
 }
 
-/// Adds to `found`, in which a kernel that shows so much differs from the model of `job` about
-/// `file`, what the model did there and why.
+/// Adds the model's decisions and rule to the first difference in `found`, about `file` of `job`.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) -> Result<(), Error> {
     let Some(first) = &mut found.first else { return Ok(()) };
     let mut log = Traced {
@@ -158,10 +157,10 @@ pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) ->
     let own: Vec<Decision> = own.map(|(_, decision)| *decision).collect();
     let before = if model.is_some() { &own[..own.len() - 1] } else { &own[..] };
     let accessed = log.accessed(access, job);
-    // Only what a trace shows of it can be compared with what the kernel did.
+    // Only decisions with tracepoints can be compared with the kernel's.
     let lines = log.shown.into_lines();
     let rest = if model.is_some() { &lines[at..] } else { &[] };
-    // No trace shows what readahead was for. The model knows.
+    // No tracepoint shows the cause of a readahead; the model knows it.
     let line = rest.first().map(|line| match (*line, model) {
         (Decision::Readahead { .. }, Some(own @ Decision::Readahead { .. })) => own,
         (Decision::Entered { found, .. }, Some(Decision::Entered { cause, .. })) => {
@@ -185,12 +184,12 @@ pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) ->
     Ok(())
 }
 
-/// The name of a line's kind.
+/// Name of a line's kind.
 fn kind(line: &Decision) -> String {
     line.to_string().split(' ').next().unwrap_or_default().to_string()
 }
 
-/// How many pages the first of `lines` is about. Folios of several orders may be one window.
+/// Number of pages of the first of `lines`; a window may consist of folios of several orders.
 fn amount(lines: &[Decision]) -> u64 {
     match lines.first() {
         Some(Decision::Added { .. }) => {
@@ -215,7 +214,7 @@ mod tests {
     use super::*;
     use crate::traced_job::decided;
 
-    /// A line of a window says no more than its pages.
+    /// A window's line shows only its pages.
     #[test]
     fn the_rule_of_a_window_is_that_of_what_it_was_read_for() {
         let spec = "workload = 'sequential'\naccesses = 100\nfile_size = '8m'";
@@ -225,7 +224,7 @@ mod tests {
             Decision::Readahead { .. } => Some(at),
             _ => None,
         });
-        // The first is read around a miss, and the others begin at marks.
+        // The first window is read around a miss, the others begin at marks.
         let rules = windows.take(2).map(|at| {
             let mut kernel = model.clone();
             let Decision::Readahead { size, .. } = &mut kernel[at] else { unreachable!() };

@@ -1,4 +1,4 @@
-//! What a comparison of decisions found, as it is written and read.
+//! Record of a comparison of decisions.
 
 use filemap_job::record::SCHEMA;
 use filemap_job::{Seen, ShownKind};
@@ -7,55 +7,53 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::{Comparison, First};
 use super::differences::Difference;
-use super::doubt::doubt;
-use super::likeness::Likeness;
-use super::switched::Switched;
+use super::evidence::{SeriesCoverage, SeriesMatch, find_doubt};
 use crate::footer::Footer;
 
-/// What a kernel decided beside what the model decided.
+/// Record of `filemap conform`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Conformance {
     pub(super) schema: u32,
-    /// Whether the kernel was booted for it; else it is the running one.
+    /// Whether the kernel was booted; otherwise it is the running one.
     #[serde(default)]
     pub booted: bool,
-    /// Tracepoints that the kernel does not have: what they show was not compared.
+    /// Missing tracepoints: their decisions were not compared.
     #[serde(default)]
     pub not_shown: Vec<String>,
-    /// The rules of the model, by the kernel that has them.
+    /// Kernel whose rules the model applied.
     #[serde(default)]
     pub rules: Option<String>,
-    /// The series that it switched on.
+    /// Series that the model switched on.
     #[serde(default)]
     pub with: Option<String>,
-    /// Of how many jobs these change the decisions; null without a series.
+    /// How many jobs depend on the series; null without one.
     #[serde(default)]
-    pub switched: Option<Switched>,
-    /// Which other series explain what the kernel does; null where no job differs.
+    pub switched: Option<SeriesCoverage>,
+    /// Other series that explain the kernel; null if no job differs.
     #[serde(default)]
-    pub likeness: Option<Likeness>,
+    pub likeness: Option<SeriesMatch>,
     pub patterns: Vec<Pattern>,
     #[serde(default)]
     pub differences: Vec<Difference>,
-    /// What shows more of the job of a difference, as `job.toml`.
+    /// Commands that show more about the job of a difference, saved as `job.toml`.
     #[serde(default)]
     pub commands: Vec<String>,
     #[serde(flatten)]
     pub footer: Footer,
 }
 
-/// A pattern that was to be compared.
+/// Result of a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Pattern {
     pub name: String,
     pub decisions: u64,
-    /// Null where the kernel shows none.
+    /// Number of readahead calls; null if the kernel does not show them.
     pub readahead_calls: Option<u64>,
     #[serde(default)]
     pub excluded: u64,
-    /// Of the excluded lines those that no timing of the device explains.
+    /// Number of excluded lines that no timing of the device explains.
     #[serde(default)]
     pub unexplained: u64,
     pub mismatches: u64,
@@ -68,7 +66,7 @@ pub struct Pattern {
     pub job: String,
 }
 
-/// What came of a pattern.
+/// Finding of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Finding {
@@ -85,12 +83,12 @@ pub enum Finding {
 pub struct Compared {
     /// It was booted for the comparison; else it is the running one.
     pub is_booted: bool,
-    /// What its tracepoints show.
+    /// Decisions that its tracepoints show.
     pub seen: Seen,
 }
 
 impl Compared {
-    /// The record of `patterns` that were compared with this kernel, without a footer.
+    /// Makes the record of `patterns`, without a footer.
     pub fn conformance(self, patterns: Vec<Pattern>) -> Conformance {
         let missing = self.seen.missing().map(|kind| kind.tracepoint().to_string());
         Conformance {
@@ -102,7 +100,7 @@ impl Compared {
         }
     }
 
-    /// What was found of the pattern `name`, whose job file is `job`.
+    /// Result of pattern `name`, whose job file is `job`.
     pub fn pattern(self, name: String, finding: Finding, job: String) -> Pattern {
         let calls = |calls| self.seen.has(ShownKind::Window).then_some(calls);
         let none = Pattern { name, job, readahead_calls: calls(0), ..Pattern::default() };
@@ -113,7 +111,7 @@ impl Compared {
             Finding::LeftOut { reason } => return Pattern { left_out: Some(reason), ..none },
             Finding::Compared(found) => found,
         };
-        let is_doubtful = doubt(found.decisions, found.unexplained).is_some();
+        let is_doubtful = find_doubt(found.decisions, found.unexplained).is_some();
         Pattern {
             decisions: found.decisions,
             readahead_calls: calls(found.readahead_calls),
@@ -128,19 +126,19 @@ impl Compared {
 }
 
 impl Pattern {
-    /// Whether the logs were compared, and differ or do not show that they agree.
+    /// Whether the logs differ or are inconclusive.
     pub fn differs(&self) -> bool {
         self.ok == Some(false)
     }
 
-    /// Why it does not show that kernel and model agree, although no line may differ.
+    /// Why the result is inconclusive, if it is.
     pub(super) fn doubt(&self) -> Option<String> {
-        self.ok.and_then(|_| doubt(self.decisions, self.unexplained))
+        self.ok.and_then(|_| find_doubt(self.decisions, self.unexplained))
     }
 }
 
 impl Conformance {
-    /// All patterns that were compared, as one.
+    /// Sum of all compared patterns.
     pub(super) fn total(&self) -> Pattern {
         let sum =
             |of: fn(&Pattern) -> u64| self.patterns.iter().map(of).fold(0, u64::saturating_add);
@@ -157,17 +155,17 @@ impl Conformance {
         }
     }
 
-    /// How many patterns were not compared although the machine has what they need.
+    /// Number of patterns that failed to compare although the machine supports them.
     pub fn not_compared(&self) -> usize {
         self.patterns.iter().filter(|pattern| pattern.not_compared.is_some()).count()
     }
 
-    /// How many patterns were left out.
+    /// Number of skipped patterns.
     pub fn left_out(&self) -> usize {
         self.patterns.iter().filter(|pattern| pattern.left_out.is_some()).count()
     }
 
-    /// What the machine lacks, each with the patterns that need it.
+    /// Missing capabilities, with the patterns that need them.
     pub(super) fn lacking(&self) -> Vec<(&str, Vec<&str>)> {
         let mut lacking: Vec<(&str, Vec<&str>)> = Vec::new();
         for pattern in &self.patterns {
@@ -180,7 +178,7 @@ impl Conformance {
         lacking
     }
 
-    /// Why the patterns together do not show that kernel and model agree, although each alone may.
+    /// Why the patterns together are inconclusive, although each alone may not be.
     pub fn doubt(&self) -> Option<String> {
         let is_compared = self.patterns.iter().any(|pattern| pattern.ok.is_some());
         is_compared.then(|| self.total().doubt()).flatten()

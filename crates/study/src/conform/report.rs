@@ -7,20 +7,20 @@ use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded
 use super::difference_text;
 use super::differences::Difference;
 use super::record::{Conformance, Pattern};
-use super::switched::Switched;
+use super::evidence::SeriesCoverage;
 use crate::json::to_json;
 use crate::setup;
 
-/// More patterns than these are not listed where they agree.
+/// Maximum number of patterns listed; beyond it only those that differ.
 const MAX_LISTED: usize = 100;
 
-/// Most columns of a name: the table is to fit into [`filemap_report::TEXT_COLUMNS`].
+/// Maximum width of a name, so that the table fits into [`filemap_report::TEXT_COLUMNS`].
 const NAME_COLUMNS: usize = 22;
 
-/// What the name of a pattern is that was given as a job.
+/// Name of a pattern that was given as a job.
 pub const JOB: &str = "job";
 
-/// What is said of a pattern. The first of them stand in a table, all of them in CSV.
+/// Columns of a pattern. The table shows the first ones, CSV all.
 const COLUMNS: [Column<Pattern>; 8] = [
     Column::of("pattern", "pattern", Unit::Text, |own| own.name.as_str().into()),
     Column::of("decisions", "decisions", Unit::Count, |own| of_compared(own, own.decisions)),
@@ -34,7 +34,7 @@ const COLUMNS: [Column<Pattern>; 8] = [
     Column::of("left_out", "left out", Unit::Text, |own| own.left_out.clone().into()),
 ];
 
-/// A figure of a pattern, where that was compared.
+/// A figure of a pattern, if it was compared.
 fn of_compared(pattern: &Pattern, figure: impl Into<Value>) -> Value {
     pattern.ok.map_or(Value::Unknown, |_| figure.into())
 }
@@ -51,7 +51,7 @@ impl Conformance {
         parts.push(Part::Table(self.table(&total)));
         let mut say = |text: String| parts.push(Part::Paragraph(text));
         say(self.summary(&total));
-        let switched = self.switched.iter().flat_map(Switched::sentences);
+        let switched = self.switched.iter().flat_map(SeriesCoverage::sentences);
         switched.for_each(&mut say);
         let with = self.with.as_deref().unwrap_or_default();
         self.likeness.iter().for_each(|likeness| say(likeness.sentence(with)));
@@ -88,7 +88,7 @@ impl Conformance {
         }
     }
 
-    /// The differences. Records of an earlier filemap have one for each pattern.
+    /// The differences. Older records have one for each pattern.
     fn differences(&self) -> Vec<Difference> {
         let of_pattern = |pattern: &Pattern| {
             let first = pattern.first_mismatch.clone()?;
@@ -102,7 +102,7 @@ impl Conformance {
         }
     }
 
-    /// What is said of a job that was given.
+    /// Setup of a given job.
     fn setup(&self) -> Option<Part> {
         let [Pattern { name, job, .. }] = self.patterns.as_slice() else { return None };
         let mut spec = JobSpec::from_toml(job).ok().filter(|_| name == JOB)?;
@@ -156,7 +156,7 @@ impl Conformance {
         )
     }
 
-    /// What the kernel does not show.
+    /// Note on decisions that the kernel does not show.
     fn unseen(&self) -> Option<String> {
         let is_missing =
             |kind: &ShownKind| self.not_shown.iter().any(|own| own == kind.tracepoint());
@@ -213,7 +213,7 @@ mod tests {
         Conformance { footer: footer(), ..RUNNING.conformance(patterns.to_vec()) }
     }
 
-    /// The report on what is read of what was written.
+    /// Report after a round trip through JSON.
     fn report(patterns: &[Pattern]) -> Report {
         let json = to_json(&conformance(patterns));
         serde_json::from_str::<Conformance>(&json).unwrap().report()
@@ -304,7 +304,7 @@ mod tests {
         }
         let json: Value = serde_json::from_str(&report.record_json).unwrap();
         assert_eq!([0, 1].map(|number| &json["patterns"][number]["ok"]), [false, true]);
-        // Each alone may be right, and all of them are not.
+        // Each alone is within the limit, together they are not.
         let patterns = ["a", "b", "c"].map(|name| excluding(name, 4));
         assert!(!patterns.iter().any(Pattern::differs));
         assert!(conformance(&patterns).doubt().is_some());

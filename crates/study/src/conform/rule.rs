@@ -1,4 +1,4 @@
-//! The rule that the model applied where a kernel decides otherwise, and what it mirrors there.
+//! Names the rule that the model applied at a difference, and the kernel functions it mirrors.
 
 use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::rules::Rules;
@@ -7,18 +7,18 @@ use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A rule, as a report names it.
+/// A rule in a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
-    /// What it decides.
+    /// The decision that it makes.
     pub what: String,
-    /// Where the model has it, by the names of docs/MODEL.md.
+    /// Its name in docs/MODEL.md.
     pub ours: String,
     /// The kernel functions that it mirrors.
     pub kernel: Vec<String>,
 }
 
-/// Rules that lines of a log come of.
+/// Rules behind the lines of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Fault,
@@ -40,8 +40,7 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// What it decides, where the model has it, and the kernel functions that it mirrors: a row of
-    /// docs/MODEL.md each.
+    /// Its row of docs/MODEL.md: decision, name, and the kernel functions that it mirrors.
     const fn row(self) -> (&'static str, &'static str, &'static [&'static str]) {
         match self {
             Rule::Fault => ("whether a fault finds its page", "fault::Fault", &["filemap_fault"]),
@@ -152,7 +151,7 @@ impl Rule {
         }
     }
 
-    /// The rule that `decision` comes of by itself, if it comes of one.
+    /// The rule behind `decision`, if it alone identifies one.
     fn of_decision(decision: &Decision, rules: &Rules) -> Option<Rule> {
         Some(match decision {
             Decision::Readahead { cause, .. } | Decision::Entered { cause, .. } => {
@@ -175,9 +174,9 @@ impl Rule {
         })
     }
 
-    /// The rule by which the model, whose access decided `before` so far, goes on with `model`
-    /// where the kernel, of which so much is `seen`, goes on with `kernel`. `None` is a log that
-    /// has nothing more of that access.
+    /// The rule by which the model, after the decisions `before` of the access, continues with
+    /// `model` while the kernel continues with `kernel`. `None` is a log without further lines of
+    /// that access.
     pub(super) fn at(
         before: &[Decision],
         model: Option<&Decision>,
@@ -185,7 +184,7 @@ impl Rule {
         rules: &Rules,
         seen: Seen,
     ) -> Rule {
-        // What chose the window that folios are added for, unless both logs show the same one.
+        // The rule that chose the window, unless both logs show the same window.
         let chose = || {
             let is_choice = |decision: &&Decision| {
                 matches!(
@@ -207,7 +206,7 @@ impl Rule {
                 Some(Decision::Entered { cause, found }),
                 Some(Decision::Entered { found: theirs, .. }),
             ) => of_state(*cause, found, theirs, rules),
-            // Folios of other orders are laid out otherwise. Otherwise the window is another one.
+            // Different folio orders are a difference in layout, otherwise in the window.
             (Some(Decision::Added { order, .. }), Some(Decision::Added { order: theirs, .. }))
                 if order != theirs =>
             {
@@ -216,7 +215,7 @@ impl Rule {
             (Some(Decision::Added { .. } | Decision::BasePages { .. }), _) => {
                 chose().unwrap_or(Rule::Layout)
             }
-            // Only windows of one fault can be different ones.
+            // Within one fault, only the windows can differ.
             (Some(Decision::MapPages { .. }), Some(Decision::MapPages { .. }))
                 if seen.has(ShownKind::Faulted) =>
             {
@@ -233,7 +232,7 @@ impl Rule {
     }
 }
 
-/// The rule where readahead was entered alike and found another state.
+/// The rule that left a different readahead state at the same entry.
 fn of_state(cause: Cause, ours: &Found, theirs: &Found, rules: &Rules) -> Rule {
     let same_but = |change: fn(&mut Found, &Found)| {
         let mut ours = *ours;
@@ -276,7 +275,7 @@ mod tests {
         Rule::Read,
     ];
 
-    /// Whoever reads a name in a report finds it in docs/MODEL.md, in one row with what it mirrors.
+    /// Every name in a report is in docs/MODEL.md, in one row with the kernel functions it mirrors.
     #[test]
     fn every_name_stands_in_the_document_of_rules() {
         let text = include_str!("../../../../docs/MODEL.md");
@@ -316,7 +315,7 @@ mod tests {
         let at = |before: &[Decision], model: Option<Decision>, kernel: Option<Decision>| {
             Rule::at(before, model.as_ref(), kernel.as_ref(), &rules, seen)
         };
-        // A single page where the kernel reads a window, and the other way round.
+        // A single page instead of a window, and the reverse.
         assert_eq!(at(&[none], Some(added(0, 1)), Some(added(0, 32))), Rule::MissesAboveThreshold);
         let around = window(Cause::ReadAround);
         assert_eq!(at(&[around], Some(added(0, 32)), Some(added(0, 1))), Rule::MissWindow);

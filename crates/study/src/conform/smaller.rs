@@ -12,7 +12,7 @@ use super::case::Case;
 use super::comparison::Comparison;
 use super::reason::Alike;
 use super::record::Finding;
-use super::switched::lines;
+use super::evidence::model_lines;
 use crate::engine::Progress;
 use crate::error::Error;
 use crate::random_jobs::shrink;
@@ -129,7 +129,7 @@ fn tells(job: &Job, like: Option<Series>, io_bytes: u64, seen: Seen) -> Result<b
     let Some(like) = like else { return Ok(true) };
     let found = Comparison { io_bytes, ..Comparison::default() };
     let case = Case { name: "", text: "", spec: None, job, file: 0, found: &found };
-    Ok(lines(&case, like, seen)? != lines(&case, job.rules.series, seen)?)
+    Ok(model_lines(&case, like, seen)? != model_lines(&case, job.rules.series, seen)?)
 }
 
 /// The first of `few` of which kernel and model differ in a way that is `alike`. Those that cannot

@@ -1,5 +1,4 @@
-//! Kernels that do not do what they should, each in the place of which the model stands with other
-//! series.
+//! Kernels with other series than expected, played by the model.
 
 use filemap_core::series::Series;
 use filemap_job::{JobSpec, ProgramSpec, Seen, Written};
@@ -12,12 +11,12 @@ use super::jobs::on_bench;
 use super::record::{Conformance, Finding};
 use crate::engine::mock::Mock;
 
-/// What 6.12 shows.
+/// Decisions that 6.12 shows.
 fn seen() -> Seen {
     Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"))
 }
 
-/// What is found of a 6.12 that has the series `has` and should have `with`.
+/// Finding for a 6.12 that has the series `has` and should have `with`.
 fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> Conformance {
     let on = Asked {
         release: "6.12.117".to_string(),
@@ -35,8 +34,8 @@ fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> 
     on_bench(&named, &on, stops_at_first, &mut bench, &Mock::default()).unwrap()
 }
 
-/// A window of the last access is credited by its fault-around where it has come in by then, and
-/// no fault is more or fewer.
+/// The window of the last access is credited by fault-around if it has arrived by then, without a
+/// fault more or less.
 #[test]
 fn a_device_that_brings_all_at_once_lowers_the_counter_and_is_no_mismatch() {
     const JOB: &str = "seed = 311986281292\nfile_size = '17416k'\nmap_shift = 372\n\
@@ -45,7 +44,7 @@ fn a_device_that_brings_all_at_once_lowers_the_counter_and_is_no_mismatch() {
     let spec: JobSpec = toml::from_str(JOB).unwrap();
     let spec = JobSpec { kernel: Some("6.1".to_string()), ..spec };
     let job = spec.validate(None).unwrap();
-    // What kprobes and tracepoints show of 6.1.
+    // Decisions that kprobes and tracepoints show of 6.1.
     let hidden = ["filemap/mm_filemap_fault", "filemap/mm_filemap_map_pages"];
     let seen = Seen::of(|kind| !hidden.contains(&kind.tracepoint()));
     let found = |timing| {
@@ -57,14 +56,14 @@ fn a_device_that_brings_all_at_once_lowers_the_counter_and_is_no_mismatch() {
     assert_eq!(found(Timing::Prompt), (0, 1, 0));
 }
 
-/// The counter rises above its threshold only where a miss's own retry takes nothing from it.
+/// mmap_miss exceeds its threshold only if a miss's own retry credits nothing.
 const STRIDE: &str = "workload = 'stride:73'\naccesses = 150\nfile_size = '256m'";
 
-/// The same only with both patches.
+/// Likewise, but only with both patches.
 const RANDOM: &str = "fs = 'xfs'\nfile_size = '32m'\n[[phase]]\nworkload = 'reverse'\n\
                       accesses = 3\n[[phase]]\nworkload = 'random'\naccesses = 700";
 
-/// No series changes it.
+/// Independent of every series.
 const ONCE: &str = "workload = 'first'\nfile_size = '1m'";
 
 fn text(found: &Conformance) -> String {
@@ -115,7 +114,7 @@ fn a_job_with_tables_is_made_small_too() {
     assert!(found.commands[1].starts_with("filemap run job.toml"), "{:?}", found.commands);
 }
 
-/// Of differences that are alike one is shown, small, with what the model did there.
+/// Of similar differences one is shown, shrunk, with the model's decisions.
 #[test]
 fn a_difference_says_what_the_model_did() {
     let found = found("baseline", Some("mmap-miss"), &[STRIDE, RANDOM], false);
@@ -142,7 +141,7 @@ fn a_difference_says_what_the_model_did() {
     }
 }
 
-/// What is printed is for each engine, kernel and series.
+/// The printed job file works for any engine, kernel and series.
 #[test]
 fn the_job_file_says_the_job_and_nothing_else() {
     let found = found("baseline", Some("mmap-miss"), &[RANDOM], false);

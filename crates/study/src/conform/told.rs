@@ -1,9 +1,9 @@
-//! Decisions of the model in words, with what tracepoints do not show of them.
+//! Formats decisions of the model in words, with details that tracepoints do not show.
 
 use filemap_core::decision::{Decision, Found};
 use filemap_core::units::{PageCount, PageIndex};
 
-/// What `decision` was; `None` of what says nothing about what is read or mapped.
+/// Formats `decision`; `None` if it concerns neither reading nor mapping.
 pub(super) fn told(decision: &Decision) -> Option<String> {
     Some(match decision {
         Decision::Entered { cause, found } => {
@@ -57,7 +57,7 @@ pub(super) fn told(decision: &Decision) -> Option<String> {
     })
 }
 
-/// Where the mark of a window is.
+/// Position of a window's mark.
 fn mark(start: PageIndex, size: PageCount, async_size: PageCount) -> String {
     if async_size == PageCount(0) {
         return "no mark".to_string();

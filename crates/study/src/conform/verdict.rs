@@ -7,10 +7,9 @@ use super::asked::Asked;
 use super::bench::Bench;
 use super::case::Case;
 use super::differences::differences;
-use super::likeness::likeness;
 use super::record::{Conformance, Finding};
 use super::smaller::Trying;
-use super::switched::switched;
+use super::evidence::{find_matching_series, measure_series_coverage};
 use crate::engine::Progress;
 use crate::error::Error;
 
@@ -41,8 +40,8 @@ pub(super) fn conformance(
 ) -> Result<Conformance, Error> {
     let cases: Vec<Case> = compared.iter().filter_map(case).collect();
     let kernel = bench.compared();
-    let switched = switched(&cases, on.with.as_deref(), kernel.seen)?;
-    let (likeness, like) = likeness(&cases, kernel.seen)?.unzip();
+    let switched = measure_series_coverage(&cases, on.with.as_deref(), kernel.seen)?;
+    let (likeness, like) = find_matching_series(&cases, kernel.seen)?.unzip();
     let trying = Trying { validate, like: like.flatten(), progress };
     let differences = differences(bench, &cases, trying)?;
     let patterns = compared
