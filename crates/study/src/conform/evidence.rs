@@ -173,8 +173,12 @@ impl SeriesMatch {
 ///
 /// # Errors
 /// Errors of the model.
-pub(super) fn find_matching_series(cases: &[Case], seen: Seen) -> Result<Option<(SeriesMatch, Option<Series>)>, Error> {
-    let mut differing: Vec<&Case> = cases.iter().filter(|case| case.found.kernel.is_some()).collect();
+pub(super) fn find_matching_series(
+    cases: &[Case],
+    seen: Seen,
+) -> Result<Option<(SeriesMatch, Option<Series>)>, Error> {
+    let mut differing: Vec<&Case> =
+        cases.iter().filter(|case| case.found.kernel.is_some()).collect();
     let Some(rules) = differing.first().map(|case| case.job.rules) else { return Ok(None) };
     // The shortest logs first: they rule out combinations cheaply. Agreeing cases follow.
     differing.sort_by_key(|case| case.found.decisions);
@@ -218,7 +222,8 @@ fn candidates(rules: &Rules) -> Vec<Series> {
     for switch in Switch::ALL.into_iter().filter(is_modelled) {
         let more: Vec<Series> = all.iter().map(|series| series.with(switch)).collect();
         let is_tried = |series: &Series| {
-            series.switches().count() <= MAX_COMBINED_SWITCHES || series.union(rules.series) == rules.series
+            series.switches().count() <= MAX_COMBINED_SWITCHES
+                || series.union(rules.series) == rules.series
         };
         all.extend(more.into_iter().filter(is_tried));
     }

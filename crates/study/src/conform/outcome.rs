@@ -2,8 +2,8 @@
 
 use super::asked::Asked;
 use super::bench::Bench;
-use super::record::{Conformance, Pattern};
 use super::evidence::SeriesCoverage;
+use super::record::{Conformance, Pattern};
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::provenance;

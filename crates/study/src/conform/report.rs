@@ -6,8 +6,8 @@ use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded
 
 use super::difference_text;
 use super::differences::Difference;
-use super::record::{Conformance, Pattern};
 use super::evidence::SeriesCoverage;
+use super::record::{Conformance, Pattern};
 use crate::json::to_json;
 use crate::setup;
 

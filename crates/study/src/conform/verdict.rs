@@ -7,9 +7,9 @@ use super::asked::Asked;
 use super::bench::Bench;
 use super::case::Case;
 use super::differences::differences;
+use super::evidence::{find_matching_series, measure_series_coverage};
 use super::record::{Conformance, Finding};
 use super::smaller::Trying;
-use super::evidence::{find_matching_series, measure_series_coverage};
 use crate::engine::Progress;
 use crate::error::Error;
 
