@@ -5,7 +5,6 @@ use std::io::stdin;
 use filemap_job::folio_ops::Operation;
 use filemap_job::{seeds, xorshift64};
 use rustix::process::{Signal, set_parent_process_death_signal};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::super::child::{fail, reply};
 use super::super::wire::{Reply, read};
@@ -13,6 +12,7 @@ use super::FolioProbe;
 use super::family::{Forked, Gate, exit, fork, reap, say};
 use super::frames::Frames;
 use super::memory::Memory;
+use crate::clock::thread_cpu_ns;
 use crate::probe::folio_sample::{FolioSample, Timing};
 use crate::{Error, page_size};
 
@@ -113,9 +113,9 @@ fn time(probe: &FolioProbe, memory: Memory, frames: Option<Frames>) -> Result<Ti
 
 /// The CPU time of the call of `fork(2)`, in the parent. The child ends at once.
 fn time_of_fork() -> Result<u64, Error> {
-    let start = now_ns();
+    let start = thread_cpu_ns();
     let Some(child) = fork()? else { exit(0) };
-    let time_ns = now_ns() - start;
+    let time_ns = thread_cpu_ns() - start;
     reap(child)?;
     Ok(time_ns)
 }
@@ -189,14 +189,9 @@ fn untouched(time_ns: u64, memory: &Memory) -> Timing {
 
 /// CPU time of this thread for `work`, in nanoseconds.
 fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
-    let start = now_ns();
+    let start = thread_cpu_ns();
     work()?;
-    Ok(now_ns() - start)
-}
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    Ok(thread_cpu_ns() - start)
 }
 
 /// All of `pages` pages in random order.
