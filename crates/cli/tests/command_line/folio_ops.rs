@@ -1,4 +1,4 @@
-//! `filemap folio-ops`: operations over folios with every way to count, in the small mm here.
+//! `filemap folio-ops`: operations over folios with every counting scheme, in the small mm.
 
 use std::process::Command;
 
@@ -9,14 +9,14 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{filemap, json, stdout};
 
-/// A part of a second.
+/// Runs for a part of a second.
 const SMALL: &str = "folio-ops --size 4m --folio-sizes 4k,16k --runs 2";
 
-const WAYS: [&str; 5] =
+const SCHEMES: [&str; 5] =
     ["page-mapcount", "plain-counts", "mm-owner", "no-page-mapcount", "precise-owners"];
 
 #[test]
-fn a_record_has_every_cell_of_every_repeat() {
+fn records_have_every_sample_of_every_repeat() {
     let record = json(&format!("{SMALL} --json -"));
     assert_eq!(record["benchmark"]["folio_sizes"], "4k,16k");
     assert_eq!(record["engine"], "model");
@@ -31,19 +31,20 @@ fn a_record_has_every_cell_of_every_repeat() {
     let compared = record["compared"].as_array().unwrap();
     assert_eq!(compared.len(), 2 * 7);
     for of in compared {
-        let ways = of["configurations"].as_array().unwrap();
-        let names: Vec<_> = ways.iter().map(|way| way["counters"].as_str().unwrap()).collect();
+        let schemes = of["configurations"].as_array().unwrap();
+        let names: Vec<_> =
+            schemes.iter().map(|scheme| scheme["counters"].as_str().unwrap()).collect();
         let threads = of["operation"].as_str().unwrap().starts_with("anon-cow");
-        let alone = WAYS.into_iter().filter(|way| !threads || *way != "plain-counts");
-        assert!(names.iter().copied().eq(alone), "{names:?}");
-        assert!(ways[0]["change"].is_null() && ways[1]["change"]["percent"].is_object());
+        let expected = SCHEMES.into_iter().filter(|scheme| !threads || *scheme != "plain-counts");
+        assert!(names.iter().copied().eq(expected), "{names:?}");
+        assert!(schemes[0]["change"].is_null() && schemes[1]["change"]["percent"].is_object());
     }
     let command = record["command"].as_str().unwrap();
     let again = json(&format!("{} --json -", &command["filemap ".len()..]));
     assert_eq!(again["benchmark"], record["benchmark"]);
 }
 
-/// What is copied does not depend on time: with owners no page that has one owner left.
+/// Copies do not depend on time: with owners, pages with one remaining owner are reused.
 fn check_copies(cell: &Value) {
     let counts = (cell["copied"].as_u64(), cell["reused"].as_u64());
     let single = cell["folio_bytes"] == 4096;
@@ -62,7 +63,7 @@ fn check_copies(cell: &Value) {
 }
 
 #[test]
-fn reports_are_a_page_wide_and_rows_are_flat() {
+fn reports_fit_the_width_and_csv_is_flat() {
     let text = stdout(SMALL);
     for line in text.lines().filter(|line| !line.starts_with("Command:")) {
         assert!(line.chars().count() <= 75, "{line}");
@@ -95,7 +96,7 @@ fn reports_are_a_page_wide_and_rows_are_flat() {
     assert!(stdout(&format!("{SMALL} --verbose")).contains("plain-counts"));
 }
 
-/// It depends on no time, so that a repeat is the same.
+/// Counts do not depend on time, so that runs are equal.
 #[test]
 #[ignore = "counts owners in all histories: two minutes of a processor"]
 fn owners_are_counted_and_nothing_is_timed() {
@@ -131,7 +132,7 @@ fn owners_are_counted_and_nothing_is_timed() {
 }
 
 #[test]
-fn what_does_not_go_with_it_is_told_with_the_remedy() {
+fn refuses_invalid_options_with_a_remedy() {
     for (flags, words) in [
         ("--change-settings", ["--change-settings", "--on kernel"]),
         ("--runs 0", ["--runs: 0", "1 to 1000"]),
@@ -159,7 +160,7 @@ fn what_does_not_go_with_it_is_told_with_the_remedy() {
 }
 
 #[test]
-fn with_one_cpu_it_says_what_is_left_out() {
+fn with_one_cpu_threads_are_left_out() {
     let mut command = Command::new("taskset");
     command.args(["-c", "0", env!("CARGO_BIN_EXE_filemap")]).args(SMALL.split(' '));
     let Ok(output) = command.output() else { return skip("there is no taskset") };
@@ -171,7 +172,7 @@ fn with_one_cpu_it_says_what_is_left_out() {
 }
 
 #[test]
-fn a_signal_ends_it() {
+fn signals_end_it() {
     let long = "folio-ops --size 64m --runs 1000";
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
         let child = Running::start(&mut filemap(long));

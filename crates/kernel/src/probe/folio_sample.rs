@@ -1,37 +1,37 @@
-//! What came out of an operation over folios.
+//! The result of an operation over folios.
 
 use serde::{Deserialize, Serialize};
 
-/// What came out of one.
+/// The result of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolioSample {
-    /// Folios that the memory takes.
+    /// Folios that the memory consists of.
     pub folios: u64,
-    /// How many of these the kernel gave.
+    /// How many of them the kernel provided.
     pub given: u64,
-    /// What the operation took; none where the kernel did not give enough of the folios.
+    /// The timing; `None` if the kernel did not provide enough folios.
     pub timing: Option<Timing>,
 }
 
-/// What an operation took.
+/// The timing of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
-    /// CPU time of the thread that did it, in nanoseconds; the sum where several did.
+    /// CPU time of its threads in nanoseconds.
     pub time_ns: u64,
-    /// Pages that it was done to, by all.
+    /// Pages processed by all of them.
     pub pages: u64,
-    /// Pages that were written to and copied, where any were and the kernel tells frames.
+    /// Copied pages, for operations that write, if frames are known.
     pub copied: Option<u64>,
-    /// Pages that were written to and stayed where they were, where any were and it does.
+    /// Reused pages, likewise.
     pub reused: Option<u64>,
 }
 
 impl FolioSample {
-    /// Whether the kernel gave enough of the folios for times to be those of this size.
+    /// Whether enough folios have the requested size.
     pub(crate) fn is_enough(folios: u64, given: u64) -> bool {
-        given * 100 >= folios * LEAST_PERCENT
+        given * 100 >= folios * MIN_PERCENT
     }
 }
 
-/// With a smaller share of the folios in percent, nothing is timed.
-const LEAST_PERCENT: u64 = 99;
+/// Minimum percentage of folios with the requested size.
+const MIN_PERCENT: u64 = 99;

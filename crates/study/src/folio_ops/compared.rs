@@ -8,8 +8,8 @@ pub use crate::measure::Measure as Figure;
 use crate::stats::percent;
 use crate::verdict::{Tested, Verdict};
 
-/// Costs of a fault, in nanoseconds, added to compare reuse: none, since the small mm has no faults,
-/// and those of two real machines.
+/// Added costs of a fault, in nanoseconds: none, since the small mm has no faults, and the costs on
+/// two real machines.
 pub const FAULT_NS: [u64; 3] = [0, 360, 800];
 
 /// An operation in folios of one size, with every scheme.

@@ -1,5 +1,5 @@
-//! The report on operations over folios: the time of each with every counting scheme, and savings in
-//! units of L. Schemes are compared within each repeat, and the figure is the median of these
+//! The report on operations over folios: the time of each with every counting scheme, and savings
+//! in units of L. Schemes are compared within each repeat, and the figure is the median of these
 //! changes: a disturbance of the machine affects all schemes of a repeat.
 
 mod compared;

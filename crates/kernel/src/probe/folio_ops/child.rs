@@ -1,4 +1,4 @@
-//! The child's side: it fills its memory, does the operation, and says what that took.
+//! The child's side: fills its memory, performs the operation, and replies with the times.
 
 use std::io::stdin;
 
@@ -9,20 +9,20 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use super::super::child::{fail, reply};
 use super::super::wire::{Reply, read};
 use super::FolioProbe;
-use super::family::{Forked, Gate, exit, fork, reap, say};
+use super::family::{ForkedProcess, StartGate, exit, fork, reap, send};
 use super::frames::Frames;
 use super::memory::Memory;
 use crate::clock::thread_cpu_ns;
 use crate::probe::folio_sample::{FolioSample, Timing};
 use crate::{Error, page_size};
 
-/// How often it is tried to get folios of the size that is wanted: the kernel makes room for more
-/// of them each time.
-const ATTEMPTS: usize = 3;
+/// Maximum number of attempts to get folios of the requested size. The kernel compacts memory each
+/// time.
+const MAX_ATTEMPTS: usize = 3;
 
 /// Runs the probe that comes in on standard input; the process's exit code.
 pub(in super::super) fn main() -> i32 {
-    // The parent cannot end us when it is killed itself.
+    // So that this process ends if its parent is killed.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let Ok(probe) = read::<FolioProbe>(&mut stdin().lock()) else { return 1 };
     match run(&probe) {
@@ -32,17 +32,17 @@ pub(in super::super) fn main() -> i32 {
 }
 
 fn run(probe: &FolioProbe) -> Result<FolioSample, Error> {
-    // What this process was started with must neither keep folios away nor merge pages.
+    // Inherited settings must neither prevent huge pages nor merge pages.
     set(libc::PR_SET_THP_DISABLE, false);
     set(libc::PR_SET_MEMORY_MERGE, false);
     let folios = probe.bytes / probe.folio_bytes;
-    let (mut given, mut left) = (0, ATTEMPTS);
+    let (mut given, mut left) = (0, MAX_ATTEMPTS);
     loop {
         let memory = Memory::fill(probe.bytes, probe.folio_bytes)?;
-        let frames = Frames::of(&memory)?;
+        let frames = Frames::read(&memory)?;
         given = given.max(folios_given(probe, &memory, frames.as_ref()));
         if FolioSample::is_enough(folios, given) {
-            // The kernel may collapse small folios into huge ones behind our back.
+            // Otherwise khugepaged may collapse small folios.
             set(libc::PR_SET_THP_DISABLE, true);
             let timing = time(probe, memory, frames)?;
             return Ok(FolioSample { folios, given, timing: Some(timing) });
@@ -55,14 +55,13 @@ fn run(probe: &FolioProbe) -> Result<FolioSample, Error> {
     }
 }
 
-/// Sets a switch of this process. A kernel that does not have it does nothing of the kind.
+/// Sets a process flag, which kernels without it ignore.
 fn set(switch: i32, on: bool) {
     // SAFETY: these switches take numbers only.
     unsafe { libc::prctl(switch, libc::c_ulong::from(on), 0, 0, 0) };
 }
 
-/// How many of the folios are of the wanted size: by their frames, or else by the faults that it
-/// took, one for each folio.
+/// Number of folios of the requested size: by their frames, or else by the number of faults.
 fn folios_given(probe: &FolioProbe, memory: &Memory, frames: Option<&Frames>) -> u64 {
     let pages = (probe.folio_bytes / page_size()) as usize;
     let folios = probe.bytes / probe.folio_bytes;
@@ -73,19 +72,19 @@ fn folios_given(probe: &FolioProbe, memory: &Memory, frames: Option<&Frames>) ->
     }
 }
 
-/// Faults that the process may take beside those of its memory.
+/// Maximum number of other faults of the process.
 const OTHER_FAULTS: u64 = 8;
 
 fn time(probe: &FolioProbe, memory: Memory, frames: Option<Frames>) -> Result<Timing, Error> {
     match probe.operation {
-        Operation::Munmap => Ok(untouched(timed(|| memory.unmap())?, &memory)),
+        Operation::Munmap => Ok(without_writes(timed(|| memory.unmap())?, &memory)),
         Operation::Fork => {
             drop(frames);
-            Ok(untouched(time_of_fork()?, &memory))
+            Ok(without_writes(time_of_fork()?, &memory))
         }
         Operation::CowByte => {
-            let mut child = Forked::start(|answer| say(answer, &()))?;
-            child.hear::<()>()?;
+            let mut child = ForkedProcess::start(|sender| send(sender, &()))?;
+            child.receive::<()>()?;
             write(&memory, frames.as_ref(), || memory.write_all())
         }
         Operation::ReuseByte => {
@@ -111,7 +110,7 @@ fn time(probe: &FolioProbe, memory: Memory, frames: Option<Frames>) -> Result<Ti
     }
 }
 
-/// The CPU time of the call of `fork(2)`, in the parent. The child ends at once.
+/// CPU time of `fork(2)` in the parent. The child exits immediately.
 fn time_of_fork() -> Result<u64, Error> {
     let start = thread_cpu_ns();
     let Some(child) = fork()? else { exit(0) };
@@ -120,59 +119,59 @@ fn time_of_fork() -> Result<u64, Error> {
     Ok(time_ns)
 }
 
-/// A child writes once its parent has let go of the memory.
+/// A child writes after its parent has unmapped the memory.
 fn child_writes(
     memory: &Memory,
     work: impl FnOnce() -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
-    let mut gate = Gate::new()?;
-    let mut child = Forked::start(|answer| {
-        gate.pass()?;
-        say(answer, &work()?)
+    let mut gate = StartGate::new()?;
+    let mut child = ForkedProcess::start(|sender| {
+        gate.wait()?;
+        send(sender, &work()?)
     })?;
     memory.unmap()?;
-    gate.open_for(1)?;
-    child.hear()
+    gate.release(1)?;
+    child.receive()
 }
 
-/// Children write at once while their parent, which has the memory too, waits.
+/// Children write at the same time while their parent, which maps the memory too, waits.
 fn children_write(
     probe: &FolioProbe,
     work: impl Fn(usize) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
-    let mut gate = Gate::new()?;
+    let mut gate = StartGate::new()?;
     let start = |child| {
-        Forked::start(|answer| {
-            say(answer, &())?;
-            gate.pass()?;
-            say(answer, &work(child)?)
+        ForkedProcess::start(|sender| {
+            send(sender, &())?;
+            gate.wait()?;
+            send(sender, &work(child)?)
         })
     };
     let children = (0..probe.children as usize).map(start);
     let mut children = children.collect::<Result<Vec<_>, _>>()?;
     for child in &mut children {
-        child.hear::<()>()?;
+        child.receive::<()>()?;
     }
-    gate.open_for(children.len())?;
-    // All of them stay until the last has written: a page keeps its owners.
-    let heard = children.iter_mut().map(Forked::hear);
-    let all = heard.collect::<Result<Vec<Timing>, _>>()?;
-    let sum = |of: fn(&Timing) -> Option<u64>| all.iter().map(of).sum::<Option<u64>>();
+    gate.release(children.len())?;
+    // All of them stay until the last has written, so that pages keep their owners.
+    let timings = children.iter_mut().map(ForkedProcess::receive);
+    let timings = timings.collect::<Result<Vec<Timing>, _>>()?;
+    let sum = |field: fn(&Timing) -> Option<u64>| timings.iter().map(field).sum::<Option<u64>>();
     Ok(Timing {
-        time_ns: all.iter().map(|timing| timing.time_ns).sum(),
-        pages: all.iter().map(|timing| timing.pages).sum(),
+        time_ns: timings.iter().map(|timing| timing.time_ns).sum(),
+        pages: timings.iter().map(|timing| timing.pages).sum(),
         copied: sum(|timing| timing.copied),
         reused: sum(|timing| timing.reused),
     })
 }
 
-/// Has this process write to `memory`, which held `frames` before.
+/// Times writes to `memory`, and counts copies against the `frames` before.
 fn write(memory: &Memory, frames: Option<&Frames>, write: impl FnOnce()) -> Result<Timing, Error> {
     let time_ns = timed(|| {
         write();
         Ok(())
     })?;
-    let after = Frames::of(memory)?;
+    let after = Frames::read(memory)?;
     let counts = frames.zip(after.as_ref()).map(|(frames, after)| frames.copied_and_kept(after));
     Ok(Timing {
         time_ns,
@@ -182,8 +181,8 @@ fn write(memory: &Memory, frames: Option<&Frames>, write: impl FnOnce()) -> Resu
     })
 }
 
-/// An operation in which nothing is written.
-fn untouched(time_ns: u64, memory: &Memory) -> Timing {
+/// The timing of an operation without writes.
+fn without_writes(time_ns: u64, memory: &Memory) -> Timing {
     Timing { time_ns, pages: memory.pages() as u64, copied: None, reused: None }
 }
 
@@ -194,7 +193,7 @@ fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
     Ok(thread_cpu_ns() - start)
 }
 
-/// All of `pages` pages in random order.
+/// The numbers of `pages` pages in random order.
 fn shuffled(pages: usize, seed: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0..pages as u32).collect();
     let mut state = seed;
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_random_order_has_every_page_once() {
+    fn random_orders_have_every_page_once() {
         let mut order = shuffled(1000, 7);
         assert_eq!(order, shuffled(1000, 7));
         assert_ne!(order, shuffled(1000, 8));

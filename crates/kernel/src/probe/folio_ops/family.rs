@@ -1,4 +1,4 @@
-//! Processes that a probe's child forks off itself: they have its memory.
+//! Processes that a probe's child forks, which share its memory.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 
@@ -13,93 +13,91 @@ use serde::de::DeserializeOwned;
 use super::super::wire::{frame, read};
 use crate::Error;
 
-/// A forked process. It is killed and reaped when this drops.
-pub(super) struct Forked {
+/// A forked process, killed and reaped on drop.
+pub(super) struct ForkedProcess {
     pid: Option<Pid>,
-    answers: PipeReader,
+    messages: PipeReader,
 }
 
-impl Forked {
-    /// Forks a process that says that it is there, does `work`, and sleeps until it is killed.
-    /// What it answers is read by [`Forked::hear`].
+impl ForkedProcess {
+    /// Forks a process that does `work`, which sends messages, and sleeps until it is killed.
     ///
     /// # Errors
-    /// When there can be no other process.
+    /// When no process can be created.
     pub(super) fn start(
         work: impl FnOnce(&mut PipeWriter) -> Result<(), Error>,
-    ) -> Result<Forked, Error> {
-        let (answers, mut answer) = pipe().map_err(|error| Error::call("make a pipe", error))?;
+    ) -> Result<ForkedProcess, Error> {
+        let (messages, mut sender) = pipe().map_err(|error| Error::call("make a pipe", error))?;
         let parent = getpid();
         let Some(pid) = fork()? else {
             let bound = set_parent_process_death_signal(Some(Signal::KILL));
-            // The parent may have died before the line above took effect.
-            if bound.is_err() || getppid() != Some(parent) || work(&mut answer).is_err() {
+            // The parent may have died before the call took effect.
+            if bound.is_err() || getppid() != Some(parent) || work(&mut sender).is_err() {
                 exit(1);
             }
             loop {
-                // SAFETY: it takes and gives nothing.
+                // SAFETY: it has no arguments.
                 unsafe { libc::pause() };
             }
         };
-        Ok(Forked { pid: Some(pid), answers })
+        Ok(ForkedProcess { pid: Some(pid), messages })
     }
 
-    /// The next words that it answers.
+    /// Receives its next message.
     ///
     /// # Errors
-    /// When it ended before.
-    pub(super) fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
-        read(&mut self.answers).map_err(|_| Error::Child {
+    /// When it has exited.
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+        read(&mut self.messages).map_err(|_| Error::Child {
             message: "a process that it forked ended early; see the kernel's log".to_string(),
         })
     }
 }
 
-impl Drop for Forked {
+impl Drop for ForkedProcess {
     fn drop(&mut self) {
         if let Some(pid) = self.pid.take() {
-            // It is not reaped yet, so that the number is its own.
+            // Not reaped yet, so that the pid is still its own.
             let _ = kill_process(pid, Signal::KILL);
             let _ = reap(pid);
         }
     }
 }
 
-/// What processes wait at: each takes a byte out of a pipe.
-pub(super) struct Gate {
-    waits: PipeReader,
-    lets: PipeWriter,
+/// A start signal: each waiting process reads a byte from a pipe.
+pub(super) struct StartGate {
+    reader: PipeReader,
+    writer: PipeWriter,
 }
 
-impl Gate {
-    pub(super) fn new() -> Result<Gate, Error> {
-        let (waits, lets) = pipe().map_err(|error| Error::call("make a pipe", error))?;
-        Ok(Gate { waits, lets })
+impl StartGate {
+    pub(super) fn new() -> Result<StartGate, Error> {
+        let (reader, writer) = pipe().map_err(|error| Error::call("make a pipe", error))?;
+        Ok(StartGate { reader, writer })
     }
 
-    /// Waits until this process may go on.
-    pub(super) fn pass(&self) -> Result<(), Error> {
-        let passed = (&self.waits).read_exact(&mut [0]);
-        passed.map_err(|error| Error::call("wait for the start", error))
+    /// Waits for the signal.
+    pub(super) fn wait(&self) -> Result<(), Error> {
+        let read = (&self.reader).read_exact(&mut [0]);
+        read.map_err(|error| Error::call("wait for the start", error))
     }
 
-    /// Lets as many `processes` go on.
-    pub(super) fn open_for(&mut self, processes: usize) -> Result<(), Error> {
-        let opened = self.lets.write_all(&vec![1; processes]);
-        opened.map_err(|error| Error::call("let a forked process begin", error))
+    /// Signals this many processes.
+    pub(super) fn release(&mut self, processes: usize) -> Result<(), Error> {
+        let written = self.writer.write_all(&vec![1; processes]);
+        written.map_err(|error| Error::call("let a forked process begin", error))
     }
 }
 
-/// Has a forked process say `what`.
-pub(super) fn say(answer: &mut PipeWriter, what: &impl Serialize) -> Result<(), Error> {
-    answer.write_all(&frame(what)).map_err(|error| Error::call("answer", error))
+/// Sends a message from a forked process.
+pub(super) fn send(sender: &mut PipeWriter, message: &impl Serialize) -> Result<(), Error> {
+    sender.write_all(&frame(message)).map_err(|error| Error::call("answer", error))
 }
 
-/// Forks this process, which has no other thread: nothing in the parent is the child, whose number
-/// it is.
+/// Forks this single-threaded process. Returns the child's pid, and `None` in the child.
 ///
 /// # Errors
-/// When there can be no other process.
+/// When no process can be created.
 pub(super) fn fork() -> Result<Option<Pid>, Error> {
     // SAFETY: this process has one thread, so that nothing is locked or half done in the child.
     match unsafe { libc::fork() } {
@@ -108,13 +106,13 @@ pub(super) fn fork() -> Result<Option<Pid>, Error> {
     }
 }
 
-/// Ends a forked process at once, and leaves what belongs to its parent alone.
+/// Exits a forked process without running exit handlers of its parent.
 pub(super) fn exit(code: i32) -> ! {
     // SAFETY: it does not return, and takes no pointer.
     unsafe { libc::_exit(code) }
 }
 
-/// Waits until the forked process `pid` is gone.
+/// Waits for the forked process `pid`.
 ///
 /// # Errors
 /// When there is no such child.

@@ -1,4 +1,4 @@
-//! Which frames hold pages, and what folios these are of.
+//! The frames of pages, and the folios that they belong to.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -8,28 +8,31 @@ use std::path::Path;
 use super::memory::Memory;
 use crate::Error;
 
-/// Where the kernel tells the frame of each page of this process, and the flags of each frame.
+/// Frames of this process's pages.
 const PAGEMAP: &str = "/proc/self/pagemap";
-const FLAGS: &str = "/proc/kpageflags";
+/// Flags of each frame.
+const KPAGEFLAGS: &str = "/proc/kpageflags";
 
-/// A page has a frame.
+/// The page has a frame.
 const PRESENT: u64 = 1 << 63;
-/// The number of the frame; 0 for who may not know.
+/// Number of the frame; 0 without the privilege to see it.
 const FRAME: u64 = (1 << 55) - 1;
 
-/// The first frame of a folio of several, and the others.
+/// The first frame of a large folio.
 const HEAD: u64 = 1 << 15;
+/// Another frame of a large folio.
 const TAIL: u64 = 1 << 16;
 
-/// The frame of each page of a memory; none where a page has none.
+/// The frame of each page; `None` for pages without.
 pub(super) struct Frames(Vec<Option<u64>>);
 
 impl Frames {
-    /// Those of `memory` now; nothing where the kernel does not tell them, or not this process.
+    /// Reads the current frames of `memory`; `None` if the kernel does not show them to this
+    /// process.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(super) fn of(memory: &Memory) -> Result<Option<Frames>, Error> {
+    pub(super) fn read(memory: &Memory) -> Result<Option<Frames>, Error> {
         let path = Path::new(PAGEMAP);
         let failed = |error| Error::os("read", path, error);
         let mut bytes = vec![0u8; memory.pages() * 8];
@@ -45,16 +48,15 @@ impl Frames {
         Ok((!hidden).then_some(Frames(frames)))
     }
 
-    /// How many folios of `folio_pages` pages it has, each at a place of its own; nothing where
-    /// the kernel does not tell what folios there are.
+    /// Number of aligned folios of `folio_pages` pages; `None` if the kernel does not show folios.
     pub(super) fn folios(&self, folio_pages: usize) -> Option<u64> {
-        let flags = File::open(FLAGS).ok()?;
+        let flags = File::open(KPAGEFLAGS).ok()?;
         let mut bytes = vec![0u8; (folio_pages + 1) * 8];
         let mut count = 0;
         for pages in self.0.chunks_exact(folio_pages) {
             let Some(first) = pages[0] else { continue };
             let in_a_row = (first..).zip(pages).all(|(frame, page)| *page == Some(frame));
-            // After the last frame there is nothing.
+            // The read is short at the last frame.
             let read = flags.read_at(&mut bytes, first * 8).ok()?;
             let words = bytes[..read].as_chunks::<8>().0.iter();
             let words: Vec<u64> = words.map(|word| u64::from_ne_bytes(*word)).collect();
@@ -63,8 +65,8 @@ impl Frames {
         Some(count)
     }
 
-    /// How many pages have another frame in `later`, and how many the same. A page that has none
-    /// there is neither.
+    /// Numbers of pages with another frame in `later`, and with the same. Pages without a frame
+    /// there count as neither.
     pub(super) fn copied_and_kept(&self, later: &Frames) -> (u64, u64) {
         let (mut copied, mut kept) = (0, 0);
         for (before, after) in self.0.iter().zip(&later.0) {
@@ -75,7 +77,7 @@ impl Frames {
     }
 }
 
-/// Whether the flags are those of one folio of `pages` pages, and of the frame after it.
+/// Whether the flags, of `pages` frames and the one after them, show one folio of `pages` pages.
 fn is_folio(flags: &[u64], pages: usize) -> bool {
     let Some((&first, others)) = flags.split_first() else { return false };
     if pages == 1 {
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folio_is_as_long_as_its_tails_go() {
+    fn recognizes_folios_by_their_tails() {
         assert!(is_folio(&[0, HEAD], 1) && is_folio(&[0], 1));
         assert!(!is_folio(&[HEAD, TAIL], 1) && !is_folio(&[TAIL, 0], 1));
         assert!(is_folio(&[HEAD, TAIL, TAIL, TAIL, HEAD], 4));
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_was_copied() {
+    fn counts_moved_pages_as_copied() {
         let before = Frames(vec![Some(5), Some(6), Some(7), None]);
         let after = Frames(vec![Some(5), Some(9), None, Some(8)]);
         assert_eq!(before.copied_and_kept(&after), (2, 1));

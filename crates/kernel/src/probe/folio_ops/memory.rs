@@ -1,4 +1,4 @@
-//! Anonymous memory that is given folio by folio.
+//! Anonymous memory filled with folios of one size.
 
 use std::fs;
 use std::ptr::null_mut;
@@ -13,11 +13,11 @@ use filemap_job::folio_ops::PMD_BYTES;
 use crate::procstat::Faults;
 use crate::{Error, page_size};
 
-/// How much of the process is mapped by entries of page middle directories.
+/// Shows how much of the process is mapped by PMD entries.
 const ROLLUP: &str = "/proc/self/smaps_rollup";
 
-/// Memory of its own VMA, which begins where an entry of a page middle directory does. It stays
-/// until it is unmapped, and a process that is forked has it too.
+/// A VMA of anonymous memory that starts at a PMD boundary. It stays mapped until
+/// [`Memory::unmap`], also in forked processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     base: usize,
@@ -28,8 +28,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Memory of `bytes`, filled in folios of `folio_bytes` as far as the kernel gives them. All
-    /// of its pages have entries of their own in a page table.
+    /// Maps `bytes`, filled with folios of `folio_bytes` as far as the kernel provides them, all
+    /// mapped by page-table entries.
     pub(super) fn fill(bytes: u64, folio_bytes: u64) -> Result<Memory, Error> {
         let mut memory = Memory::map(bytes as usize)?;
         let advice = if folio_bytes == page_size() {
@@ -39,7 +39,7 @@ impl Memory {
         };
         // SAFETY: it was mapped above, and nobody has a reference to it.
         match unsafe { madvise(memory.at(0), memory.bytes, advice) } {
-            // A kernel without huge pages has no such advice, and no large folios.
+            // A kernel without huge pages has neither the advice nor large folios.
             Ok(()) | Err(Errno::INVAL) => {}
             Err(errno) => return Err(Error::call("advise the memory", errno)),
         }
@@ -60,17 +60,17 @@ impl Memory {
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let start = unsafe { mmap_anonymous(null_mut(), whole, protection, flags) };
         let start = start.map_err(failed)? as usize;
-        // A part of the mapping is left out on either side: the rest is a VMA of its own.
+        // Unmapping a part on either side keeps the rest a separate VMA.
         let base = (start + 1).next_multiple_of(huge);
         for (from, to) in [(start, base), (base + bytes, start + whole)] {
-            // SAFETY: what was mapped above, of which nobody else knows.
+            // SAFETY: a part of the mapping above, without references to it.
             unsafe { munmap(from as *mut _, to - from) }.map_err(failed)?;
         }
         Ok(Memory { base, bytes, page: page_size() as usize, faults: 0 })
     }
 
-    /// Has the kernel map each page by an entry of its own, without splitting folios: one page of
-    /// each folio is protected otherwise for a moment.
+    /// Splits PMD entries into page-table entries, without splitting folios, by changing the
+    /// protection of one page of each folio back and forth.
     fn split_entries(&self) -> Result<(), Error> {
         let failed = |errno| Error::call("map a huge page by page", errno);
         let both = MprotectFlags::READ | MprotectFlags::WRITE;
@@ -81,7 +81,7 @@ impl Memory {
             }
         }
         match huge_kib(&fs::read_to_string(ROLLUP).unwrap_or_default()) {
-            // A kernel that does not tell has done as it was told.
+            // Unknown counts as success.
             None | Some(0) => Ok(()),
             Some(kib) => Err(Error::Child {
                 message: format!("{kib} KiB of its memory are still mapped by huge entries"),
@@ -89,12 +89,12 @@ impl Memory {
         }
     }
 
-    /// Pages of it.
+    /// Number of pages.
     pub(super) fn pages(&self) -> usize {
         self.bytes / self.page
     }
 
-    /// The number of its first page in the address space.
+    /// Page number of its start in the address space.
     pub(super) fn first_page(&self) -> u64 {
         (self.base / self.page) as u64
     }
@@ -105,8 +105,8 @@ impl Memory {
         (0..self.pages()).for_each(|page| unsafe { self.write(page) });
     }
 
-    /// What writes a byte to each of `order`, which are pages of this memory. Whether they are is
-    /// looked at here, so that it takes no time of the writing.
+    /// Returns a closure that writes a byte to each page of `order`. Bounds are checked here,
+    /// outside of the timed part.
     pub(super) fn writes<'a>(&'a self, order: &'a [u32]) -> impl Fn() + 'a {
         let is_page = |&page: &u32| (page as usize) < self.pages();
         assert!(order.iter().all(is_page), "a write outside the memory");
@@ -118,9 +118,9 @@ impl Memory {
         }
     }
 
-    /// Unmaps all of it. This process may not write to it any more.
+    /// Unmaps it. This process must not write to it any more.
     pub(super) fn unmap(&self) -> Result<(), Error> {
-        // SAFETY: exactly what was mapped, to which nobody has a reference.
+        // SAFETY: exactly the mapping, without references to it.
         unsafe { munmap(self.at(0), self.bytes) }
             .map_err(|errno| Error::call("unmap the memory", errno))
     }
@@ -128,11 +128,11 @@ impl Memory {
     /// Writes a byte to a page.
     ///
     /// # Safety
-    /// `page` is below [`Memory::pages`]: others may be anything that this process has.
+    /// `page` is below [`Memory::pages`].
     #[inline]
     unsafe fn write(&self, page: usize) {
-        // SAFETY: as the caller says, a page of this memory. It is mapped writable until `unmap`,
-        // after which nobody writes, and nobody has a reference to it.
+        // SAFETY: by the contract a page of this mapping, which is writable until `unmap` and has
+        // no references to it.
         unsafe { self.at(page * self.page).cast::<u8>().write_volatile(1) };
     }
 
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_begins_where_a_huge_page_does_and_every_page_faults_once() {
+    fn memory_is_aligned_and_every_page_faults() {
         let memory = Memory::fill(4 << 20, page_size()).unwrap();
         assert_eq!(memory.base % PMD_BYTES as usize, 0);
         assert_eq!(memory.pages() as u64, (4 << 20) / page_size());
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     #[should_panic = "a write outside the memory"]
-    fn an_order_with_a_page_of_others_is_refused() {
+    fn refuses_an_order_with_pages_outside() {
         let memory = Memory::map(2 << 20).unwrap();
         let pages = memory.pages() as u32;
         memory.writes(&[0, pages - 1])();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_huge_entries_map_is_read() {
+    fn parses_anon_huge_pages() {
         assert_eq!(huge_kib("Rss: 8 kB\nAnonHugePages:      4096 kB\nb: 1 kB"), Some(4096));
         assert_eq!(huge_kib("Rss: 8 kB\n"), None);
     }

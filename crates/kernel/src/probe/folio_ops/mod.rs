@@ -1,4 +1,4 @@
-//! A child that has anonymous memory in folios of one size, and times one operation over it.
+//! A child process that times one operation over anonymous memory in folios of one size.
 
 pub(super) mod child;
 mod family;
@@ -19,15 +19,15 @@ pub(super) const ARGUMENT: &str = "__filemap-folio-ops";
 /// One operation over anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolioProbe {
-    /// Bytes of memory: a multiple of what one entry of a page middle directory maps.
+    /// Bytes of memory: a multiple of the PMD size.
     pub bytes: u64,
-    /// Bytes of each folio. The settings of the machine allow such folios, and no larger ones.
+    /// Bytes of each folio. The machine's settings allow this size and no larger one.
     pub folio_bytes: u64,
-    /// What is timed.
+    /// The operation.
     pub operation: Operation,
     /// Seed of the order of random writes.
     pub seed: u64,
-    /// Children that write at once, for operations that have several.
+    /// Number of children, for operations that have several.
     pub children: u64,
 }
 
@@ -35,8 +35,7 @@ impl FolioProbe {
     /// Runs it once in a process of its own.
     ///
     /// # Errors
-    /// Sizes that folios or the memory cannot have; when the kernel refuses memory or processes, or
-    /// killed one of them.
+    /// When a size is invalid, the kernel refuses memory or processes, or it kills one.
     pub fn run(&self) -> Result<FolioSample, Error> {
         self.check()?;
         let mut child = ChildPipe::spawn(ARGUMENT)?;
@@ -68,7 +67,7 @@ impl FolioProbe {
     }
 }
 
-/// Address space of a process is 128 TiB, and it needs some for itself.
+/// Half of the address space of a process.
 const MAX_BYTES: u64 = 1 << 46;
 
 #[cfg(test)]
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_is_refused_before_a_process_starts() {
+    fn refuses_invalid_sizes_before_starting_a_process() {
         let operation = Operation::Fork;
         let good =
             FolioProbe { bytes: 4 << 20, folio_bytes: 65_536, operation, seed: 7, children: 1 };
