@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap_complete::Shell;
 use filemap_job::bounds::MAX_RUNS;
 use filemap_job::{SizeText, parse_count, parse_duration_ns};
 use filemap_report::Format;
@@ -88,6 +89,16 @@ pub enum Command {
     /// Show what filemap can do on this machine, what is missing, and the remedy.
     #[command(after_long_help = examples::help("doctor"))]
     Doctor(DoctorArgs),
+    /// Print a man page, or write all of them to a directory.
+    #[command(after_long_help = examples::help("man"))]
+    Man(ManArgs),
+    /// Print the completions of the command line for a shell.
+    #[command(after_long_help = examples::help("completions"))]
+    Completions(CompletionsArgs),
+    /// Print the JSON schema of job files, of the JSON of a command or of the lines of a log, or
+    /// write all of them to a directory.
+    #[command(after_long_help = examples::help("schema"))]
+    Schema(SchemaArgs),
 }
 
 #[derive(Debug, Args)]
@@ -132,8 +143,8 @@ pub struct SeedsFlag {
     /// How many seeds the job is run with: --seed, then the generator's output after 1000 steps,
     /// 2000 steps and so on. The default is one. A random job is then also tried with 12 other
     /// seeds in the model, if that takes a few seconds at most.
-    #[arg(long, value_name = "N", help_heading = "Runs and seeds", value_parser = up_to::<MAX_SEEDS>)]
-    #[arg(allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
+    #[arg(help_heading = "Runs and seeds")]
     pub seeds: Option<u64>,
 }
 
@@ -155,7 +166,8 @@ pub struct RunArgs {
     pub log: Option<String>,
     /// Print the job as a job file with tables, and run nothing. A job of flags has one file,
     /// opened and mapped once, and one thread. The job file does the same.
-    #[arg(long, conflicts_with_all = ["json", "html", "log", "change_settings", "verbose", "seeds"])]
+    #[arg(long, conflicts_with_all = ["json", "html", "log", "verbose", "seeds"])]
+    #[arg(conflicts_with = "change_settings")]
     pub show_job: bool,
 }
 
@@ -258,6 +270,35 @@ pub struct AdviseArgs {
     pub job: JobArgs<job_flags::Advise>,
     #[command(flatten)]
     pub output: OutputFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Command whose page is printed [default: the page of filemap itself].
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
+    /// Write every page to this directory, which is made where it is missing.
+    #[arg(short, long, value_name = "DIR", conflicts_with = "command")]
+    pub output: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// Shell to complete for.
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["name", "output"])))]
+pub struct SchemaArgs {
+    /// Schema to print: job for job files, log for lines of run --log, log-kernel for those of a
+    /// kernel's own decisions, or a command for its --json.
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Write every schema to this directory, which is made where it is missing.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<String>,
 }
 
 #[derive(Debug, Args)]

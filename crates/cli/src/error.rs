@@ -9,6 +9,12 @@ pub fn from_clap(error: &clap::Error) -> Error {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Error::Usage("a command is missing; try filemap --help".to_string());
     }
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        // clap does not say which.
+        let word = std::env::args_os().find(|word| word.to_str().is_none()).unwrap_or_default();
+        let shown = word.to_string_lossy().replace(char::is_control, "?");
+        return Error::Usage(format!("'{shown}' is not UTF-8; give a name that is"));
+    }
     let text = error.to_string();
     let mut paragraphs = text.split("\n\n");
     let first = paragraphs.next().unwrap_or_default();

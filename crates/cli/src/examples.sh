@@ -140,3 +140,15 @@ filemap govern --json statistics.json -- ./lookups data.db
 
 # Leave one kind of file alone, and mappings below 256 MiB.
 filemap govern --min-size 256m --exclude '*.idx' -- python3 train.py
+
+# Write the man pages to a directory of man.
+filemap man -o ~/.local/share/man/man1
+
+# Print the completions for bash, for ~/.local/share/bash-completion/completions/filemap.
+filemap completions bash
+
+# Print the JSON schema of job files.
+filemap schema job
+
+# Write every schema to a directory.
+filemap schema -o schemas

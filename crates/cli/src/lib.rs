@@ -1,7 +1,6 @@
 //! The `filemap` command: flags, files and terminals around the model and its reports.
 
 mod args;
-mod argv;
 mod commands;
 mod ended;
 mod engines;
@@ -12,7 +11,6 @@ mod govern;
 mod interrupt;
 mod job_flags;
 mod log;
-mod memory;
 mod output;
 mod progress;
 mod recording;
@@ -22,7 +20,6 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use filemap_kernel::image::guest;
 use filemap_kernel::journal;
@@ -31,7 +28,7 @@ use crate::args::{Cli, Command};
 use crate::error::Error;
 use crate::output::Target;
 
-pub use memory::OrExit;
+pub use commands::reference::{write_completions, write_man_pages};
 
 /// What a command that has done its work comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +41,7 @@ enum Outcome {
     Ended(u8),
 }
 
-/// The definition of the command line, from which the man page and the completions are made.
+/// The definition of the command line, from which man pages and completions are generated.
 pub fn command() -> clap::Command {
     Cli::command()
 }
@@ -52,7 +49,6 @@ pub fn command() -> clap::Command {
 /// The whole program. A process that was started as a probe's child, or as the first one of a
 /// guest, does not return from here.
 pub fn main() -> ExitCode {
-    memory::quiet_in_child();
     filemap_kernel::probe::main_if_child();
     if guest::is_guest() {
         guest::main(filemap_kernel::engine::in_guest);
@@ -63,8 +59,7 @@ pub fn main() -> ExitCode {
         interrupt::exit_on_signals();
     }
     output::fail_at_size_limit();
-    let words = argv::joined(std::env::args_os());
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             return match print(&error) {
@@ -73,9 +68,7 @@ pub fn main() -> ExitCode {
             };
         }
         Err(error) => {
-            let not_text = Some(&words).filter(|_| error.kind() == ErrorKind::InvalidUtf8);
-            let not_text = not_text.and_then(|words| argv::not_text(words));
-            return fail(&not_text.map_or_else(|| error::from_clap(&error), Error::Usage));
+            return fail(&error::from_clap(&error));
         }
     };
     if !runs_program {
@@ -87,6 +80,9 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => commands::compare::run(args),
         Command::Conform(args) => commands::conform::run(args),
         Command::Search(args) => commands::search::run(args),
+        Command::Man(args) => commands::reference::man(&args),
+        Command::Completions(args) => commands::reference::completions(&args),
+        Command::Schema(args) => commands::reference::schema(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::FolioOps(args) => commands::folio_ops::run(&args),
         Command::Explain(args) => commands::explain::run(args),

@@ -2,9 +2,6 @@
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: filemap_cli::OrExit = filemap_cli::OrExit;
-
 fn main() -> ExitCode {
     filemap_cli::main()
 }

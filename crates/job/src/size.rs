@@ -33,8 +33,8 @@ const BYTE_ENDINGS: [&str; 4] = ["", "b", "i", "ib"];
 
 /// Reads a size in bytes: a number, with `k`, `m`, `g`, `t` or `p` for powers of 1024 in either
 /// case. `kB` and `KiB` mean the same as `k`, as in fio. A decimal such as `1.5g` is taken if it is
-/// a whole number of bytes, and blanks may stand before the unit. `b` is for bytes, which a size below
-/// a page of 4 KiB needs unless it is 0.
+/// a whole number of bytes, and blanks may stand before the unit. `b` is for bytes, which a size
+/// below a page of 4 KiB needs unless it is 0.
 ///
 /// # Errors
 /// When the text is no number, is negative, is not whole bytes, does not fit 64 bits, has another

@@ -10,7 +10,6 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::repository::root;
-use crate::{completions, man};
 
 /// The profile of packages.
 const PROFILE: &str = "dist";
@@ -168,8 +167,10 @@ fn generate() -> Result<(PathBuf, PathBuf)> {
     if pages.exists() {
         fs::remove_dir_all(&pages).with_context(|| format!("{} stays", pages.display()))?;
     }
-    man::write(&pages)?;
-    completions::write(&scripts)?;
+    filemap_cli::write_man_pages(&pages)
+        .with_context(|| format!("no man page can be written to {}", pages.display()))?;
+    filemap_cli::write_completions(&scripts)
+        .with_context(|| format!("no completions can be written to {}", scripts.display()))?;
     Ok((pages, scripts))
 }
 

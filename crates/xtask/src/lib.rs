@@ -2,16 +2,13 @@
 //! shown in documents, the tour of its commands, mutants, and the repository's own lint.
 #![forbid(unsafe_code)]
 
-pub mod completions;
 pub mod install;
 pub mod lint;
-pub mod man;
 pub mod markdown;
 pub mod measured;
 pub mod mutants;
 pub mod outputs;
 pub mod repository;
-pub mod schema;
 pub mod shell;
 pub mod tour;
 pub mod tree;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::lint::{self, Severity};
 use xtask::repository::Repository;
-use xtask::{completions, install, man, mutants, outputs, schema, tour, tutorial};
+use xtask::{install, mutants, outputs, tour, tutorial};
 
 /// Tasks of this repository.
 #[derive(Debug, Parser)]
@@ -19,18 +19,6 @@ struct Tasks {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Man pages of filemap and its commands.
-    Man {
-        /// Output directory.
-        #[arg(default_value = "target/man")]
-        directory: PathBuf,
-    },
-    /// Completions for bash, zsh and fish.
-    Completions {
-        /// Output directory.
-        #[arg(default_value = "target/completions")]
-        directory: PathBuf,
-    },
     /// Builds filemap and installs it with man pages, completions and licences.
     Install {
         #[command(flatten)]
@@ -43,12 +31,6 @@ enum Task {
     },
     /// Builds a Debian package. Needs cargo-deb.
     Deb,
-    /// JSON schemas of job files, of the JSON of each command, and of the lines of a log.
-    Schema {
-        /// Output directory.
-        #[arg(default_value = "target/schema")]
-        directory: PathBuf,
-    },
     /// Checks lengths, names, layering, and that documents agree with the code.
     Lint,
     /// Runs every filemap command in README.md and the guides. Each has to work, or to say what
@@ -82,8 +64,6 @@ struct Installation {
 
 fn main() -> Result<ExitCode> {
     match Tasks::parse().task {
-        Task::Man { directory } => man::write(&directory)?,
-        Task::Completions { directory } => completions::write(&directory)?,
         Task::Install { place } => {
             let binary = install::build_packaged()?;
             print_all(&install::install(&binary, &place.prefix, place.destdir.as_deref())?);
@@ -92,7 +72,6 @@ fn main() -> Result<ExitCode> {
             print_all(&install::uninstall(&place.prefix, place.destdir.as_deref())?);
         }
         Task::Deb => print_all(&[install::debian_package()?]),
-        Task::Schema { directory } => schema::write(&directory)?,
         Task::Lint => return lint(),
         Task::Tutorial => return Ok(exit_code(tutorial::run()?)),
         Task::Mutants => return Ok(exit_code(mutants::run()?)),

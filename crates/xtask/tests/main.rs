@@ -1,6 +1,5 @@
 //! The repository's own tasks.
 
-mod command_line;
 mod install;
 mod lint;
 mod workspace;

@@ -103,7 +103,7 @@ fn advised(
 /// advised.
 fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
     parent::wait_for_children();
-    interrupt::exit_on_all_signals();
+    interrupt::exit_on_signals();
     crate::undo_what_was_left();
     if words.is_empty() {
         return Err(Error::Usage(format!(

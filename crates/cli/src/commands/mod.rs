@@ -10,6 +10,7 @@ pub mod folio_ops;
 pub mod govern;
 pub mod published;
 pub mod record;
+pub mod reference;
 pub mod report;
 pub mod run;
 pub mod search;

@@ -14,9 +14,9 @@ use crate::args::SearchArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::given;
-use crate::interrupt::Asked;
+use crate::interrupt::InterruptCounter;
 use crate::progress;
-use crate::search::{JobFiles, Kept};
+use crate::search::{JobFiles, SearchKeeper};
 
 /// Seed of the jobs where none is given.
 const DEFAULT_SEED: u64 = 1;
@@ -72,7 +72,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let named = variants_flag(&variants.map(Variant::name));
     words.push(format!("{named} {} --seed {seed}", String::from(goal)));
     let command = words.join(" ");
-    let kept = Kept { asked: Asked::begin(), state: args.state };
+    let keeper = SearchKeeper { interrupts: InterruptCounter::begin(), state: args.state };
     let search = Searching {
         variants,
         goal,
@@ -82,12 +82,12 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         limit: args.duration,
         profile,
         engines: &RealEngines,
-        keeper: &kept,
+        keeper: &keeper,
         name: format!("{command}, filemap {}", env!("CARGO_PKG_VERSION")),
     };
     let footer = search.footer(command)?;
-    let found = search.run(kept.read(&search)?)?;
-    let is_interrupted = kept.asked.times() > 0;
+    let found = search.run(keeper.read(&search)?)?;
+    let is_interrupted = keeper.interrupts.times() > 0;
     if is_interrupted && found.drawn == 0 {
         progress::tell("interrupted before a job was tried: nothing was found");
         return Ok(Outcome::Interrupted);
@@ -98,12 +98,12 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let mut record = search.record(found, footer)?;
     record.footer.command += &format!(" --jobs {}", record.drawn());
     // A search that goes on writes them when it is done.
-    let goes_on = kept.asked.times() > 0 && kept.state.is_some();
+    let goes_on = keeper.interrupts.times() > 0 && keeper.state.is_some();
     if let Some(files) = files.filter(|_| !goes_on) {
         files.write(&mut record)?;
     }
     output.write(&record.report())?;
-    Ok(if kept.asked.times() > 0 { Outcome::Interrupted } else { Outcome::Done })
+    Ok(if keeper.interrupts.times() > 0 { Outcome::Interrupted } else { Outcome::Done })
 }
 
 /// Says what takes time still, to whoever has interrupted the search by hand.

@@ -32,10 +32,8 @@ fn lists_may_have_blanks() {
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         report["cells"].as_array().unwrap().iter().map(|cell| cell["variant"].clone()).collect()
     };
-    for words in [&["baseline, p1 + p2"] as &[&str], &["baseline,", "p1 + p2"]] {
-        let names: Vec<Value> = cells(words);
-        assert_eq!(names, ["baseline", "p1+p2"], "{words:?}");
-    }
+    let names: Vec<Value> = cells(&["baseline, p1 + p2"]);
+    assert_eq!(names, ["baseline", "p1+p2"]);
     let output = filemap(&format!("{JOB} --json - --with")).arg("p1, p2").output().unwrap();
     assert!(output.status.code() == Some(2), "one cell is no comparison");
     assert!(String::from_utf8_lossy(&output.stderr).contains("one variant"));

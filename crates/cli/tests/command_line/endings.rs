@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::running::Running;
 use crate::skip::skip;
-use crate::{filemap, stderr, without_profile};
+use crate::{filemap, stderr};
 
 /// Would run for days.
 const ENDLESS: &str = "run --workload first --file-size 1m --accesses 1099511627776";
@@ -84,34 +84,4 @@ fn a_hangup_that_was_ignored_stays_ignored() {
     assert!(!child.has_ended());
     child.signal("TERM");
     assert_eq!(child.output().status.code(), Some(143));
-}
-
-#[test]
-#[ignore = "runs commands under 18 limits of memory: 9 s of a processor"]
-fn memory_that_is_refused_is_told() {
-    let jobs = [
-        "run --workload random --file-size 64g --accesses 200000",
-        "published vma-bound",
-        "run --on kernel --workload random --file-size 64m --accesses 200",
-    ];
-    let limited = |kib: u32, words: &str| {
-        let script = format!("ulimit -v {kib}; exec \"$0\" {words}");
-        let mut shell = without_profile("sh");
-        shell.args(["-c", &script, env!("CARGO_BIN_EXE_filemap")]);
-        Running::start(&mut shell).output()
-    };
-    // With less, the program cannot be loaded at all, or not begin.
-    let begins = |kib: &u32| limited(*kib, "--version").status.code() == Some(0);
-    let least = (6_000..60_000).step_by(500).find(begins).expect("it begins in 60 MB");
-    let mut refused = 0;
-    for job in jobs {
-        for kib in [500, 4_000, 8_000, 18_000, 33_000, 138_000].map(|more| least + more) {
-            let output = limited(kib, job);
-            let (code, message) = (output.status.code(), stderr(&output));
-            assert!(matches!(code, Some(0 | 4)), "{job}, {kib} KiB: {code:?}, {message}");
-            assert_eq!(message.lines().count(), usize::from(code == Some(4)), "{message}");
-            refused += usize::from(code == Some(4));
-        }
-    }
-    assert!(refused > 0);
 }

@@ -25,7 +25,7 @@ fn job_flag(name: &str, list: &str, data: &str) -> String {
         "bs" => "--workload read-random --bs 8k".to_string(),
         "file-size" => "--file-size 2m".to_string(),
         "file" => format!("--file {data} --workload first"),
-        "map-offset" => "--map-offset 8k".to_string(),
+        "map-offset" => "--map-offset 8k --map-len 16k".to_string(),
         "map-len" => "--map-len 64k".to_string(),
         "map-shift" => "--map-shift 3".to_string(),
         "split" => "--split 64".to_string(),

@@ -83,18 +83,7 @@ fn a_comparison_that_is_ended_leaves_nothing_running() {
     let stubborn = "setsid sh -c 'trap \"\" TERM HUP INT; sleep 1015; sleep 1015' &
                     (setsid setsid sleep 1016 &)
                     sleep 1017";
-    for (name, number) in [
-        ("INT", 2),
-        ("TERM", 15),
-        ("HUP", 1),
-        ("QUIT", 3),
-        ("ABRT", 6),
-        ("SEGV", 11),
-        ("BUS", 7),
-        ("TRAP", 5),
-        ("PROF", 27),
-        ("40", 40),
-    ] {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
         let mut command = place.script("--compare", stubborn);
         let mut running = Running::start(&mut command);
         for seconds in [1015, 1016, 1017] {

@@ -36,6 +36,7 @@ mod published;
 mod random_flags;
 mod recorded;
 mod recordings;
+mod reference;
 mod run;
 mod running;
 mod schema;

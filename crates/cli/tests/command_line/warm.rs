@@ -1,4 +1,5 @@
-//! `filemap record --change-settings` has each first touch by fault-around of one page, which is restored.
+//! `filemap record --change-settings` records each first touch by fault-around of one page, which it
+//! restores.
 
 use std::fs;
 use std::process::Output;

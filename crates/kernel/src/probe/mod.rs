@@ -30,7 +30,6 @@ pub use folio_sample::{FolioSample, Timing};
 pub use process::{MAX_READ_BYTES, ProbeProcess};
 pub use results::{CacheCounts, PhaseCost, ProbeResult, ThreadResult};
 pub use thread::RETURN_OPCODE;
-pub use wire::OOM_EXIT_CODE;
 
 pub(crate) use process::raise_limit;
 pub(crate) use wire::kill_error;
@@ -51,12 +50,6 @@ pub fn main_if_child() {
         _ => return,
     };
     std::process::exit(main())
-}
-
-/// Whether this process was started as a probe's child.
-pub fn is_child() -> bool {
-    let arguments = [CHILD_ARGUMENT, folio_ops::ARGUMENT];
-    std::env::args_os().nth(1).is_some_and(|first| arguments.iter().any(|&own| first == own))
 }
 
 /// The kernel sums up the statistics of memory cgroups this often.

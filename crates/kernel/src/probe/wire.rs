@@ -104,9 +104,6 @@ pub(super) mod paths {
     }
 }
 
-/// Exit code of a child that could not allocate memory.
-pub const OOM_EXIT_CODE: i32 = 4;
-
 /// Environment variable with tunables of glibc.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
@@ -167,9 +164,6 @@ impl ChildPipe {
         match self.child.wait_exit() {
             Ok(status) => match status.signal() {
                 Some(signal) => kill_error(signal),
-                None if status.code() == Some(OOM_EXIT_CODE) => {
-                    Error::Starved { message: "it could not allocate memory".to_string() }
-                }
                 None => Error::Child {
                     message: format!("it ended early with {status}; is main_if_child called?"),
                 },
@@ -183,6 +177,7 @@ impl ChildPipe {
 pub(crate) fn kill_error(signal: i32) -> Error {
     let remedy = match signal {
         libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
+        libc::SIGABRT => "if it says that memory failed, raise ulimit -v, or map less",
         libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",
         libc::SIGINT | libc::SIGTERM => "run it again without ending it",
         _ => "run it again, and report it if it happens again",

@@ -18,7 +18,7 @@ const SCOPE: &str = "one program without input, run alone, with what it starts; 
 /// Runs a program plain and governed in turn, and shows what both cost.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     parent::wait_for_children();
-    interrupt::exit_on_all_signals();
+    interrupt::exit_on_signals();
     crate::undo_what_was_left();
     let program = govern::find(&args.program)?;
     let output = super::output(args, &super::inputs(args, &program))?;

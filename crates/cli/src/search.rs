@@ -1,16 +1,63 @@
-//! A directory with the jobs that a search has found.
+//! The files of a search: its state, and the jobs that it found.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use filemap_job::shell_word;
-use filemap_study::search::{Search, variants_flag};
+use filemap_study::engine::Engines;
+use filemap_study::input;
+use filemap_study::search::{Found, Keeper, Search, Searching, State, variants_flag};
 
 use crate::error::{Error, reason};
+use crate::interrupt::InterruptCounter;
 use crate::output::Target;
 
-/// A directory for job files, which is not there yet, or is empty.
+/// Maximum size of the state, in bytes.
+const MAX_STATE_BYTES: u64 = 16 << 20;
+
+/// The interrupts of the user, and the file with the state of the search.
+pub struct SearchKeeper {
+    pub interrupts: InterruptCounter,
+    pub state: Option<String>,
+}
+
+impl Keeper for SearchKeeper {
+    fn times(&self) -> u32 {
+        self.interrupts.times()
+    }
+
+    fn leave_word(&self, word: String) {
+        self.interrupts.set_exit_message(word);
+    }
+
+    fn path(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    fn write(&self, state: &str) -> Result<(), Error> {
+        self.state.iter().try_for_each(|path| Target::open(path)?.write(state.as_bytes()))
+    }
+}
+
+impl SearchKeeper {
+    /// The state of `search` in the file; the initial one if the file is missing or empty.
+    ///
+    /// # Errors
+    /// When the file is no state, or the state of another search.
+    pub fn read(&self, search: &Searching<'_, impl Engines + Sync>) -> Result<Found, Error> {
+        let is_there = |path: &&String| fs::metadata(path).is_ok_and(|data| data.len() > 0);
+        let Some(path) = self.state.as_ref().filter(is_there) else { return Ok(Found::default()) };
+        let refused =
+            |problem: String| Error::Usage(format!("--state {}: {problem}", shell_word(path)));
+        let text = input::read("state of a search", path, MAX_STATE_BYTES)?;
+        let state = State::read(&text, &search.name, search.jobs).map_err(refused)?;
+        let broken = "its jobs do not show what it says of them; give a new file";
+        search.resumed(state)?.ok_or_else(|| refused(broken.to_string()))
+    }
+}
+
+/// A directory for the job files of a search: new, or empty.
 pub struct JobFiles {
     path: String,
 }
@@ -19,7 +66,7 @@ impl JobFiles {
     /// The directory at `path`.
     ///
     /// # Errors
-    /// Where something is there already, or the directory that it is to lie in is missing.
+    /// When it is not empty, or its parent is missing.
     pub fn new(path: String) -> Result<Self, Error> {
         let refused =
             |reason: String| Error::Usage(format!("--output {}: {reason}", shell_word(&path)));
@@ -41,10 +88,10 @@ impl JobFiles {
         Ok(JobFiles { path })
     }
 
-    /// Writes the jobs of `search`, and makes their commands those for the files.
+    /// Writes the jobs of `search`, whose commands then name the files.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When a file cannot be written.
     pub fn write(&self, search: &mut Search) -> Result<(), Error> {
         if search.groups.is_empty() {
             return Ok(());

@@ -1,16 +1,21 @@
-//! Man pages: what the definition of the command line says, and what it cannot say.
+//! What the command knows of itself: `filemap man`, `filemap completions` and `filemap schema`.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use anyhow::{Context, Result};
 use clap::Command;
+use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
-use filemap_cli::{command, examples};
+use filemap_study::schema;
 
-/// Exit codes, and what each says.
+use crate::args::{CompletionsArgs, ManArgs, SchemaArgs};
+use crate::error::{Error, reason};
+use crate::output::Target;
+use crate::{Outcome, command, examples};
+
+/// Exit codes and their meanings.
 const EXIT_STATUS: [(&str, &str); 7] = [
     ("0", "The command did its work."),
     ("1", "A check failed, a run failed, or an output could not be written."),
@@ -29,7 +34,7 @@ const EXIT_STATUS: [(&str, &str); 7] = [
     ("128 + signal", "A signal ended the command, which first undid what it had changed."),
 ];
 
-/// Environment variables, and what each does.
+/// Environment variables and their meanings.
 const ENVIRONMENT: [(&str, &str); 4] = [
     (
         "FILEMAP_STATE",
@@ -53,7 +58,7 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ),
 ];
 
-/// Files, and what is in each.
+/// Files and their contents.
 const FILES: [(&str, &str); 1] = [(
     "/var/tmp/filemap-journal",
     "What runs have changed on this machine and not yet undone. The next command undoes what a \
@@ -61,25 +66,109 @@ const FILES: [(&str, &str); 1] = [(
      their user ID.",
 )];
 
-/// Writes a page for the command and each of its subcommands into `directory`.
+/// The shells that `cargo xtask install` installs completions for, and the names of their scripts.
+const SHELLS: [(Shell, &str); 3] =
+    [(Shell::Bash, "filemap.bash"), (Shell::Zsh, "_filemap"), (Shell::Fish, "filemap.fish")];
+
+/// Prints a man page, or writes all of them to a directory.
+pub fn man(args: &ManArgs) -> Result<Outcome, Error> {
+    if let Some(directory) = &args.output {
+        write_man_pages(Path::new(directory)).map_err(|error| not_written(directory, &error))?;
+        return Ok(Outcome::Done);
+    }
+    let target = Target::stdout()?;
+    let root = built();
+    let page = match &args.command {
+        None => Some(&root),
+        Some(name) => root.get_subcommands().find(|page| page.get_name() == name),
+    };
+    let page = page.ok_or_else(|| {
+        let name = args.command.as_deref().unwrap_or_default();
+        unknown("command", name, root.get_subcommands().map(Command::get_name))
+    })?;
+    let text = man_page(page, &root).map_err(|error| target.failed(&error))?;
+    target.write(&text)?;
+    Ok(Outcome::Done)
+}
+
+/// Prints the completions for a shell.
+pub fn completions(args: &CompletionsArgs) -> Result<Outcome, Error> {
+    Target::stdout()?.write(&script(args.shell))?;
+    Ok(Outcome::Done)
+}
+
+/// Prints a JSON schema, or writes all of them to a directory.
+pub fn schema(args: &SchemaArgs) -> Result<Outcome, Error> {
+    let text = |schema| {
+        let text = serde_json::to_string_pretty(schema).expect("a schema is JSON");
+        text + "\n"
+    };
+    let schemas = schema::all();
+    let Some(directory) = &args.output else {
+        let name = args.name.as_deref().unwrap_or_default();
+        let found = schemas.iter().find(|(known, _)| *known == name);
+        let names = schemas.iter().map(|(name, _)| *name);
+        let (_, schema) = found.ok_or_else(|| unknown("schema", name, names))?;
+        Target::stdout()?.write(text(schema).as_bytes())?;
+        return Ok(Outcome::Done);
+    };
+    let written = fs::create_dir_all(directory).and_then(|()| {
+        schemas.iter().try_for_each(|(name, schema)| {
+            fs::write(Path::new(directory).join(format!("{name}.schema.json")), text(schema))
+        })
+    });
+    written.map_err(|error| not_written(directory, &error))?;
+    Ok(Outcome::Done)
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Error {
+    let known = known.collect::<Vec<_>>().join(", ");
+    Error::Usage(format!("there is no {what} '{name}'; give one of {known}"))
+}
+
+fn not_written(directory: &str, error: &io::Error) -> Error {
+    Error::Write { path: directory.to_string(), reason: reason(error) }
+}
+
+/// Writes a man page for the command and each of its subcommands into `directory`, which is made
+/// where it is missing.
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write(directory: &Path) -> Result<()> {
-    let mut command = command().disable_help_subcommand(true);
-    command.build();
-    let shown = || format!("no man page can be written to {}", directory.display());
-    fs::create_dir_all(directory).with_context(shown)?;
-    for page in [&command].into_iter().chain(command.get_subcommands()) {
+pub fn write_man_pages(directory: &Path) -> io::Result<()> {
+    let root = built();
+    fs::create_dir_all(directory)?;
+    [&root].into_iter().chain(root.get_subcommands()).try_for_each(|page| {
         let name = page.get_display_name().unwrap_or(page.get_name());
-        let text = page_of(page, &command).with_context(shown)?;
-        fs::write(directory.join(format!("{name}.1")), text).with_context(shown)?;
-    }
-    Ok(())
+        fs::write(directory.join(format!("{name}.1")), man_page(page, &root)?)
+    })
 }
 
-/// The page of `command`, which is `root` or one of its subcommands.
-fn page_of(command: &Command, root: &Command) -> io::Result<Vec<u8>> {
+/// Writes completion scripts for bash, zsh and fish into `directory`, which is made where it is
+/// missing.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_completions(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    SHELLS.iter().try_for_each(|&(shell, name)| fs::write(directory.join(name), script(shell)))
+}
+
+fn script(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    generate(shell, &mut command(), "filemap", &mut script);
+    script
+}
+
+/// The command with the full names of its subcommands.
+fn built() -> Command {
+    let mut root = command().disable_help_subcommand(true);
+    root.build();
+    root
+}
+
+/// The man page for `command`, which is `root` or one of its subcommands.
+fn man_page(command: &Command, root: &Command) -> io::Result<Vec<u8>> {
     // Examples have a section of their own.
     let man = Man::new(command.clone().after_long_help(None))
         .source(format!("filemap {}", root.get_version().unwrap_or_default()))
@@ -112,7 +201,7 @@ fn section(page: &mut Roff, title: &str, entries: &[(&str, &str)]) {
     }
 }
 
-/// The examples of `command`; of `root`, the first of each subcommand.
+/// The examples of `command`; for `root`, the first one of each subcommand.
 fn example_section(page: &mut Roff, command: &Command, root: &Command) {
     let shown: Vec<_> = if command.get_name() == root.get_name() {
         root.get_subcommands()
