@@ -1,111 +1,114 @@
-//! MADV_COLD and MADV_PAGEOUT: which folios a part of a mapping gives up.
+//! MADV_COLD and MADV_PAGEOUT: which folios of a range are deactivated or evicted.
 //!
-//! What MADV_PAGEOUT evicts was not evicted for want of memory in a memory cgroup: the kernel notes
-//! it by the clock of the whole machine, and judges its return by the active list of the whole
-//! machine. Where that is not what is modelled, it is taken to be longer than all that leaves
-//! meanwhile, so that such a folio returns to the active list.
+//! In a memory cgroup, MADV_PAGEOUT is not reclaim for want of memory: the kernel records these
+//! evictions by the machine-wide clock, and judges refaults by the machine-wide active list. As the
+//! machine is not modelled, that list is assumed to be longer than all evictions in between, so
+//! such a folio returns to the active list.
 
 use crate::address::entries::{Layer, MappedFile};
-use crate::address::mapping::Mapping;
+use crate::address::mapping::FileMapping;
 use crate::address::page_table::PageTables;
 use crate::address::reverse_map::FileMappings;
 use crate::cache::{FileCache, Folio, WORD_PAGES, by_word};
 use crate::fault::map;
-use crate::lru::reclaim::{Referenced, Verdict, judge_folio};
+use crate::lru::reclaim::{FolioVerdict, Referenced, judge_folio};
 use crate::page_cache::PageCache;
 use crate::readahead::Limits;
 use crate::rules::AdvisedFolios;
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
-/// What becomes of a folio that is met among the entries of a mapping.
+/// What happens to a folio encountered in the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Nothing.
-    Kept,
-    /// It becomes base pages, which nothing maps.
+pub enum AdvisedAction {
+    /// It is skipped.
+    Keep,
+    /// It is split into unmapped base pages.
     Split,
-    /// Nothing, and nothing of the rest of the page-table page.
-    EndsTable,
-    /// The advice is carried out on it.
-    Given,
+    /// It is skipped along with the rest of the page-table page.
+    SkipTable,
+    /// The advice is applied to it.
+    Apply,
 }
 
-/// A folio as it is met.
+/// A folio encountered in the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Met {
+pub struct MappedFolio {
     /// The folio.
     pub folio: Folio,
-    /// Its entries that are met in one piece.
+    /// Its consecutive entries inside the range.
     pub entries: PageCount,
-    /// One PMD entry maps it.
+    /// Whether a PMD entry maps it.
     pub is_huge: bool,
 }
 
-/// Who maps a folio.
+/// How a folio is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Users {
-    /// Entries of its pages, in all VMAs. One PMD entry counts as one for each page.
+pub struct FolioUsers {
+    /// Mapped pages over all VMAs; a PMD entry counts once per page.
     pub entries: PageCount,
-    /// VMAs that map its first page.
-    pub of_first: usize,
-    /// VMAs that map the page where it is met.
-    pub of_met: usize,
-    /// Another process maps some of it.
-    pub are_several: bool,
+    /// Number of VMAs that map its first page.
+    pub first_page_vmas: usize,
+    /// Number of VMAs that map the page at which it was encountered.
+    pub page_vmas: usize,
+    /// Whether another process maps part of it.
+    pub has_other_process: bool,
 }
 
-/// What becomes of a folio that is `met`.
+/// What happens to the folio `met`.
 ///
 /// Mirrors `madvise_cold_or_pageout_pte_range`, 6.1, 6.6, 6.12 and 6.18. Test: `tests/advised.rs`.
-pub fn fate(met: &Met, users: &Users, rule: AdvisedFolios) -> Fate {
-    let Met { folio, entries, is_huge } = *met;
+pub fn advised_action(
+    mapped: &MappedFolio,
+    users: &FolioUsers,
+    rule: AdvisedFolios,
+) -> AdvisedAction {
+    let MappedFolio { folio, entries, is_huge } = *mapped;
     let pages = PageCount(folio.order.pages());
     let is_shared = match rule {
-        AdvisedFolios::SplitByPage if !is_huge => users.of_met != 1,
-        AdvisedFolios::SplitByPage | AdvisedFolios::SplitByFirstPage => users.of_first != 1,
-        AdvisedFolios::KeepByEntries => users.entries > pages || users.of_first > 1,
-        AdvisedFolios::KeepByProcesses => users.are_several,
+        AdvisedFolios::SplitByPage if !is_huge => users.page_vmas != 1,
+        AdvisedFolios::SplitByPage | AdvisedFolios::SplitByFirstPage => users.first_page_vmas != 1,
+        AdvisedFolios::KeepByEntries => users.entries > pages || users.first_page_vmas > 1,
+        AdvisedFolios::KeepByProcesses => users.has_other_process,
     };
     let keeps = matches!(rule, AdvisedFolios::KeepByEntries | AdvisedFolios::KeepByProcesses);
     let is_base = folio.order == Order(0);
     let (is_whole, is_own) = (entries == pages, users.entries == pages);
     if is_base || keeps && is_whole && !is_huge {
-        return if is_own { Fate::Given } else { Fate::Kept };
+        return if is_own { AdvisedAction::Apply } else { AdvisedAction::Keep };
     }
     match (is_huge, is_shared || !(is_huge && is_whole) && folio.locked) {
-        (true, true) => Fate::Kept,
+        (true, true) => AdvisedAction::Keep,
         (false, true) => {
             if keeps {
-                Fate::Kept
+                AdvisedAction::Keep
             } else {
-                Fate::EndsTable
+                AdvisedAction::SkipTable
             }
         }
-        (true, false) if is_whole => Fate::Given,
-        (_, false) => Fate::Split,
+        (true, false) if is_whole => AdvisedAction::Apply,
+        (_, false) => AdvisedAction::Split,
     }
 }
 
-/// A mapping whose owner gives such advice.
+/// The mapping that is advised.
 #[derive(Debug)]
-pub struct Advised<'a> {
+pub struct AdvisedRange<'a> {
     /// The file.
     pub file: FileId,
     /// The mapping.
-    pub mapping: &'a Mapping,
-    /// The layer that its entries are in.
+    pub mapping: &'a FileMapping,
+    /// Layer of its entries.
     pub layer: Layer,
     /// All mappings of the file.
     pub mappings: &'a FileMappings,
     /// The page tables of its process.
     pub tables: &'a PageTables,
-    /// The bounds of the file.
+    /// Limits of the file.
     pub limits: &'a Limits,
 }
 
-impl Advised<'_> {
-    /// The parts of the pages `from..end` that lie in one VMA and in one page-table page: the
-    /// kernel looks at each by itself.
+impl AdvisedRange<'_> {
+    /// Splits `from..end` by VMA and page-table page, as the kernel walks them.
     pub fn parts(&self, from: PageIndex, end: PageIndex) -> Vec<(PageIndex, PageIndex)> {
         let entries = self.limits.arch.pte_entries;
         let mut parts = Vec::new();
@@ -121,51 +124,54 @@ impl Advised<'_> {
         parts
     }
 
-    /// Goes over a part: folios are split where the advice is for some of their pages only. Returns
-    /// those that the advice is carried out on, in the order of their pages.
-    pub fn take(
+    /// Walks one part, splitting folios that are only partly covered. Returns the folios to which
+    /// the advice applies, in page order.
+    pub fn collect_folios(
         &self,
         (from, end): (PageIndex, PageIndex),
         cache: &mut impl PageCache,
     ) -> Vec<Folio> {
-        let mut given = Vec::new();
+        let mut selected = Vec::new();
         let mut next = from;
         while let Some(index) = self.next_mapped(next, end, cache) {
-            let met = self.meet(index, end, cache);
-            next = index + met.entries;
-            match fate(&met, &self.users(&met, index, cache), self.limits.rules.advised_folios) {
-                Fate::Kept => {}
-                Fate::Split => self.split(&met, cache),
-                Fate::EndsTable => return given,
-                Fate::Given => given.push(met.folio),
+            let mapped = self.mapped_folio_at(index, end, cache);
+            next = index + mapped.entries;
+            match advised_action(
+                &mapped,
+                &self.folio_users(&mapped, index, cache),
+                self.limits.rules.advised_folios,
+            ) {
+                AdvisedAction::Keep => {}
+                AdvisedAction::Split => self.split(&mapped, cache),
+                AdvisedAction::SkipTable => return selected,
+                AdvisedAction::Apply => selected.push(mapped.folio),
             }
-            if met.is_huge {
-                return given;
+            if mapped.is_huge {
+                return selected;
             }
         }
-        given
+        selected
     }
 
-    /// What becomes of a folio that is to be evicted: it stays where it was accessed through other
-    /// mappings, on kernels that look.
+    /// Whether to evict a folio: some kernels keep it if it was accessed through other mappings.
     ///
     /// Mirrors `reclaim_folio_list`, 6.1 and 6.6. Test: `tests/advised.rs`.
-    pub fn judge(&self, folio: Folio, cache: &mut impl PageCache) -> Verdict {
+    pub fn judge(&self, folio: Folio, cache: &mut impl PageCache) -> FolioVerdict {
         if !self.limits.rules.paging_out_judges {
-            return Verdict::Evict;
+            return FolioVerdict::Evict;
         }
         self.make_old(&[folio], cache);
         let mut accessed = Referenced::new(self.mappings);
         for (layer, _) in cache.mapped_in(self.file, folio.head, folio.end()) {
             for (word, mask) in by_word(folio.head, folio.end()) {
-                let believed = mask & self.mappings.believed_mask(layer, word);
-                accessed.add(layer, word, cache.mapped(self.file, layer).make_old(word, believed));
+                let recency = mask & self.mappings.recency_mask(layer, word);
+                accessed.add(layer, word, cache.mapped(self.file, layer).make_old(word, recency));
             }
         }
         judge_folio(accessed.vmas, false, accessed.executable)
     }
 
-    /// The accessed bits of its entries for the pages of `folios` are cleared.
+    /// Clears the accessed bits of its entries for `folios`.
     pub fn make_old(&self, folios: &[Folio], cache: &mut impl PageCache) {
         let mut file = cache.mapped(self.file, self.layer);
         for folio in folios {
@@ -175,7 +181,7 @@ impl Advised<'_> {
         }
     }
 
-    /// The first page from `from` on that it has mapped.
+    /// The first page from `from` on that it maps.
     fn next_mapped(
         &self,
         from: PageIndex,
@@ -189,9 +195,14 @@ impl Advised<'_> {
         })
     }
 
-    /// The folio that `index` is mapped to, and how much of it is mapped from there on, before
+    /// The folio mapped at `index`, and how many of its pages are mapped from there on, before
     /// `end`.
-    fn meet(&self, index: PageIndex, end: PageIndex, cache: &mut impl PageCache) -> Met {
+    fn mapped_folio_at(
+        &self,
+        index: PageIndex,
+        end: PageIndex,
+        cache: &mut impl PageCache,
+    ) -> MappedFolio {
         let file = cache.mapped(self.file, self.layer);
         let folio = file.folio(index).expect("what is mapped is cached");
         let last = folio.end().min(end);
@@ -203,11 +214,16 @@ impl Advised<'_> {
         let vma = self.mapping.vma(index);
         let is_huge = folio.order == arch.pmd_order()
             && !self.tables.is_installed(vma.vpn(index), arch.pte_entries);
-        Met { folio, entries: next - index, is_huge }
+        MappedFolio { folio, entries: next - index, is_huge }
     }
 
-    fn users(&self, met: &Met, index: PageIndex, cache: &mut impl PageCache) -> Users {
-        let (head, end) = (met.folio.head, met.folio.end());
+    fn folio_users(
+        &self,
+        mapped: &MappedFolio,
+        index: PageIndex,
+        cache: &mut impl PageCache,
+    ) -> FolioUsers {
+        let (head, end) = (mapped.folio.head, mapped.folio.end());
         let layers = cache.mapped_in(self.file, head, end);
         let entries = layers.iter().map(|(_, pages)| pages.0).sum();
         let of_page = |page: PageIndex, cache: &mut _| {
@@ -215,25 +231,30 @@ impl Advised<'_> {
         };
         let process = self.mapping.process;
         let are_several = layers.iter().any(|(layer, _)| {
-            let mut others = self.mappings.of_others(*layer, (head, end), process);
+            let mut others = self.mappings.mapped_by_others(*layer, (head, end), process);
             others.any(|(from, end)| {
                 let layers = cache.mapped_in(self.file, from, end);
-                layers.iter().any(|(of, _)| of == layer)
+                layers.iter().any(|(other, _)| other == layer)
             })
         });
         let (of_first, of_met) = (of_page(head, cache), of_page(index, cache));
-        Users { entries: PageCount(entries), of_first, of_met, are_several }
+        FolioUsers {
+            entries: PageCount(entries),
+            first_page_vmas: of_first,
+            page_vmas: of_met,
+            has_other_process: are_several,
+        }
     }
 
-    /// Splits a folio. The PMD entries that map it leave it referenced where they were accessed.
-    fn split(&self, met: &Met, cache: &mut impl PageCache) {
-        let Folio { head, .. } = met.folio;
-        for (layer, _) in cache.mapped_in(self.file, head, met.folio.end()) {
+    /// Splits a folio. Accessed PMD entries that mapped it leave it referenced.
+    fn split(&self, mapped: &MappedFolio, cache: &mut impl PageCache) {
+        let Folio { head, .. } = mapped.folio;
+        for (layer, _) in cache.mapped_in(self.file, head, mapped.folio.end()) {
             if let Some(vma) = self.mappings.vma(layer, head) {
                 let mut file = cache.mapped(self.file, layer);
                 map::unmap_huge(head, &vma, self.limits, self.tables, &mut file);
             }
         }
-        cache.split(self.file, met.folio, self.limits.rules.split_reverses);
+        cache.split(self.file, mapped.folio, self.limits.rules.split_reverses);
     }
 }

@@ -34,9 +34,9 @@ pub enum Cause {
     SequentialForced,
     /// A `read(2)` that missed the cache, of an open file advised RANDOM.
     ReadForced,
-    /// The program said that it will need the pages.
+    /// The program asked for the pages (MADV_WILLNEED, POSIX_FADV_WILLNEED).
     WillNeed,
-    /// A governor asked for the pages, those that follow the page of a major fault.
+    /// A governor asked for the pages after a major fault.
     Governor,
 }
 
@@ -60,8 +60,7 @@ impl Cause {
         }
     }
 
-    /// Whether what is asked for is read in chunks, and nothing else
-    /// ([`crate::readahead::forced`]).
+    /// Whether exactly the requested pages are read, in chunks ([`crate::readahead::forced`]).
     pub const fn is_forced(self) -> bool {
         matches!(
             self,
@@ -96,7 +95,7 @@ impl Lock {
     }
 }
 
-/// The readahead state that was found where readahead was entered, before it decided.
+/// The readahead state on entry to readahead, before it decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
     /// The page that was accessed.
@@ -115,13 +114,13 @@ pub struct Found {
     pub previous_end: Option<u64>,
 }
 
-/// One decision, and a line of a decision log. In JSON `decision` names its kind, the other keys
-/// are its values; indexes and sizes count base pages. A log of tracepoints leaves out what they do
-/// not tell.
+/// One decision, a line of a decision log. In JSON, `decision` is its kind and the other keys are
+/// its values; indexes and sizes count base pages. Logs made from tracepoints lack values that
+/// these do not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "decision", rename_all = "kebab-case")]
 pub enum Decision {
-    /// Readahead was entered for a miss of a stream or a hit on a mark, and found this state
+    /// Readahead was entered with this state, for a miss of a stream or a hit on a mark
     /// (`page_cache_sync_ra`, `page_cache_async_ra`).
     Entered {
         /// Why.
@@ -240,7 +239,7 @@ pub enum Decision {
         #[serde(default)]
         tries: u32,
     },
-    /// A fault copied its page into memory of its own.
+    /// A fault made a private copy of its page.
     Copied {
         /// The page.
         index: PageIndex,
@@ -252,13 +251,13 @@ pub enum Decision {
         /// Pages in the run.
         pages: PageCount,
     },
-    /// What follows is about this file; before the first of these, about the first file.
+    /// The following decisions are about this file; initially the first file.
     File {
         /// Which.
         file: FileId,
     },
-    /// An access to the mapping faulted: how a log of tracepoints shows that a fault began. The
-    /// rules say it with [`Decision::Locked`], and which page it is for with [`Decision::Served`].
+    /// A fault began, in logs made from tracepoints. The rules record [`Decision::Locked`] and
+    /// [`Decision::Served`] instead.
     Faulted {
         /// The page.
         index: PageIndex,
@@ -267,23 +266,22 @@ pub enum Decision {
 
 /// Where decisions go.
 pub trait Log {
-    /// Whether anything is done with what is recorded: what is only worked out for the log need
-    /// not be where it is not.
+    /// Whether recorded decisions are used; if not, work done only for the log can be skipped.
     const IS_KEPT: bool = true;
 
     /// Takes the next decision.
     fn record(&mut self, decision: Decision);
 
-    /// What is recorded from now on is about `file`. A log that keeps decisions of several files
-    /// records [`Decision::File`] where that is another one than before.
+    /// Announces that the following decisions are about `file`. A log of several files records
+    /// [`Decision::File`] when the file changes.
     fn about(&mut self, _file: FileId) {}
 
-    /// Is told the number of the access, from 0, to which the decisions from here on belong. It
-    /// is no decision: what is logged does not depend on it.
+    /// Announces the number of the access, from 0, to which the following decisions belong. It is
+    /// not itself a decision and does not affect the log.
     fn access(&mut self, _number: u64) {}
 
-    /// Is told the number of the open file description that decisions from here on go through. It
-    /// is no decision either.
+    /// Announces the open file description used by the following decisions. It is not a decision
+    /// either.
     fn through(&mut self, _open: u32) {}
 
     /// Decisions from here on are made for a mapping of the job, by its index, or for an open file
@@ -294,11 +292,11 @@ pub trait Log {
     /// no tracepoint shows it.
     fn mmap_miss_changed(&mut self, _change: MissChange) {}
 
-    /// Is told what the access at hand is to, when it begins: pages of the file in the cache. What
-    /// is to a private copy is not told.
+    /// Announces the cached file pages that an access is to, when it begins. Accesses to private
+    /// copies are not announced.
     fn accessed(&mut self, _start: PageIndex, _pages: PageCount) {}
 
-    /// Is told that a task could not go on for so long, in nanoseconds, when it can.
+    /// Reports that a task waited for `ns` nanoseconds, when the wait ends.
     fn waited(&mut self, _task: usize, _wait: Wait, _ns: u64) {}
 }
 
@@ -336,17 +334,17 @@ pub enum MissChangeCause {
 pub enum Wait {
     /// A page of a file that is being read.
     Page(FileId, PageIndex),
-    /// Memory, all of which holds what is being read.
+    /// Memory, which is full of folios being read.
     Room,
     /// A CPU.
     Cpu,
-    /// A step of another task, which is to end first.
+    /// A step of another task that has to finish first.
     Step,
-    /// `mmap_lock`, to share it.
+    /// `mmap_lock` for reading.
     MmapRead,
-    /// `mmap_lock`, to have it alone.
+    /// `mmap_lock` for writing.
     MmapWrite,
-    /// Faults inside of a VMA that it writes to.
+    /// Faults in a VMA that it changes.
     VmaFaults,
 }
 
@@ -369,14 +367,14 @@ impl Log for Vec<Decision> {
 pub struct EvictionRun(Option<(FileId, PageIndex, PageCount)>);
 
 impl EvictionRun {
-    /// Adds an eviction; a run that it does not continue goes to `log`.
+    /// Adds an eviction. A run that it does not continue is sent to `log`.
     #[inline]
     pub fn push<L: Log>(&mut self, file: FileId, start: PageIndex, pages: PageCount, log: &mut L) {
         if !L::IS_KEPT {
             return;
         }
         match &mut self.0 {
-            Some((of, first, length)) if *of == file && *first + *length == start => {
+            Some((run_file, first, length)) if *run_file == file && *first + *length == start => {
                 *length += pages;
             }
             _ => {

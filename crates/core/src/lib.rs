@@ -2,7 +2,8 @@
 //!
 //! A rule is a function from a view of the state to a decision. Nothing here reads a clock, does
 //! I/O, starts a thread or iterates in an order that could vary. Engines keep the state behind
-//! [`page_cache::PageCache`] and carry out the steps of [`fault::Fault`] and [`fault::read::Read`].
+//! [`page_cache::PageCache`] and carry out the steps of [`fault::Fault`] and
+//! [`fault::read::ReadCall`].
 #![forbid(unsafe_code)]
 
 pub mod address;
@@ -19,6 +20,5 @@ pub mod series;
 pub mod units;
 mod word;
 
-/// What the governor reads when a page was missing. It is a crate of its own, without `std`, since
-/// it also runs in a signal handler.
+/// The readahead governor's policy, a crate of its own.
 pub use filemap_policy as governor;

@@ -3,36 +3,36 @@
 use crate::address::entries::{Layer, MappedFile};
 use crate::cache::{FileCache, Folio, FolioRun};
 use crate::decision::Log;
-use crate::lru::lists::Lists;
+use crate::lru::lists::LruLists;
 use crate::units::{FileId, PageCount, PageIndex};
 
-/// The page cache: what each file has cached, the entries that map it, and the lists of all.
+/// The page cache: the cached pages of each file, the page-table entries that map them, and the LRU
+/// lists.
 ///
-/// Implementations keep state; what happens to it is decided by the rules. All of them behave
-/// alike, to the order of evictions.
-pub trait PageCache: Lists {
-    /// About how many bytes of memory it takes itself; 0 where nobody bounds that.
+/// Implementations keep state; the rules decide what happens to it. All implementations behave
+/// identically, down to the order of evictions.
+pub trait PageCache: LruLists {
+    /// Approximate memory used, in bytes; 0 if nobody limits it.
     fn held_bytes(&self) -> u64 {
         0
     }
 
-    /// What `file` has cached.
+    /// The cached pages of `file`.
     fn file(&mut self, file: FileId) -> impl FileCache;
 
-    /// What `file` has cached, and its entries in `layer`.
+    /// The cached pages of `file` and its entries in `layer`.
     fn mapped(&mut self, file: FileId, layer: Layer) -> impl MappedFile;
 
-    /// Adds absent folios, locked. Each enters the inactive list's head, or the active one's where
-    /// [`crate::lru::workingset`] says so, by the statistics.
+    /// Adds absent folios, locked. Each enters at the head of the inactive list, or of the active
+    /// list if [`crate::lru::workingset`] says so, given the flushed statistics.
     fn add(&mut self, file: FileId, run: FolioRun);
 
-    /// The data of `pages` pages from `start`, all that is still locked of a run as it was added or
-    /// what it begins with, has arrived: its folios are unlocked.
+    /// Unlocks the folios of `pages` pages from `start`, whose data has arrived. They have to be
+    /// the locked rest of a run as it was added, or the beginning of it.
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
 
-    /// Folios of `file` that the pages `from..end` hold leave the cache, where
-    /// [`crate::lru::invalidate`] says so, and nothing remembers that. Evictions of pages in there
-    /// are forgotten as well. Returns how many pages left.
+    /// Drops folios of `file` within the pages `from..end`, as [`crate::lru::invalidate`] decides,
+    /// without shadows. Shadows in the range are dropped too. Returns the number of pages.
     fn invalidate(
         &mut self,
         file: FileId,
@@ -41,8 +41,8 @@ pub trait PageCache: Lists {
         log: &mut impl Log,
     ) -> PageCount;
 
-    /// The layers in which pages of `from..end` of `file` are mapped, lowest first, each with how
-    /// many of them.
+    /// The layers in which pages `from..end` of `file` are mapped, lowest first, each with the
+    /// number of mapped pages.
     fn mapped_in(
         &mut self,
         file: FileId,
@@ -50,31 +50,31 @@ pub trait PageCache: Lists {
         end: PageIndex,
     ) -> Vec<(Layer, PageCount)>;
 
-    /// `folio` of `file`, a large one, becomes base pages: they are what it was, in its place in
-    /// its list, and no entry maps them. Its mark stays with the first of them. Where `reversed`,
-    /// the others stand after the first one from the last page on.
+    /// Splits the large `folio` of `file` into unmapped base pages that inherit its state and its
+    /// place in the list. The mark stays with the first page. If `reversed`, the other pages follow
+    /// it in descending order.
     ///
     /// Mirrors `split_huge_page_to_list_to_order`, 6.12 and 6.18. Test: `tests/advised.rs`.
     fn split(&mut self, file: FileId, folio: Folio, reversed: bool);
 
-    /// `folios` of `file`, in the order of their pages, are not referenced any more; those on the
-    /// active list get the workingset flag and go to the inactive list's head.
+    /// Deactivates `folios` of `file`, given in page order: clears the referenced flag, and moves
+    /// active folios to the head of the inactive list with the workingset flag.
     ///
     /// Mirrors `folio_deactivate`, 6.12 and 6.18. Test: `tests/advised.rs`.
     fn deactivate(&mut self, file: FileId, folios: &[Folio]);
 
-    /// `folios` of `file`, in the order of their pages, are evicted from wherever they stand. Where
-    /// `of_machine`, the eviction is one like those of reclaim; else they return to the active list
+    /// Evicts `folios` of `file`, given in page order, regardless of their place in the lists. With
+    /// `of_machine` this counts as an eviction by reclaim; otherwise they return to the active list
     /// ([`crate::advised`]).
     ///
     /// Mirrors `reclaim_pages`, 6.12 and 6.18. Test: `tests/advised.rs`.
     fn page_out(&mut self, file: FileId, folios: &[Folio], of_machine: bool, log: &mut impl Log);
 
-    /// The folios in `pages` pages from `start`, all of them up to date, cannot be evicted until
-    /// they are unlocked: a task holds them.
+    /// Locks the up-to-date folios of `pages` pages from `start`: they cannot be evicted until
+    /// unlocked, as a task holds them.
     fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
 
-    /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of
-    /// the kernel's index ([`crate::lru::charge`]).
+    /// Number of leaf nodes of the index: words with a page in a folio of fewer than 64 pages
+    /// ([`crate::lru::charge`]).
     fn nodes(&self) -> u64;
 }

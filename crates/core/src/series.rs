@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One switch: a change that a published series makes to one rule, and where that is decided.
+/// One switch: a change by a published series to one rule, decided in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Switch {
     /// A fault-around credits at most one hit, for the faulting address. Decided in
     /// [`crate::fault::around`].
     MissFaultAddress,
-    /// The retry of one's own miss credits nothing. Decided in [`crate::fault::around`].
+    /// The retry after a miss credits nothing. Decided in [`crate::fault::around`].
     MissNoRetry,
     /// Readahead begun by a fault stays inside its VMA. Decided in [`crate::readahead::bound`].
     VmaBound,
@@ -26,26 +26,25 @@ pub enum Switch {
     /// [`Switch::ThpOrder`] as posted in version 5: only where a PMD-sized folio does not fit the
     /// cache. Decided in [`crate::readahead::sync`].
     ThpOrderV5,
-    /// The executable window is bounded as all windows are, not by a size of its own. Decided in
+    /// The executable window is clipped like all windows, not by a size of its own. Decided in
     /// [`crate::readahead::sync`] and [`crate::readahead::bound::last`].
     ///
-    /// Both ways add the same folios. Where the VMA cuts the window, the size that stays in the
-    /// readahead state is the cut one without this switch, and the whole one with it: a mark of
-    /// another stream that is hit next, by `read(2)` or through another VMA, is then told from
-    /// the stream's own by another page (`tests/exec_unify.rs`).
+    /// Both variants add the same folios. If the VMA cuts the window, the readahead state keeps the
+    /// cut size without this switch and the full size with it: a mark of another stream that is hit
+    /// next, by `read(2)` or through another VMA, is then told apart from the stream's own at a
+    /// different page (`tests/exec_unify.rs`).
     ExecUnify,
     /// A fault that dropped its lock for I/O tries again under the lock of its VMA. Decided in
-    /// [`crate::fault::lock::of_retry`].
+    /// [`crate::fault::lock::retry_lock`].
     VmaRetry,
-    /// A fault that finds the data of its page there keeps its lock while another task holds that
-    /// of the folio. No folio of the model is locked once its data is there, so nothing is decided
-    /// by it.
+    /// A fault whose page is up to date keeps its lock while another task holds the folio lock. In
+    /// the model no folio is locked once its data has arrived, so this decides nothing.
     NoRetryUptodate,
     /// A fault keeps its lock for I/O, and is not tried again. Decided in
-    /// [`crate::fault::lock::drops`].
+    /// [`crate::fault::lock::drops_lock`].
     VmaHold,
-    /// Whether a miss reads a window is decided by what windows have been worth, in place of the
-    /// counter of misses. Decided in [`crate::readahead::rent`], asked by
+    /// Whether a miss reads a window depends on how useful windows have been, instead of the
+    /// counter of misses. Decided in [`crate::readahead::rent`], called by
     /// [`crate::readahead::sync`].
     RentOrBuy,
 }
@@ -67,7 +66,7 @@ impl Switch {
         Switch::RentOrBuy,
     ];
 
-    /// Whether any rule here looks at it.
+    /// Whether any rule depends on it.
     pub const fn decides(self) -> bool {
         !matches!(self, Switch::NoRetryUptodate)
     }
@@ -95,7 +94,7 @@ impl Switch {
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Series(u16);
 
-/// A group name, what it stands for, in the order in which they are tried.
+/// Group names and their switches.
 const GROUPS: [(&str, &[Switch]); 6] = [
     ("mmap-miss", &[Switch::MissFaultAddress, Switch::MissNoRetry]),
     ("p1", &[Switch::MissFaultAddress]),
@@ -129,14 +128,14 @@ impl Series {
         Switch::ALL.into_iter().filter(move |&switch| self.has(switch))
     }
 
-    /// Every name that [`Series::from_str`] takes between two `+`.
+    /// Every name that [`Series::from_str`] accepts between `+`.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let switches = Switch::ALL.into_iter().map(Switch::name);
         ["baseline"].into_iter().chain(switches).chain(GROUPS.into_iter().map(|group| group.0))
     }
 }
 
-/// A name that is no series and no group.
+/// The name is neither a series nor a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSeries(pub String);
 
@@ -152,7 +151,7 @@ impl std::error::Error for UnknownSeries {}
 impl FromStr for Series {
     type Err = UnknownSeries;
 
-    /// Reads names joined by `+`, with blanks around them or not; `baseline` is the empty set.
+    /// Parses names joined by `+`, optionally surrounded by blanks; `baseline` is the empty set.
     fn from_str(text: &str) -> Result<Self, UnknownSeries> {
         text.split('+').map(str::trim).try_fold(Series::BASELINE, |all, name| {
             if name == "baseline" {

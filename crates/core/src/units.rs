@@ -20,7 +20,7 @@ pub struct PageCount(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Vpn(pub u64);
 
-/// A file: its number among those that a page cache knows.
+/// A file, by its number in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct FileId(u32);
@@ -29,7 +29,7 @@ impl FileId {
     /// The first file, and the only one of most jobs.
     pub const FIRST: FileId = FileId(0);
 
-    /// The file of that number, from 0.
+    /// The file with this number, from 0.
     pub const fn new(number: u32) -> FileId {
         FileId(number)
     }
@@ -59,12 +59,12 @@ impl Order {
         }
     }
 
-    /// `pages` without those of the last folio where that is not whole.
+    /// `pages` rounded down to whole folios.
     pub const fn round_down(self, pages: u64) -> u64 {
         pages >> self.0 << self.0
     }
 
-    /// `pages` with those that make the last folio whole.
+    /// `pages` rounded up to whole folios.
     pub const fn round_up(self, pages: u64) -> u64 {
         self.round_down(pages + (self.pages() - 1))
     }

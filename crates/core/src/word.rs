@@ -1,4 +1,4 @@
-//! 64 pages of a file at a time, one bit a page.
+//! Pages of a file in words of 64, one bit per page.
 
 use crate::units::PageIndex;
 
@@ -25,7 +25,7 @@ pub fn words(from: PageIndex, end: PageIndex) -> std::ops::Range<u64> {
     from.0 / WORD_PAGES..end.0.div_ceil(WORD_PAGES)
 }
 
-/// The pages `from..end` by word: its number, and the bits of those that lie in it.
+/// Splits the pages `from..end` by word: its number, and the bits of its pages.
 #[inline]
 pub fn by_word(from: PageIndex, end: PageIndex) -> impl Iterator<Item = (u64, u64)> {
     let mut next = from.0;

@@ -1,7 +1,7 @@
 //! Advice: a set of flags, for ranges of a mapping whose VMAs are cut and joined by it.
 
 use crate::support::machine::part;
-use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, AdviceFlag, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -10,12 +10,12 @@ const RANDOM: AdviceFlag = AdviceFlag::Read(ReadHint::Random);
 const SEQUENTIAL: AdviceFlag = AdviceFlag::Read(ReadHint::Sequential);
 
 /// First pages of the VMAs of a mapping of the pages 0 to 31, and their advice.
-fn vmas(mapping: &Mapping) -> Vec<(u64, &'static str)> {
+fn vmas(mapping: &FileMapping) -> Vec<(u64, &'static str)> {
     let vmas = mapping.vmas(PageIndex(0), PageIndex(32));
     vmas.map(|(vma, ..)| (vma.pgoff.0, vma.advice.name())).collect()
 }
 
-fn advise(mapping: &mut Mapping, from: u64, end: u64, flag: AdviceFlag) {
+fn advise(mapping: &mut FileMapping, from: u64, end: u64, flag: AdviceFlag) {
     mapping.advise(PageIndex(from), PageIndex(end), flag);
 }
 
@@ -34,11 +34,11 @@ fn advice_is_a_set_of_which_some_exclude_each_other() {
 
 #[test]
 fn advice_for_a_range_cuts_vmas_and_joins_those_that_are_alike() {
-    let mut mapping = Mapping::new(part(0, 32), None);
+    let mut mapping = FileMapping::new(part(0, 32), None);
     advise(&mut mapping, 8, 16, RANDOM);
     assert_eq!(vmas(&mapping), [(0, "normal"), (8, "random"), (16, "normal")]);
     assert_eq!(mapping.has_recency(), None);
-    assert_eq!(mapping.believed_mask(0), 0xFFFF_00FF);
+    assert_eq!(mapping.recency_mask(0), 0xFFFF_00FF);
     advise(&mut mapping, 4, 20, RANDOM);
     assert_eq!(vmas(&mapping), [(0, "normal"), (4, "random"), (20, "normal")]);
     advise(&mut mapping, 10, 12, AdviceFlag::Huge);
@@ -46,7 +46,7 @@ fn advice_for_a_range_cuts_vmas_and_joins_those_that_are_alike() {
     assert_eq!(vmas(&mapping)[1..], cut);
     advise(&mut mapping, 0, 32, NORMAL);
     assert_eq!(vmas(&mapping), [(0, "normal"), (10, "hugepage"), (12, "normal")]);
-    let fresh = Mapping::new(part(0, 32), None);
+    let fresh = FileMapping::new(part(0, 32), None);
     for (from, end) in [(0, 9), (9, 20), (20, 32)] {
         let mut whole = fresh.clone();
         advise(&mut whole, from, end, SEQUENTIAL);
@@ -58,7 +58,7 @@ fn advice_for_a_range_cuts_vmas_and_joins_those_that_are_alike() {
 #[test]
 fn vmas_of_different_protection_are_never_joined() {
     let split = Some(Split { pages: PageCount(16), prot: SplitProt::Exec });
-    let mut mapping = Mapping::new(part(0, 32), split);
+    let mut mapping = FileMapping::new(part(0, 32), split);
     advise(&mut mapping, 12, 20, RANDOM);
     let cut = [(0, "normal"), (12, "random"), (16, "random"), (20, "normal")];
     assert_eq!(vmas(&mapping), cut);
@@ -79,26 +79,26 @@ fn vmas_with_copies_of_their_own_stay_apart() {
         (&[3, 10, 20], &[0, 8, 16]),
     ];
     for (copied, expected) in cases {
-        let mut mapping = Mapping::new(part(0, 32), None);
+        let mut mapping = FileMapping::new(part(0, 32), None);
         advise(&mut mapping, 8, 16, RANDOM);
-        copied.iter().for_each(|&page| mapping.copied(PageIndex(page)));
+        copied.iter().for_each(|&page| mapping.record_copy(PageIndex(page)));
         advise(&mut mapping, 0, 32, NORMAL);
         let firsts: Vec<u64> = vmas(&mapping).iter().map(|(first, _)| *first).collect();
         assert_eq!(firsts, expected, "{copied:?}");
     }
     // One that was copied from before it was cut has one for all of its parts.
-    let mut mapping = Mapping::new(part(0, 32), None);
-    mapping.copied(PageIndex(0));
+    let mut mapping = FileMapping::new(part(0, 32), None);
+    mapping.record_copy(PageIndex(0));
     advise(&mut mapping, 8, 16, RANDOM);
-    mapping.copied(PageIndex(10));
+    mapping.record_copy(PageIndex(10));
     advise(&mut mapping, 0, 32, NORMAL);
     assert_eq!(vmas(&mapping), [(0, "normal")]);
 }
 
 #[test]
 fn noreuse_is_of_the_open_file() {
-    let mut mapping = Mapping::new(part(0, 32), None);
+    let mut mapping = FileMapping::new(part(0, 32), None);
     mapping.no_reuse = true;
     assert_eq!(mapping.has_recency(), Some(false));
-    assert!(!mapping.believes(&mapping.vma(PageIndex(3))));
+    assert!(!mapping.vma_has_recency(&mapping.vma(PageIndex(3))));
 }

@@ -1,15 +1,15 @@
 //! MADV_COLD and MADV_PAGEOUT: which folios are given up, split, or passed over.
 
 use filemap_core::address::entries::{Layer, MappedFile};
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::Vma;
-use filemap_core::advised::{Advised, Fate, Met, Users, fate};
+use filemap_core::advised::{AdvisedAction, AdvisedRange, FolioUsers, MappedFolio, advised_action};
 use filemap_core::cache::{FileCache, Folio, FolioRun, by_word};
 use filemap_core::decision::Decision;
-use filemap_core::lru::lists::{Lists, Scan};
-use filemap_core::lru::reclaim::Verdict;
+use filemap_core::lru::lists::{LruLists, Scan};
+use filemap_core::lru::reclaim::FolioVerdict;
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::readahead::Limits;
@@ -29,66 +29,94 @@ fn folio(head: u64, order: u8) -> Folio {
 }
 
 /// What all rules say, in their order, of a folio of `order` of which `entries` are met.
-fn fates(order: u8, entries: u64, is_huge: bool, users: Users) -> [Fate; 4] {
-    let met = Met { folio: folio(0, order), entries: PageCount(entries), is_huge };
-    RULES.map(|rule| fate(&met, &users, rule))
+fn fates(order: u8, entries: u64, is_huge: bool, users: FolioUsers) -> [AdvisedAction; 4] {
+    let met = MappedFolio { folio: folio(0, order), entries: PageCount(entries), is_huge };
+    RULES.map(|rule| advised_action(&met, &users, rule))
 }
 
 /// A folio of which one VMA maps so many pages.
-fn alone(entries: u64) -> Users {
-    Users { entries: PageCount(entries), of_first: 1, of_met: 1, are_several: false }
+fn alone(entries: u64) -> FolioUsers {
+    FolioUsers {
+        entries: PageCount(entries),
+        first_page_vmas: 1,
+        page_vmas: 1,
+        has_other_process: false,
+    }
 }
 
 #[test]
 fn a_base_page_is_given_up_where_nobody_else_maps_it() {
-    assert_eq!(fates(0, 1, false, alone(1)), [Fate::Given; 4]);
-    let twice = Users { entries: PageCount(2), of_first: 2, of_met: 2, are_several: false };
-    assert_eq!(fates(0, 1, false, twice), [Fate::Kept; 4]);
+    assert_eq!(fates(0, 1, false, alone(1)), [AdvisedAction::Apply; 4]);
+    let twice = FolioUsers {
+        entries: PageCount(2),
+        first_page_vmas: 2,
+        page_vmas: 2,
+        has_other_process: false,
+    };
+    assert_eq!(fates(0, 1, false, twice), [AdvisedAction::Keep; 4]);
 }
 
 #[test]
 fn a_large_folio_is_split_where_not_all_of_it_is_met() {
-    use Fate::{EndsTable, Given, Kept, Split};
-    assert_eq!(fates(2, 4, false, alone(4)), [Split, Split, Given, Given]);
+    use AdvisedAction::{Apply, Keep, SkipTable, Split};
+    assert_eq!(fates(2, 4, false, alone(4)), [Split, Split, Apply, Apply]);
     assert_eq!(fates(2, 3, false, alone(4)), [Split; 4]);
     assert_eq!(fates(2, 3, false, alone(3)), [Split; 4]);
     // Another VMA of the process maps one of the other pages, and then the first one too.
-    let other = Users { entries: PageCount(4), of_first: 1, of_met: 1, are_several: false };
+    let other = FolioUsers {
+        entries: PageCount(4),
+        first_page_vmas: 1,
+        page_vmas: 1,
+        has_other_process: false,
+    };
     assert_eq!(fates(2, 3, false, other), [Split; 4]);
-    let first = Users { of_first: 2, ..other };
-    assert_eq!(fates(2, 3, false, first), [Split, EndsTable, Kept, Split]);
-    let met = Users { of_met: 2, ..other };
-    assert_eq!(fates(2, 3, false, met), [EndsTable, Split, Split, Split]);
+    let first = FolioUsers { first_page_vmas: 2, ..other };
+    assert_eq!(fates(2, 3, false, first), [Split, SkipTable, Keep, Split]);
+    let met = FolioUsers { page_vmas: 2, ..other };
+    assert_eq!(fates(2, 3, false, met), [SkipTable, Split, Split, Split]);
     // 6.6 looks at the first page even where nobody maps it.
-    let unmapped = Users { of_first: 0, ..other };
-    assert_eq!(fates(2, 3, false, unmapped), [Split, EndsTable, Split, Split]);
-    let many = Users { entries: PageCount(5), ..other };
-    assert_eq!(fates(2, 3, false, many), [Split, Split, Kept, Split]);
-    assert_eq!(fates(2, 4, false, many), [Split, Split, Kept, Kept]);
-    let several = Users { are_several: true, ..other };
-    assert_eq!(fates(2, 3, false, several), [Split, Split, Split, Kept]);
+    let unmapped = FolioUsers { first_page_vmas: 0, ..other };
+    assert_eq!(fates(2, 3, false, unmapped), [Split, SkipTable, Split, Split]);
+    let many = FolioUsers { entries: PageCount(5), ..other };
+    assert_eq!(fates(2, 3, false, many), [Split, Split, Keep, Split]);
+    assert_eq!(fates(2, 4, false, many), [Split, Split, Keep, Keep]);
+    let several = FolioUsers { has_other_process: true, ..other };
+    assert_eq!(fates(2, 3, false, several), [Split, Split, Split, Keep]);
 }
 
 #[test]
 fn a_folio_mapped_by_a_pmd_is_given_up_whole_or_split() {
-    use Fate::{Given, Kept, Split};
-    assert_eq!(fates(4, 16, true, alone(16)), [Given; 4]);
+    use AdvisedAction::{Apply, Keep, Split};
+    assert_eq!(fates(4, 16, true, alone(16)), [Apply; 4]);
     assert_eq!(fates(4, 9, true, alone(16)), [Split; 4]);
-    let twice = Users { entries: PageCount(32), of_first: 2, of_met: 2, are_several: false };
-    assert_eq!(fates(4, 16, true, twice), [Kept, Kept, Kept, Given]);
-    assert_eq!(fates(4, 9, true, twice), [Kept, Kept, Kept, Split]);
-    let several = Users { are_several: true, ..twice };
-    assert_eq!(fates(4, 16, true, several), [Kept; 4]);
+    let twice = FolioUsers {
+        entries: PageCount(32),
+        first_page_vmas: 2,
+        page_vmas: 2,
+        has_other_process: false,
+    };
+    assert_eq!(fates(4, 16, true, twice), [Keep, Keep, Keep, Apply]);
+    assert_eq!(fates(4, 9, true, twice), [Keep, Keep, Keep, Split]);
+    let several = FolioUsers { has_other_process: true, ..twice };
+    assert_eq!(fates(4, 16, true, several), [Keep; 4]);
 }
 
 #[test]
 fn what_a_task_holds_is_not_split() {
     let locked = Folio { locked: true, ..folio(0, 2) };
-    let met = Met { folio: locked, entries: PageCount(3), is_huge: false };
-    let fates = RULES.map(|rule| fate(&met, &alone(3), rule));
-    assert_eq!(fates, [Fate::EndsTable, Fate::EndsTable, Fate::Kept, Fate::Kept]);
-    let whole = Met { entries: PageCount(4), ..met };
-    assert_eq!(fate(&whole, &alone(4), KeepByProcesses), Fate::Given);
+    let met = MappedFolio { folio: locked, entries: PageCount(3), is_huge: false };
+    let fates = RULES.map(|rule| advised_action(&met, &alone(3), rule));
+    assert_eq!(
+        fates,
+        [
+            AdvisedAction::SkipTable,
+            AdvisedAction::SkipTable,
+            AdvisedAction::Keep,
+            AdvisedAction::Keep
+        ]
+    );
+    let whole = MappedFolio { entries: PageCount(4), ..met };
+    assert_eq!(advised_action(&whole, &alone(4), KeepByProcesses), AdvisedAction::Apply);
 }
 
 /// 64 pages on page tables of 16 entries: in folios of four pages, then from page 32 on base pages.
@@ -116,10 +144,10 @@ impl Scene {
     }
 
     /// A process maps pages of the file, all of them accessed.
-    fn maps(&mut self, process: u32, from: u64, end: u64) -> (Mapping, Layer) {
-        let mut mapping = Mapping::new(part(from, end), None);
+    fn maps(&mut self, process: u32, from: u64, end: u64) -> (FileMapping, Layer) {
+        let mut mapping = FileMapping::new(part(from, end), None);
         mapping.process = process;
-        let layer = self.mappings.of_mut(FILE).insert(mapping.clone());
+        let layer = self.mappings.file_mut(FILE).insert(mapping.clone());
         for (word, mask) in by_word(PageIndex(from), PageIndex(end)) {
             self.cache.mapped(FILE, layer).map(word, mask, mask);
         }
@@ -127,20 +155,26 @@ impl Scene {
     }
 
     /// Advice for the pages `from..end` of a mapping: first pages and orders of what is given up.
-    fn take(&mut self, (mapping, layer): &(Mapping, Layer), from: u64, end: u64) -> Vec<(u64, u8)> {
-        let mappings = self.mappings.of(FILE);
+    fn take(
+        &mut self,
+        (mapping, layer): &(FileMapping, Layer),
+        from: u64,
+        end: u64,
+    ) -> Vec<(u64, u8)> {
+        let mappings = self.mappings.file(FILE);
         let (tables, limits) = (&self.tables, &self.limits);
-        let advised = Advised { file: FILE, mapping, layer: *layer, mappings, tables, limits };
+        let advised = AdvisedRange { file: FILE, mapping, layer: *layer, mappings, tables, limits };
         let parts = advised.parts(PageIndex(from), PageIndex(end));
-        let folios = parts.into_iter().flat_map(|part| advised.take(part, &mut self.cache));
+        let folios =
+            parts.into_iter().flat_map(|part| advised.collect_folios(part, &mut self.cache));
         folios.map(|folio| (folio.head.0, folio.order.0)).collect()
     }
 
     /// What becomes of the folio of pages 4 to 7, which a mapping is to give up.
-    fn judge(&mut self, (mapping, layer): &(Mapping, Layer)) -> Verdict {
-        let mappings = self.mappings.of(FILE);
+    fn judge(&mut self, (mapping, layer): &(FileMapping, Layer)) -> FolioVerdict {
+        let mappings = self.mappings.file(FILE);
         let (tables, limits) = (&self.tables, &self.limits);
-        let advised = Advised { file: FILE, mapping, layer: *layer, mappings, tables, limits };
+        let advised = AdvisedRange { file: FILE, mapping, layer: *layer, mappings, tables, limits };
         advised.judge(folio(4, 2), &mut self.cache)
     }
 
@@ -188,7 +222,7 @@ fn what_others_map_is_passed_over() {
 
 #[test]
 fn what_was_accessed_elsewhere_is_judged_before_6_12() {
-    use Verdict::{Activate, Evict, Keep};
+    use FolioVerdict::{Activate, Evict, Keep};
     for (kernel, once, twice) in [(V6_1, Keep, Activate), (V6_12, Evict, Evict)] {
         let mut scene = Scene::new(kernel);
         let mapping = scene.maps(0, 0, 64);
@@ -205,8 +239,8 @@ fn what_was_accessed_elsewhere_is_judged_before_6_12() {
 #[test]
 fn a_large_folio_in_two_page_tables_is_met_in_parts() {
     let mut scene = Scene::new(V6_18);
-    let mapping = Mapping::new(Vma { pgoff: PageIndex(0), ..part(2, 66) }, None);
-    let layer = scene.mappings.of_mut(FILE).insert(mapping.clone());
+    let mapping = FileMapping::new(Vma { pgoff: PageIndex(0), ..part(2, 66) }, None);
+    let layer = scene.mappings.file_mut(FILE).insert(mapping.clone());
     scene.cache.mapped(FILE, layer).map(0, 0xffff_ffff, 0);
     // Tables end before pages 14 and 30.
     let given = scene.take(&(mapping, layer), 0, 32);
@@ -218,7 +252,7 @@ fn a_large_folio_in_two_page_tables_is_met_in_parts() {
 fn evicted(cache: &mut PlainCache) -> Vec<(u64, u64)> {
     let mut log: Vec<Decision> = Vec::new();
     let mut mappings = ReverseMap::new(1);
-    mappings.of_mut(FILE).insert(Mapping::new(part(0, 64), None));
+    mappings.file_mut(FILE).insert(FileMapping::new(part(0, 64), None));
     cache.shrink(Scan::until(PageCount(u64::MAX)), &mappings, &mut log);
     let evicted = |decision: Decision| match decision {
         Decision::Evicted { start, pages } => (start.0, pages.0),

@@ -1,8 +1,8 @@
 //! The active list: when it is aged, which folios move, and where they go.
 
-use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
 use filemap_core::cache::FileCache;
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::LruLists;
 use filemap_core::lru::reclaim::reclaim;
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -109,7 +109,7 @@ fn aging_keeps_code_that_was_accessed() {
     touch(&mut cache, 1);
     touch(&mut cache, 6);
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    cache.age(PageCount(8), &mapped(Mapping::new(part(0, 8), split)));
+    cache.age(PageCount(8), &mapped(FileMapping::new(part(0, 8), split)));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(7), PageCount(1)));
     map::assert_cache("aged", &cache, "6w # w");
     // It has been looked at: the entries are old now.

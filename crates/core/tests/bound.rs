@@ -1,9 +1,9 @@
 //! How far readahead goes with vma-bound: for faults the VMA bounds it, for `read(2)` the file.
 
-use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::cache::FileCache;
-use filemap_core::fault::Access;
+use filemap_core::fault::AccessKind;
 use filemap_core::readahead::Limits;
 use filemap_core::readahead::bound::{first, last};
 use filemap_core::rules::{Family, Kernel};
@@ -53,7 +53,7 @@ fn the_bounds_of_a_fault() {
 fn check(limits: Limits, vma: Vma, index: u64, before: &str, after: &str) -> Engine {
     let mut engine = Engine::new(limits, Io::Immediate, before);
     engine.vma = vma;
-    engine.fault(index, Access::Read);
+    engine.fault(index, AccessKind::Read);
     let series = limits.rules.series;
     let case = format!("{} {series} fault on {index} of {before}", limits.rules.kernel.name());
     map::assert_cache(&case, &engine.cache, after);
@@ -142,7 +142,7 @@ fn a_mark_that_a_fault_hits_is_followed_inside_the_vma() {
         let mut engine = Engine::new(bounded(V6_18), Io::Immediate, "20. 12# M3# 28.");
         engine.vma = vma;
         engine.ra = stream(20, 16, 4, 0);
-        engine.fault(32, Access::Read);
+        engine.fault(32, AccessKind::Read);
         map::assert_cache(&format!("{vma:?}"), &engine.cache, after);
     }
 }
@@ -157,19 +157,19 @@ fn reads_are_not_bounded() {
     // A mark that a fault set.
     let mut engine = Engine::new(bounded(V6_18), Io::Immediate, "64.");
     engine.vma = part(20, 40);
-    engine.fault(32, Access::Read);
+    engine.fault(32, AccessKind::Read);
     map::assert_cache("the fault", &engine.cache, "24. 12# M3# 24.");
     engine.read(36, 1);
     map::assert_cache("the read", &engine.cache, "24. 16# {--}[--][--][--] 8.");
     // A mark that a read set, hit by a fault: bounded.
     engine.vma = part(20, 44);
-    engine.fault(40, Access::Read);
+    engine.fault(40, AccessKind::Read);
     map::assert_cache("the VMA ends there", &engine.cache, "24. 16# [--][--][--][--] 8.");
     let mut engine = Engine::new(bounded(V6_18), Io::Immediate, "24. 12# M3# 24.");
     engine.ra = stream(24, 16, 4, 0);
     engine.read(36, 1);
     engine.vma = part(20, 60);
-    engine.fault(40, Access::Read);
+    engine.fault(40, AccessKind::Read);
     map::assert_cache("the rest of the VMA", &engine.cache, "24. 16# [--][--][--][--] {--} 4.");
 }
 
@@ -177,7 +177,7 @@ fn reads_are_not_bounded() {
 fn each_vma_is_its_own_bound() {
     // 64 pages in order, split into VMAs of 8: each piece reads itself.
     let split = Some(Split { pages: PageCount(8), prot: SplitProt::Write });
-    let mapping = Mapping::new(part(0, 64), split);
+    let mapping = FileMapping::new(part(0, 64), split);
     let majors = |limits: Limits| {
         let mut engine = Engine::new(limits, Io::Immediate, "64.");
         let touch = |page| {
@@ -200,7 +200,7 @@ fn no_fault_caches_a_page_behind_its_vma() {
                 let vma = advised(advice, part(20, 30));
                 let mut engine = Engine::new(bounded(kernel), Io::Immediate, "64.");
                 engine.vma = vma;
-                engine.fault(index, Access::Read);
+                engine.fault(index, AccessKind::Read);
                 let behind = engine.cache.next_present(PageIndex(30), PageIndex(64));
                 assert_eq!(behind, PageIndex(64), "{} {}", kernel.name(), advice.name());
             }

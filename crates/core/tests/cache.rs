@@ -1,9 +1,9 @@
 //! Masks and ranges of 64 pages, folios and runs.
 
-use filemap_core::address::entries::{MappedFile, Pages};
+use filemap_core::address::entries::{MappedFile, WordPages};
 use filemap_core::cache::{FileCache, FolioRun, by_word, word_mask, words};
 use filemap_core::decision::{Cause, Decision, EvictionRun, Lock};
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::LruLists;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use crate::support::map;
@@ -83,7 +83,7 @@ fn the_pages_of_a_word() {
         set.fold(0, |bits, (bit, _)| bits | 1 << bit)
     };
     let pages = cache.pages(1, u64::MAX);
-    let expected = Pages {
+    let expected = WordPages {
         present: bits("....xxxxxxxxxxxx..xx"),
         large: bits("............xxxx..xx"),
         locked: bits("......x"),
@@ -94,7 +94,7 @@ fn the_pages_of_a_word() {
     };
     assert_eq!(pages, expected);
     assert_eq!(pages.unmapped(), bits("....xxxxxx....xx..xx"));
-    assert_eq!(cache.pages(0, u64::MAX), Pages::default());
+    assert_eq!(cache.pages(0, u64::MAX), WordPages::default());
     let entries = [64, 65, 74, 76].map(|page| cache.entry(PageIndex(page)));
     assert_eq!(entries, [(false, true), (false, false), (false, true), (true, false)]);
 }

@@ -1,7 +1,7 @@
 //! Direct reclaim of a memory cgroup: how much it looks at, when the active list has its turn.
 
-use filemap_core::lru::direct::Direct;
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::direct::DirectReclaim;
+use filemap_core::lru::lists::LruLists;
 use filemap_core::units::PageCount;
 
 use crate::support::lists::{plain, reclaim, touch, with_active};
@@ -9,7 +9,7 @@ use crate::support::one_file::OneFile;
 
 /// Reclaims for one page. Returns the pages evicted.
 fn one_page(cache: &mut OneFile) -> u64 {
-    reclaim(Direct::new(PageCount(1), 4096), cache, &plain(), &mut ()).evicted.0
+    reclaim(DirectReclaim::new(PageCount(1), 4096), cache, &plain(), &mut ()).evicted.0
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn it_ends_with_the_batch_in_which_enough_is_gone() {
     let mut cache = with_active(1 << 20, 0);
     assert_eq!(one_page(&mut cache), 32);
     let goal = PageCount(40);
-    let direct = Direct::new(goal, 4096);
+    let direct = DirectReclaim::new(goal, 4096);
     assert_eq!(reclaim(direct, &mut cache, &plain(), &mut ()).evicted, PageCount(64));
 }
 

@@ -5,7 +5,7 @@
 
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::FolioRun;
-use filemap_core::fault::{Access, Fault, Outcome, Step, View};
+use filemap_core::fault::{AccessKind, Fault, FaultResult, Step, View};
 use filemap_core::readahead::Limits;
 use filemap_core::series::Switch;
 use filemap_core::units::{Order, PageCount, PageIndex};
@@ -23,13 +23,13 @@ fn without_fault_around(limits: Limits) -> Limits {
     Limits { fault_around: PageCount(1), ..limits }
 }
 
-const READ: Access = Access::Read;
+const READ: AccessKind = AccessKind::Read;
 
-const WRITE: Access = Access::WritePrivate;
+const WRITE: AccessKind = AccessKind::WritePrivate;
 
 /// One fault, with the counter at `counter` before it: its course, and the counter after it.
 #[track_caller]
-fn check(mut engine: Engine, access: Access, counter: (u16, u16), course: &str) -> Engine {
+fn check(mut engine: Engine, access: AccessKind, counter: (u16, u16), course: &str) -> Engine {
     engine.ra.mmap_miss = counter.0;
     engine.fault(32, access);
     assert_eq!(engine.course(), course);
@@ -43,7 +43,7 @@ fn a_hit_that_fault_around_maps_is_minor() {
         let engine = Engine::new(file(kernel), Io::Immediate, "64#");
         let mut engine = check(engine, READ, (20, 4), "vma map:32..47=16-16 minor/1");
         map::assert_mapped("a hit", &engine.cache, "32. 16y 16.");
-        assert_eq!(engine.fault(10, READ), Outcome { major: false, tries: 1 });
+        assert_eq!(engine.fault(10, READ), FaultResult { major: false, tries: 1 });
     }
 }
 
@@ -154,7 +154,7 @@ fn private_writes_grow_the_counter_until_readahead_stops() {
         for fault in 0..103 {
             engine.course();
             let page = fault * 32 + 16;
-            assert_eq!(engine.fault(page, WRITE), Outcome { major: true, tries: 2 });
+            assert_eq!(engine.fault(page, WRITE), FaultResult { major: true, tries: 2 });
             assert_eq!(engine.ra.mmap_miss, fault as u16 + 1);
             let read = engine.course().contains("around");
             assert_eq!(read, fault < 100, "fault {fault}");
@@ -215,7 +215,7 @@ fn the_retry_of_an_async_window_counts_the_hit_again() {
             Engine::new(without_fault_around(file(kernel)), Io::Waited, "20. 12# M3# 28.");
         engine.ra = stream(20, 16, 4, 0);
         engine.ra.mmap_miss = 9;
-        assert_eq!(engine.fault(32, READ), Outcome { major: false, tries: 2 });
+        assert_eq!(engine.fault(32, READ), FaultResult { major: false, tries: 2 });
         let course = engine.course();
         assert!(course.starts_with("vma hit:9 drop async:36+16-16"), "{course}");
         assert!(course.ends_with("mmap hit:8 minor/2"), "{course}");
@@ -254,7 +254,7 @@ fn a_tried_retry_that_misses_reads_under_its_lock() {
             evicted = true;
         }
     });
-    assert_eq!(outcome, Outcome { major: true, tries: 2 });
+    assert_eq!(outcome, FaultResult { major: true, tries: 2 });
     let course = "vma miss:0 drop around:24+16-4 wait:32 mmap tried-miss:1 around:24+16-4 wait:32 \
                   major/2";
     assert_eq!(engine.course(), course);
@@ -288,7 +288,7 @@ fn the_misses_of_a_fault_and_its_retry_are_counted() {
         }
     });
     // The retry keeps its lock: what it lost while it waited it reads again, as a single page.
-    assert_eq!(outcome, Outcome { major: true, tries: 2 });
+    assert_eq!(outcome, FaultResult { major: true, tries: 2 });
     let course = "vma miss:0 drop around:24+16-4 wait:32 mmap tried-miss:1 around:24+16-4 wait:32 \
                   wait:32 major/2";
     assert_eq!(engine.course(), course);
@@ -313,7 +313,7 @@ fn a_retry_under_mmap_lock_that_drops_it_is_tried_next() {
     assert!(course.starts_with("vma hit:9 drop async:36+16-16@2 wait:32 mmap hit:8"), "{course}");
     assert!(course.contains("hit:8 drop wait:32 mmap tried-hit:8"), "{course}");
     // The TRIED one counts as major in the process's accounting, as the kernel has it.
-    assert_eq!(outcome, Outcome { major: true, tries: 3 });
+    assert_eq!(outcome, FaultResult { major: true, tries: 3 });
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Fault-around: its window, what it maps of it, and the hits it takes from the counter.
 
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::vma::Vma;
-use filemap_core::fault::around::{Around, window};
-use filemap_core::lru::lists::{Lists, Scan};
+use filemap_core::fault::around::{AroundWindow, window};
+use filemap_core::lru::lists::{LruLists, Scan};
 use filemap_core::readahead::Limits;
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
@@ -64,7 +64,7 @@ fn the_window_lies_in_virtual_addresses() {
     for (vma, index, fault_around, file_pages, (from, last)) in cases {
         let machine = limits(V6_18, PageCount(file_pages));
         let limits = Limits { fault_around: PageCount(fault_around), ..machine };
-        let expected = Around { from: PageIndex(from), last: PageIndex(last) };
+        let expected = AroundWindow { from: PageIndex(from), last: PageIndex(last) };
         let found = window(PageIndex(index), &vma, &limits);
         assert_eq!(found, expected, "{index} by {fault_around} in {vma:?} of {file_pages}");
     }
@@ -236,7 +236,7 @@ fn miss_no_retry_credits_nothing_on_a_tried_retry() {
 fn check_young(limits: Limits, index: u64, cache: &str, kept: &str) {
     let mut engine = Engine::new(limits, Io::Waited, cache);
     assert!(around(&mut engine, index, false));
-    let mappings = mapped(Mapping::new(engine.vma, None));
+    let mappings = mapped(FileMapping::new(engine.vma, None));
     engine.cache.shrink(Scan::until(engine.limits.file_pages), &mappings, &mut ());
     map::assert_cache(&format!("{index} of {cache}"), &engine.cache, kept);
 }

@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Decision, Lock};
-use filemap_core::fault::{Access, Fault, Outcome, Step, View, lock};
+use filemap_core::fault::{AccessKind, Fault, FaultResult, Step, View, lock};
 use filemap_core::rules::Kernel::{self, V6_18};
 use filemap_core::rules::Rules;
 use filemap_core::series::{Series, Switch};
@@ -19,10 +19,10 @@ fn a_retry_takes_mmap_lock_or_with_vma_retry_the_lock_that_it_held() {
     let series = Series::BASELINE.with(Switch::VmaRetry);
     for held in [Lock::Vma, Lock::Mmap] {
         for read_alone in [false, true] {
-            assert_eq!(lock::of_retry(held, read_alone, Series::BASELINE), Lock::Mmap);
+            assert_eq!(lock::retry_lock(held, read_alone, Series::BASELINE), Lock::Mmap);
         }
-        assert_eq!(lock::of_retry(held, false, series), held);
-        assert_eq!(lock::of_retry(held, true, series), Lock::Mmap);
+        assert_eq!(lock::retry_lock(held, false, series), held);
+        assert_eq!(lock::retry_lock(held, true, series), Lock::Mmap);
     }
 }
 
@@ -41,7 +41,7 @@ fn a_miss_tries_again_under_the_lock_of_its_vma() {
     for kernel in KERNELS {
         let limits = with(VMA_RETRY, limits(kernel, PageCount(64)));
         let mut engine = Engine::new(limits, Io::Waited, "64.");
-        engine.fault(32, Access::Read);
+        engine.fault(32, AccessKind::Read);
         let course = engine.course();
         assert!(course.ends_with("wait:32 vma map:32..47=7-7 major/2"), "{course}");
         assert!(!course.contains("mmap"), "{course}");
@@ -50,7 +50,11 @@ fn a_miss_tries_again_under_the_lock_of_its_vma() {
 
 /// Serves a fault whose asking number `refused`, from 0, for its VMA's lock is refused. Returns the
 /// locks that it asked for.
-fn locks(switches: &[Switch], mut fault: Fault, refused: Option<usize>) -> (Vec<Lock>, Outcome) {
+fn locks(
+    switches: &[Switch],
+    mut fault: Fault,
+    refused: Option<usize>,
+) -> (Vec<Lock>, FaultResult) {
     let mut engine = Engine::new(with(switches, limits(V6_18, PageCount(64))), Io::Waited, "64.");
     let mut locks = Vec::new();
     loop {
@@ -58,7 +62,7 @@ fn locks(switches: &[Switch], mut fault: Fault, refused: Option<usize>) -> (Vec<
         match fault.step(&mut View { limits, vma, ra, tables, cache, log }) {
             Step::Lock(lock) => {
                 if refused == Some(locks.len()) && lock == Lock::Vma {
-                    fault.refused();
+                    fault.on_lock_refused();
                 }
                 locks.push(lock);
             }
@@ -73,8 +77,8 @@ fn locks(switches: &[Switch], mut fault: Fault, refused: Option<usize>) -> (Vec<
 #[test]
 fn a_retry_whose_lock_is_refused_takes_mmap_lock_in_the_same_try() {
     let (vma, mmap) = (Lock::Vma, Lock::Mmap);
-    let fault = || Fault::new(PageIndex(32), Access::Read);
-    let outcome = Outcome { major: true, tries: 2 };
+    let fault = || Fault::new(PageIndex(32), AccessKind::Read);
+    let outcome = FaultResult { major: true, tries: 2 };
     let cases: [(&[Switch], Option<usize>, &[Lock]); 6] = [
         (&[], None, &[vma, mmap]),
         (&[], Some(0), &[vma, mmap, mmap]),
@@ -96,13 +100,13 @@ fn a_page_that_is_read_alone_comes_back_to_mmap_lock() {
         let mut engine =
             Engine::new(with(VMA_RETRY, limits(kernel, PageCount(64))), Io::Waited, "64.");
         engine.vma.advice = Advice::RANDOM;
-        engine.fault(32, Access::Read);
+        engine.fault(32, AccessKind::Read);
         let course = engine.course();
         assert!(course.starts_with("vma") && course.contains("mmap"), "{course}");
         let mut engine =
             Engine::new(with(VMA_RETRY, limits(kernel, PageCount(64))), Io::Waited, "64.");
         engine.ra.mmap_miss = 1000;
-        engine.fault(32, Access::Read);
+        engine.fault(32, AccessKind::Read);
         let course = engine.course();
         assert!(course.starts_with("vma") && course.contains("mmap"), "{course}");
     }
@@ -123,7 +127,7 @@ fn the_retry_of_an_async_window_may_drop_the_lock_of_its_vma() {
     let mut engine = Engine::new(limits, Io::Waited, "20. 12# m3~ 28.");
     engine.limits.fault_around = PageCount(1);
     engine.ra = stream(20, 16, 4, 0);
-    let outcome = engine.fault_with(32, Access::Read, |step, engine| {
+    let outcome = engine.fault_with(32, AccessKind::Read, |step, engine| {
         if matches!(step, Step::Wait(_)) && !engine.log.iter().any(is_miss) {
             engine.cache = map::cache("64.");
         }
@@ -132,7 +136,7 @@ fn the_retry_of_an_async_window_may_drop_the_lock_of_its_vma() {
     // The retry misses, and drops its lock: its own retry is the last.
     assert!(course.contains("wait:32 vma miss:0 drop around:24+16-4 wait:32 vma"), "{course}");
     assert!(!course.contains("mmap"), "{course}");
-    assert_eq!(outcome, Outcome { major: true, tries: 3 });
+    assert_eq!(outcome, FaultResult { major: true, tries: 3 });
 }
 
 fn is_miss(decision: &Decision) -> bool {
@@ -141,13 +145,13 @@ fn is_miss(decision: &Decision) -> bool {
 
 /// Steps of a fault on page 32, whose first lock is refused, and its course.
 fn refused(mut engine: Engine) -> (Vec<Step>, u64, String) {
-    let mut fault = Fault::new(PageIndex(32), Access::Read);
+    let mut fault = Fault::new(PageIndex(32), AccessKind::Read);
     let mut steps = Vec::new();
     loop {
         let Engine { limits, vma, ra, tables, cache, log, .. } = &mut engine;
         let step = fault.step(&mut View { limits, vma, ra, tables, cache, log });
         match step {
-            Step::Lock(Lock::Vma) => fault.refused(),
+            Step::Lock(Lock::Vma) => fault.on_lock_refused(),
             Step::Read => {
                 engine.read_window(*fault.window());
                 engine.arrive();
@@ -163,7 +167,7 @@ fn refused(mut engine: Engine) -> (Vec<Step>, u64, String) {
 
 #[test]
 fn without_the_lock_of_its_vma_a_fault_takes_mmap_lock() {
-    let done = |major, tries| Step::Done(Outcome { major, tries });
+    let done = |major, tries| Step::Done(FaultResult { major, tries });
     let (vma, mmap) = (Step::Lock(Lock::Vma), Step::Lock(Lock::Mmap));
     // A hit is served by the first try. The lock that was not had is not in the log.
     let (steps, mapped, course) =
@@ -183,11 +187,11 @@ fn without_the_lock_of_its_vma_a_fault_takes_mmap_lock() {
 #[should_panic(expected = "it was asked for")]
 fn mmap_lock_is_never_refused() {
     let mut engine = Engine::new(limits(V6_18, PageCount(64)), Io::Waited, "64#");
-    let mut fault = Fault::new(PageIndex(32), Access::Read);
+    let mut fault = Fault::new(PageIndex(32), AccessKind::Read);
     for _ in 0..2 {
         let Engine { limits, vma, ra, tables, cache, log, .. } = &mut engine;
         fault.step(&mut View { limits, vma, ra, tables, cache, log });
-        fault.refused();
+        fault.on_lock_refused();
     }
 }
 
@@ -210,6 +214,6 @@ fn dontneed_asks_for_the_lock_of_its_vma_since_6_18() {
     for (kernel, expected) in
         [(Kernel::V6_1, Lock::Mmap), (Kernel::V6_12, Lock::Mmap), (V6_18, Lock::Vma)]
     {
-        assert_eq!(lock::of_dontneed(&Rules::new(kernel, Series::BASELINE)), expected);
+        assert_eq!(lock::dontneed_lock(&Rules::new(kernel, Series::BASELINE)), expected);
     }
 }

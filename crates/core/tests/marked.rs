@@ -3,7 +3,7 @@
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::FileCache;
 use filemap_core::decision::Cause;
-use filemap_core::readahead::marked::{Hit, on_fault_hit};
+use filemap_core::readahead::marked::{MarkHit, on_fault_hit};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex};
@@ -22,12 +22,12 @@ fn large(kernel: Kernel) -> Limits {
 }
 
 /// A fault that finds `index` in the cache.
-fn hit(engine: &mut Engine, index: u64) -> Option<Hit> {
+fn hit(engine: &mut Engine, index: u64) -> Option<MarkHit> {
     let index = PageIndex(index);
     let folio = engine.cache.folio(index).expect("a hit needs a folio");
     let Engine { limits, vma, ra, cache, log, .. } = engine;
     let hit = on_fault_hit(index, folio, vma, limits, ra, cache, log);
-    if let Some(Hit { window: Some(window) }) = hit {
+    if let Some(MarkHit { window: Some(window) }) = hit {
         assert_eq!(window.cause, Cause::AsyncFault);
         assert_eq!(window.async_size, window.size);
         engine.read_window(window);

@@ -1,6 +1,6 @@
 //! The counter of misses: rises by one to its cap, falls by hits to 0, and has a threshold.
 
-use filemap_core::readahead::miss::{credited, missed, reads_window, threshold};
+use filemap_core::readahead::miss::{after_hits, after_miss, reads_window, threshold};
 use filemap_core::rules::{Kernel, Rules};
 use filemap_core::series::Series;
 
@@ -8,7 +8,7 @@ use filemap_core::series::Series;
 fn a_miss_counts_up_to_the_cap() {
     let cases = [(0, 1), (1, 2), (99, 100), (100, 101), (999, 1000), (1000, 1000)];
     for (before, after) in cases {
-        assert_eq!(missed(before), after, "a miss at {before}");
+        assert_eq!(after_miss(before), after, "a miss at {before}");
     }
 }
 
@@ -25,8 +25,11 @@ fn windows_are_read_up_to_the_threshold() {
 
 #[test]
 fn hits_take_away_down_to_0() {
-    assert_eq!([credited(0, 0), credited(0, 1), credited(1, 0), credited(1, 1)], [0, 0, 1, 0]);
-    assert_eq!([credited(16, 16), credited(17, 16), credited(15, 16)], [0, 1, 0]);
-    assert_eq!([credited(1000, 1), credited(1000, 512)], [999, 488]);
-    assert_eq!(credited(1000, 65_536 + 1), 0, "more hits than the counter's 16 bits hold");
+    assert_eq!(
+        [after_hits(0, 0), after_hits(0, 1), after_hits(1, 0), after_hits(1, 1)],
+        [0, 0, 1, 0]
+    );
+    assert_eq!([after_hits(16, 16), after_hits(17, 16), after_hits(15, 16)], [0, 1, 0]);
+    assert_eq!([after_hits(1000, 1), after_hits(1000, 512)], [999, 488]);
+    assert_eq!(after_hits(1000, 65_536 + 1), 0, "more hits than the counter's 16 bits hold");
 }

@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::decision::Cause;
-use filemap_core::fault::{Access, Outcome};
+use filemap_core::fault::{AccessKind, FaultResult};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::Family;
 use filemap_core::rules::Kernel::{self, Mm0b2777a511b7, V6_18, V6_19, V7_1, V7_2, V7_3};
@@ -106,7 +106,7 @@ fn counted(limits: Limits, vma: Vma) -> [u16; 2] {
         engine.limits.fault_around = PageCount(1);
         engine.vma = vma;
         engine.ra = counter(500);
-        engine.fault(index, Access::Read);
+        engine.fault(index, AccessKind::Read);
         engine.ra.mmap_miss
     })
 }
@@ -184,11 +184,11 @@ fn a_window_that_reaches_the_end_of_the_file_has_no_mark_since_7_2() {
 }
 
 /// A course of events of a fault on page 32.
-fn course(limits: Limits, ra: ReadaheadState, before: &str, io: Io) -> (String, Outcome) {
+fn course(limits: Limits, ra: ReadaheadState, before: &str, io: Io) -> (String, FaultResult) {
     let mut engine = Engine::new(limits, io, before);
     engine.limits.fault_around = PageCount(1);
     engine.ra = ra;
-    let outcome = engine.fault(32, Access::Read);
+    let outcome = engine.fault(32, AccessKind::Read);
     (engine.course(), outcome)
 }
 

@@ -1,16 +1,16 @@
 //! What 6.1 and 6.6 do otherwise than later kernels, but for streams (`stream.rs`).
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::vma::{Advice, AdviceFlag};
 use filemap_core::cache::FileCache;
 use filemap_core::decision::Lock;
 use filemap_core::fault::map::{maps_by_pmd, unmap};
-use filemap_core::fault::read::{Read, ReadView};
-use filemap_core::fault::{Access, Fault, Outcome, Step, View, lock};
-use filemap_core::lru::direct::Direct;
-use filemap_core::lru::lists::Lists;
-use filemap_core::lru::statistics::Statistics;
+use filemap_core::fault::read::{ReadCall, ReadView};
+use filemap_core::fault::{AccessKind, Fault, FaultResult, Step, View, lock};
+use filemap_core::lru::direct::DirectReclaim;
+use filemap_core::lru::lists::LruLists;
+use filemap_core::lru::statistics::ListSizes;
 use filemap_core::rules::Kernel::{self, V6_1, V6_6, V6_12, V6_18};
 use filemap_core::rules::Rules;
 use filemap_core::series::{Series, Switch};
@@ -26,7 +26,7 @@ fn rules(kernel: Kernel) -> Rules {
 }
 
 /// The locks that a fault asks for, and its outcome.
-fn locks(kernel: Kernel, mut fault: Fault, before: &str) -> (Vec<Lock>, Outcome, Engine) {
+fn locks(kernel: Kernel, mut fault: Fault, before: &str) -> (Vec<Lock>, FaultResult, Engine) {
     let mut engine = Engine::new(limits(kernel, PageCount(64)), Io::Waited, before);
     engine.ra = counter(90);
     let mut locks = Vec::new();
@@ -45,9 +45,12 @@ fn locks(kernel: Kernel, mut fault: Fault, before: &str) -> (Vec<Lock>, Outcome,
 #[test]
 fn without_locks_of_vmas_a_fault_takes_mmap_lock() {
     let (vma, mmap) = (Lock::Vma, Lock::Mmap);
-    assert_eq!([V6_1, V6_6, V6_12].map(|kernel| lock::of_access(&rules(kernel))), [mmap, vma, vma]);
-    let fault = || Fault::new(PageIndex(32), Access::Read);
-    let missed = Outcome { major: true, tries: 2 };
+    assert_eq!(
+        [V6_1, V6_6, V6_12].map(|kernel| lock::access_lock(&rules(kernel))),
+        [mmap, vma, vma]
+    );
+    let fault = || Fault::new(PageIndex(32), AccessKind::Read);
+    let missed = FaultResult { major: true, tries: 2 };
     for (kernel, expected) in
         [(V6_1, &[mmap, mmap][..]), (V6_6, &[vma, mmap, mmap]), (V6_12, &[vma, mmap])]
     {
@@ -55,8 +58,8 @@ fn without_locks_of_vmas_a_fault_takes_mmap_lock() {
         assert_eq!((&locks[..], outcome), (expected, missed), "{}", kernel.name());
     }
     // Fault-around finds the page. 6.6 needs `mmap_lock` where it does not, as in a write.
-    let write = || Fault::new(PageIndex(32), Access::WritePrivate);
-    let served = Outcome { major: false, tries: 1 };
+    let write = || Fault::new(PageIndex(32), AccessKind::WritePrivate);
+    let served = FaultResult { major: false, tries: 1 };
     for (kernel, read, written) in
         [(V6_1, &[mmap][..], &[mmap][..]), (V6_6, &[vma], &[vma, mmap]), (V6_12, &[vma], &[vma])]
     {
@@ -71,7 +74,7 @@ fn without_locks_of_vmas_a_fault_takes_mmap_lock() {
 #[test]
 fn what_fault_around_does_under_both_locks_counts_twice() {
     for (kernel, left) in [(V6_1, 90 - 15), (V6_6, 90 - 30), (V6_12, 90 - 15)] {
-        let fault = Fault::new(PageIndex(32), Access::Read);
+        let fault = Fault::new(PageIndex(32), AccessKind::Read);
         let (_, _, engine) = locks(kernel, fault, "32. . 31#");
         // The miss itself, and the retry, which finds all 16.
         assert_eq!(engine.ra.mmap_miss, left + 1 - 16, "{}", kernel.name());
@@ -83,7 +86,7 @@ fn populating_begins_anew_before_6_12() {
     for (kernel, major) in [(V6_1, false), (V6_6, false), (V6_12, true)] {
         let (locks, outcome, _) = locks(kernel, Fault::populating(PageIndex(5)), "64.");
         assert_eq!(locks, [Lock::Mmap; 2]);
-        assert_eq!(outcome, Outcome { major, tries: 2 }, "{}", kernel.name());
+        assert_eq!(outcome, FaultResult { major, tries: 2 }, "{}", kernel.name());
     }
 }
 
@@ -91,7 +94,7 @@ fn populating_begins_anew_before_6_12() {
 fn before_6_12_the_workingset_flag_takes_no_credit() {
     for (kernel, left) in [(V6_1, 74), (V6_6, 74), (V6_12, 82)] {
         let (_, _, engine) =
-            locks(kernel, Fault::new(PageIndex(37), Access::Read), "32. 8w 8# 16.");
+            locks(kernel, Fault::new(PageIndex(37), AccessKind::Read), "32. 8w 8# 16.");
         assert_eq!(engine.ra.mmap_miss, left, "{}", kernel.name());
     }
 }
@@ -116,10 +119,10 @@ fn random_accesses_count_on_6_1() {
         [(part(0, 32), [true, true]), (random, [false, true]), (sequential, [false; 2])]
     {
         for (kernel, counts) in [V6_6, V6_1].into_iter().zip(counts) {
-            let mut mapping = Mapping::new(vma, None);
+            let mut mapping = FileMapping::new(vma, None);
             mapping.random_counts = rules(kernel).random_accesses_count;
             assert_eq!(mapping.has_recency(), Some(counts));
-            assert_eq!(mapping.believes(&vma), counts);
+            assert_eq!(mapping.vma_has_recency(&vma), counts);
             mapping.advise(PageIndex(0), PageIndex(4), AdviceFlag::Huge);
             assert_eq!(mapping.has_recency(), Some(counts), "cut into two");
         }
@@ -135,7 +138,7 @@ fn each_accessed_entry_that_goes_is_a_use_before_6_12() {
         for page in [0, 1, 4] {
             engine.cache.touch(PageIndex(page));
         }
-        let mapping = Mapping::new(part(0, 8), None);
+        let mapping = FileMapping::new(part(0, 8), None);
         unmap(&mapping, PageIndex(0), PageIndex(8), &engine.limits, &mut engine.cache);
         assert_eq!(engine.cache.active(), PageCount(active), "{}", kernel.name());
     }
@@ -146,7 +149,7 @@ fn each_accessed_entry_that_goes_is_a_use_before_6_12() {
 fn a_read_looks_up_15_folios_together_before_6_12() {
     for (kernel, at) in [(V6_1, 15), (V6_6, 15), (V6_12, 0)] {
         let mut engine = Engine::new(limits(kernel, PageCount(64)), Io::Waited, "17# M 14# 32.");
-        let mut read = Read::new(0, 32 * 4096, 64 * 4096, &engine.limits);
+        let mut read = ReadCall::new(0, 32 * 4096, 64 * 4096, &engine.limits);
         let Engine { limits, ra, cache, log, .. } = &mut engine;
         let step = read.step(&mut ReadView { limits, ra, cache, log });
         assert_eq!(step, Some(Step::Read));
@@ -169,11 +172,11 @@ fn a_read_notes_each_folio_on_6_1() {
 fn reclaim_knows_the_lists_as_they_are_before_6_12() {
     for (kernel, known) in [(V6_1, true), (V6_6, true), (V6_12, false)] {
         let mut cache = with_active(14_000, 9_000);
-        let direct = Direct::new(PageCount(1), 4096).by(&rules(kernel));
+        let direct = DirectReclaim::new(PageCount(1), 4096).with_rules(&rules(kernel));
         reclaim(direct, &mut cache, &plain(), &mut ());
         let ages = cache.active() < PageCount(9_000);
         assert_eq!(ages, known, "{}", kernel.name());
-        assert_eq!(cache.statistics() != Statistics::default(), known);
+        assert_eq!(cache.flushed_sizes() != ListSizes::default(), known);
     }
 }
 

@@ -85,7 +85,7 @@ impl Case {
         Case { stream: Some((start, size, async_size)), ..self }
     }
 
-    const fn behind(self, previous_end: u64) -> Case {
+    const fn after_first(self, previous_end: u64) -> Case {
         Case { previous_end: Some(previous_end), ..self }
     }
 
@@ -170,23 +170,23 @@ fn a_request_above_the_largest_window_begins_a_stream() {
 fn a_read_at_or_next_to_the_end_of_the_last_one_begins_a_stream() {
     let page = |index: u64| index * 4096;
     let cases = [
-        case(32, 1, "64.", "32. ~m 30.").behind(page(32)).stream(32, 2, 1),
-        case(32, 1, "64.", "32. ~m 30.").behind(page(32) + 4095).stream(32, 2, 1),
-        case(32, 1, "64.", "32. ~m 30.").behind(page(31)).stream(32, 2, 1),
-        case(32, 4, "64.", "32. 4~ m3~ 24.").behind(page(32)).stream(32, 8, 4),
+        case(32, 1, "64.", "32. ~m 30.").after_first(page(32)).stream(32, 2, 1),
+        case(32, 1, "64.", "32. ~m 30.").after_first(page(32) + 4095).stream(32, 2, 1),
+        case(32, 1, "64.", "32. ~m 30.").after_first(page(31)).stream(32, 2, 1),
+        case(32, 4, "64.", "32. 4~ m3~ 24.").after_first(page(32)).stream(32, 8, 4),
         // Two pages after it, or before it, is somewhere else.
-        case(32, 1, "64.", "32. ~ 31.").behind(page(31) - 1),
-        case(32, 1, "64.", "32. ~ 31.").behind(page(33)),
-        case(32, 1, "64.", "32. ~ 31.").behind(page(64)),
+        case(32, 1, "64.", "32. ~ 31.").after_first(page(31) - 1),
+        case(32, 1, "64.", "32. ~ 31.").after_first(page(33)),
+        case(32, 1, "64.", "32. ~ 31.").after_first(page(64)),
         // None before the first read.
         case(1, 1, "64.", ". ~ 62."),
-        case(1, 1, "64.", ". ~m 61.").behind(0).stream(1, 2, 1),
+        case(1, 1, "64.", ". ~m 61.").after_first(0).stream(1, 2, 1),
     ];
     check_on_both(&cases);
     // In pages of the architecture.
     let large = on(Family::Arm64, 65536, machines()[1]);
-    case(2, 1, "64.", "2. ~m 60.").behind(65536 * 2 - 1).stream(2, 2, 1).check(large);
-    case(2, 1, "64.", "2. ~ 61.").behind(65536 - 1).check(large);
+    case(2, 1, "64.", "2. ~m 60.").after_first(65536 * 2 - 1).stream(2, 2, 1).check(large);
+    case(2, 1, "64.", "2. ~ 61.").after_first(65536 - 1).check(large);
 }
 
 #[test]

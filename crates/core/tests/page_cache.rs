@@ -1,11 +1,11 @@
 //! One page cache for several files: lists and clock are shared, indexes and entries are not.
 
 use filemap_core::address::entries::{Layer, MappedFile};
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::{Decision, Log};
-use filemap_core::lru::lists::{Lists, Scan};
+use filemap_core::lru::lists::{LruLists, Scan};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
@@ -44,7 +44,7 @@ fn two_files() -> (PlainCache, ReverseMap) {
     add(&mut cache, SECOND, 4, 4);
     let mut mappings = ReverseMap::new(2);
     for file in [FIRST, SECOND] {
-        mappings.of_mut(file).insert(Mapping::new(part(0, 8), None));
+        mappings.file_mut(file).insert(FileMapping::new(part(0, 8), None));
     }
     (cache, mappings)
 }

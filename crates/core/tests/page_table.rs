@@ -1,13 +1,13 @@
 //! Folios mapped whole, by entries of one page table or by one PMD entry.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::vma::{Advice, AdviceFlag, ReadHint, Vma};
 use filemap_core::cache::FileCache;
-use filemap_core::fault::Access;
+use filemap_core::fault::AccessKind;
 use filemap_core::fault::map::{copy_mapped, free_tables, maps_whole, split_huge, unmap};
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::LruLists;
 use filemap_core::readahead::Limits;
 use filemap_core::rules::{Arch, Family, Kernel};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
@@ -100,7 +100,7 @@ fn fault_around_spares_a_folio_at_the_end_of_the_file() {
 #[test]
 fn a_fault_maps_a_folio_at_the_end_of_the_file_whole() {
     let mut engine = Engine::new(file(V6_18), Io::Waited, "[30-]");
-    engine.fault(20, Access::Read);
+    engine.fault(20, AccessKind::Read);
     map::assert_mapped("at the end", &engine.cache, "32y");
 }
 
@@ -222,7 +222,7 @@ fn the_page_found_is_mapped_with_its_folio_since_6_18() {
         let mut engine = Engine::new(limits, Io::Waited, "32. [14-] 16.");
         engine.vma = vma;
         map::set_mapped(&mut engine.cache, before);
-        engine.fault(32, Access::Read);
+        engine.fault(32, AccessKind::Read);
         map::assert_mapped(&format!("{before} in {vma:?}"), &engine.cache, after);
     }
 }
@@ -232,22 +232,22 @@ fn the_page_found_is_mapped_by_a_pmd_where_it_can_be() {
     for limits in [small_tables(file(V6_18)), small_tables(xfs(V6_12, PageCount(64)))] {
         let off = without_fault_around(limits);
         let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
-        engine.fault(35, Access::Read);
+        engine.fault(35, AccessKind::Read);
         assert_eq!(engine.course(), "vma hit:0 huge:32 minor/1");
         map::assert_mapped("by a PMD", &engine.cache, "32. 16y 16.");
         // A page-table page that an earlier fault needed is in the way.
         let mut engine = Engine::new(off, Io::Waited, "32. # 31.");
-        engine.fault(32, Access::Read);
+        engine.fault(32, AccessKind::Read);
         engine.cache = map::cache("32. [14-] 16.");
         engine.course();
-        engine.fault(35, Access::Read);
+        engine.fault(35, AccessKind::Read);
         assert_eq!(engine.course(), "vma hit:0 minor/1");
         let mapped = if limits.rules.maps_whole_folio { "32. 16y 16." } else { "35. y 28." };
         map::assert_mapped("by pages", &engine.cache, mapped);
         // In shifted addresses too.
         let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
         engine.vma.start.0 = 3;
-        engine.fault(35, Access::Read);
+        engine.fault(35, AccessKind::Read);
         map::assert_mapped("shifted", &engine.cache, "35. y 28.");
     }
 }
@@ -258,7 +258,7 @@ fn large_folios_are_read_and_mapped() {
     let arm = crate::support::machine::on(Family::Arm64, 4096, file(V6_18));
     let mut engine = Engine::new(arm, Io::Waited, "64.");
     engine.vma = executable(engine.vma);
-    engine.fault(37, Access::Read);
+    engine.fault(37, AccessKind::Read);
     let course = "vma miss:0 drop exec:32+16-0@4 wait:37 mmap map:32..47=16-16 major/2";
     assert_eq!(engine.course(), course);
     map::assert_mapped("code", &engine.cache, "32. 16y 16.");
@@ -275,7 +275,7 @@ fn a_write_copies_a_page_that_was_only_read() {
 
 /// Unmaps a mapping of one VMA. Returns how many private copies are gone.
 fn unmap_all(vma: Vma, engine: &mut Engine) -> PageCount {
-    let mapping = Mapping::new(vma, None);
+    let mapping = FileMapping::new(vma, None);
     unmap(&mapping, vma.pgoff, vma.end(), &engine.limits, &mut engine.cache)
 }
 
@@ -331,7 +331,7 @@ fn page_tables_go_with_the_last_mapping_below_them() {
 fn mapped_by_pmd() -> Engine {
     let mut engine = Engine::new(small_tables(file(V6_18)), Io::Waited, "[14-][14-] 32#");
     engine.vma = part(0, 64);
-    engine.fault(3, Access::Read);
+    engine.fault(3, AccessKind::Read);
     assert!(!engine.tables.is_installed(Vpn(3), 16), "there is no page-table page");
     engine
 }
@@ -340,7 +340,7 @@ fn mapped_by_pmd() -> Engine {
 fn a_boundary_inside_a_folio_mapped_by_a_pmd_takes_its_entry_away() {
     for (at, left) in [(0, "16y 48."), (16, "16y 48."), (5, "64."), (15, "64."), (20, "16y 48.")] {
         let mut engine = mapped_by_pmd();
-        let mapping = Mapping::new(part(0, 64), None);
+        let mapping = FileMapping::new(part(0, 64), None);
         let tables = engine.tables.clone();
         split_huge(PageIndex(at), &mapping, &engine.limits, &tables, &mut engine.cache);
         map::assert_mapped(&format!("before page {at}"), &engine.cache, left);
@@ -351,7 +351,7 @@ fn a_boundary_inside_a_folio_mapped_by_a_pmd_takes_its_entry_away() {
 fn nohugepage_prevents_a_pmd_entry() {
     let mut engine = Engine::new(small_tables(file(V6_18)), Io::Waited, "[14-][14-] 32#");
     engine.vma = advised(Advice::NORMAL.and(AdviceFlag::NoHuge), part(0, 64));
-    engine.fault(3, Access::Read);
+    engine.fault(3, AccessKind::Read);
     assert!(engine.tables.is_installed(Vpn(3), 16));
 }
 
@@ -376,7 +376,7 @@ fn dontneed_frees_page_tables_that_it_covers() {
 #[test]
 fn dontneed_frees_tables_of_one_vma_since_6_18_and_on_arm64_since_7_0() {
     // Two VMAs share the second table.
-    let mut mapping = Mapping::new(part(0, 64), None);
+    let mut mapping = FileMapping::new(part(0, 64), None);
     let random = AdviceFlag::Read(ReadHint::Random);
     mapping.advise(PageIndex(20), PageIndex(64), random);
     let arm = Arch::new(Family::Arm64, 4096).unwrap();

@@ -1,7 +1,7 @@
 //! Protection of ranges of a mapping, whose VMAs are cut and joined by it as by advice.
 
 use crate::support::machine::part;
-use filemap_core::address::mapping::{Change, Mapping};
+use filemap_core::address::mapping::{FileMapping, VmaChange};
 use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::units::PageIndex;
@@ -12,7 +12,7 @@ const PAGES: u64 = 6;
 type Pages = [(bool, Protection); PAGES as usize];
 
 /// First pages of the VMAs of `mapping`, and whether each is executable.
-fn vmas(mapping: &Mapping) -> Vec<(u64, bool)> {
+fn vmas(mapping: &FileMapping) -> Vec<(u64, bool)> {
     let vmas = mapping.vmas(PageIndex(0), PageIndex(PAGES));
     vmas.map(|(vma, ..)| (vma.pgoff.0, vma.executable)).collect()
 }
@@ -37,18 +37,18 @@ fn gone(before: &Pages, after: &Pages) -> Vec<u64> {
     whole(before).into_iter().filter(|run| !after.contains(run)).map(|run| run.0).collect()
 }
 
-fn changed(before: (bool, Protection), change: Change) -> (bool, Protection) {
+fn changed(before: (bool, Protection), change: VmaChange) -> (bool, Protection) {
     match change {
-        Change::Advice(flag) => (flag == AdviceFlag::Read(ReadHint::Random), before.1),
-        Change::Protection(protection) => (before.0, protection),
+        VmaChange::Advice(flag) => (flag == AdviceFlag::Read(ReadHint::Random), before.1),
+        VmaChange::Protection(protection) => (before.0, protection),
     }
 }
 
 /// Every sequence of three changes of any ranges of 6 pages, of which the last is one in seven.
 #[test]
 fn a_range_of_another_protection_is_a_vma_until_it_is_like_its_neighbours() {
-    let hints = [ReadHint::Normal, ReadHint::Random].map(AdviceFlag::Read).map(Change::Advice);
-    let changes = Protection::ALL.map(Change::Protection).into_iter().chain(hints);
+    let hints = [ReadHint::Normal, ReadHint::Random].map(AdviceFlag::Read).map(VmaChange::Advice);
+    let changes = Protection::ALL.map(VmaChange::Protection).into_iter().chain(hints);
     let ranges = (0..PAGES).flat_map(|from| (from + 1..=PAGES).map(move |end| (from, end)));
     let steps: Vec<_> =
         ranges.flat_map(|range| changes.clone().map(move |change| (range, change))).collect();
@@ -59,7 +59,7 @@ fn a_range_of_another_protection_is_a_vma_until_it_is_like_its_neighbours() {
             all().filter(move |(c, _)| (a + b + c) % 7 == 0).map(move |(c, _)| (a, b, c))
         })
     }) {
-        let mut mapping = Mapping::new(part(0, PAGES), None);
+        let mut mapping = FileMapping::new(part(0, PAGES), None);
         let mut pages: Pages = [(false, Protection::AsMapped); PAGES as usize];
         for at in [first, second, third] {
             let ((from, end), change) = steps[at];
@@ -81,10 +81,10 @@ fn a_range_of_another_protection_is_a_vma_until_it_is_like_its_neighbours() {
 
 #[test]
 fn a_part_that_is_gone_lies_between_others() {
-    let mut mapping = Mapping::new(part(0, PAGES), None);
-    let gone = Change::Protection(Protection::Unmapped);
-    let around = |mapping: &Mapping, from: u64, end: u64| {
-        let (before, behind) = mapping.around(PageIndex(from), PageIndex(end));
+    let mut mapping = FileMapping::new(part(0, PAGES), None);
+    let gone = VmaChange::Protection(Protection::Unmapped);
+    let around = |mapping: &FileMapping, from: u64, end: u64| {
+        let (before, behind) = mapping.mapped_neighbors(PageIndex(from), PageIndex(end));
         (before.map(|page| page.0), behind.map(|page| page.0))
     };
     mapping.change(PageIndex(2), PageIndex(3), gone);

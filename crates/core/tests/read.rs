@@ -1,8 +1,8 @@
 //! `read(2)`: the same readahead state as faults, batches of folios, and accessed folios.
 
 use filemap_core::cache::FileCache;
-use filemap_core::fault::Access;
-use filemap_core::lru::lists::Lists;
+use filemap_core::fault::AccessKind;
+use filemap_core::lru::lists::LruLists;
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::units::{PageCount, PageIndex};
@@ -231,14 +231,14 @@ fn a_mark_in_a_large_folio_counts_from_its_first_page() {
 fn faults_and_reads_share_marks_and_counter_state() {
     // A mark that a fault set is hit by a read, which leaves the counter alone.
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "64.");
-    engine.fault(32, Access::Read);
+    engine.fault(32, AccessKind::Read);
     engine.ra.mmap_miss = 7;
     engine.course();
     engine.read(36, 1);
     assert_eq!(engine.course(), "async-read:40+16-16@2");
     assert_eq!(engine.ra.mmap_miss, 7);
     // A mark that the read set is hit by a fault.
-    engine.fault(40, Access::Read);
+    engine.fault(40, AccessKind::Read);
     let course = engine.course();
     // Order 4 trims the end at 72 to 64.
     assert!(course.contains("async:56+8-8@4"), "{course}");

@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Cause, Decision, Found};
-use filemap_core::fault::Access;
+use filemap_core::fault::AccessKind;
 use filemap_core::readahead::ReadaheadState;
 use filemap_core::rules::Kernel::V6_18;
 use filemap_core::units::{Order, PageCount, PageIndex};
@@ -26,7 +26,7 @@ fn entered(engine: &Engine) -> Vec<Decision> {
 fn entered_by_fault(before: &str, advice: Advice, index: u64) -> Vec<Decision> {
     let mut engine = engine(before);
     engine.vma = advised(advice, engine.vma);
-    engine.fault(index, Access::Read);
+    engine.fault(index, AccessKind::Read);
     entered(&engine)
 }
 

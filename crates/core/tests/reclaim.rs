@@ -2,14 +2,14 @@
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::entries::MappedFile;
-use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::Decision;
-use filemap_core::lru::lists::{Lists, Scan, Shrunk};
+use filemap_core::lru::lists::{LruLists, Scan, ShrinkStats};
 use filemap_core::lru::reclaim::{
-    BATCH, Reclaim, Referenced, Step, Used, UsedPages, Verdict, Verdicts, inactive_is_low,
-    judge_folio, judge_pages, reclaim, used, used_pages,
+    AccessEffect, AccessEffects, BATCH, FolioVerdict, MachineReclaim, PageVerdicts, ReclaimStep,
+    Referenced, access_effect, access_effects, inactive_is_low, judge_folio, judge_pages, reclaim,
 };
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
@@ -23,11 +23,11 @@ use crate::support::transcript::transcript;
 fn uses_of_base_pages_are_those_of_single_ones() {
     for bits in 0..8 {
         let (pages, referenced, active) = (bits & 1, bits >> 1 & 1, bits >> 2 & 1);
-        let expected = match used(referenced == 1, active == 1) {
-            Used::Reference => UsedPages { reference: pages, activate: 0 },
-            Used::Activate => UsedPages { reference: 0, activate: pages },
+        let expected = match access_effect(referenced == 1, active == 1) {
+            AccessEffect::Reference => AccessEffects { reference: pages, activate: 0 },
+            AccessEffect::Activate => AccessEffects { reference: 0, activate: pages },
         };
-        assert_eq!(used_pages(pages, referenced, active), expected, "{bits:#b}");
+        assert_eq!(access_effects(pages, referenced, active), expected, "{bits:#b}");
     }
 }
 
@@ -39,28 +39,28 @@ fn base_pages_are_judged_by_their_entry_and_their_past() {
     let young = 0b_0100_1110;
     let referenced = 0b_0101_0100;
     let executable = 0b_0110_1000;
-    let expected = Verdicts { evict: 0b_0011_0001, keep: 0b_0000_0010, activate: 0b_0100_1100 };
+    let expected = PageVerdicts { evict: 0b_0011_0001, keep: 0b_0000_0010, activate: 0b_0100_1100 };
     assert_eq!(judge_pages(pages, young, referenced, executable), expected);
     // Bits of pages that are not looked at do not matter.
     let all = u64::MAX;
-    assert_eq!(judge_pages(0, all, all, all), Verdicts { evict: 0, keep: 0, activate: 0 });
-    assert_eq!(judge_pages(1, all, 0, 0), Verdicts { evict: 0, keep: 1, activate: 0 });
-    assert_eq!(judge_pages(1, all, all, 0), Verdicts { evict: 0, keep: 0, activate: 1 });
-    assert_eq!(judge_pages(all, 0, all, all), Verdicts { evict: all, keep: 0, activate: 0 });
+    assert_eq!(judge_pages(0, all, all, all), PageVerdicts { evict: 0, keep: 0, activate: 0 });
+    assert_eq!(judge_pages(1, all, 0, 0), PageVerdicts { evict: 0, keep: 1, activate: 0 });
+    assert_eq!(judge_pages(1, all, all, 0), PageVerdicts { evict: 0, keep: 0, activate: 1 });
+    assert_eq!(judge_pages(all, 0, all, all), PageVerdicts { evict: all, keep: 0, activate: 0 });
 }
 
 #[test]
 fn large_folios_are_judged_by_the_number_of_their_young_entries() {
     let cases = [
-        (0, false, false, Verdict::Evict),
-        (0, true, false, Verdict::Evict),
-        (0, false, true, Verdict::Evict),
-        (0, true, true, Verdict::Evict),
-        (1, false, false, Verdict::Keep),
-        (1, true, false, Verdict::Activate),
-        (1, false, true, Verdict::Activate),
-        (2, false, false, Verdict::Activate),
-        (512, false, false, Verdict::Activate),
+        (0, false, false, FolioVerdict::Evict),
+        (0, true, false, FolioVerdict::Evict),
+        (0, false, true, FolioVerdict::Evict),
+        (0, true, true, FolioVerdict::Evict),
+        (1, false, false, FolioVerdict::Keep),
+        (1, true, false, FolioVerdict::Activate),
+        (1, false, true, FolioVerdict::Activate),
+        (2, false, false, FolioVerdict::Activate),
+        (512, false, false, FolioVerdict::Activate),
     ];
     for (young, referenced, executable, verdict) in cases {
         let found = judge_folio(young, referenced, executable);
@@ -72,7 +72,7 @@ fn large_folios_are_judged_by_the_number_of_their_young_entries() {
 fn accessed_entries_count_once_a_vma() {
     // VMAs of 4 pages, every second one executable: (accessed pages, VMAs, executable).
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    let mappings = mapped(Mapping::new(part(0, 128), split));
+    let mappings = mapped(FileMapping::new(part(0, 128), split));
     type Words<'a> = &'a [(u64, u64)];
     let cases: [(Words<'_>, u32, bool); 7] = [
         (&[], 0, false),
@@ -84,14 +84,14 @@ fn accessed_entries_count_once_a_vma() {
         (&[(0, 1 << 63), (1, 1)], 2, true),
     ];
     for (words, vmas, executable) in cases {
-        let mut referenced = Referenced::new(mappings.of(FileId::FIRST));
+        let mut referenced = Referenced::new(mappings.file(FileId::FIRST));
         for &(word, mask) in words {
             referenced.add(Layer::FIRST, word, mask);
         }
         assert_eq!((referenced.vmas, referenced.executable), (vmas, executable), "{words:?}");
     }
-    let unsplit = mapped(Mapping::new(part(0, 128), None));
-    let mut whole = Referenced::new(unsplit.of(FileId::FIRST));
+    let unsplit = mapped(FileMapping::new(part(0, 128), None));
+    let mut whole = Referenced::new(unsplit.file(FileId::FIRST));
     whole.add(Layer::FIRST, 0, u64::MAX);
     whole.add(Layer::FIRST, 1, u64::MAX);
     assert_eq!((whole.vmas, whole.executable), (1, false));
@@ -99,10 +99,10 @@ fn accessed_entries_count_once_a_vma() {
 
 #[test]
 fn the_second_use_of_an_inactive_folio_activates_it() {
-    assert_eq!(used(false, false), Used::Reference);
-    assert_eq!(used(true, false), Used::Activate);
-    assert_eq!(used(false, true), Used::Reference);
-    assert_eq!(used(true, true), Used::Reference);
+    assert_eq!(access_effect(false, false), AccessEffect::Reference);
+    assert_eq!(access_effect(true, false), AccessEffect::Activate);
+    assert_eq!(access_effect(false, true), AccessEffect::Reference);
+    assert_eq!(access_effect(true, true), AccessEffect::Reference);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn accessed_code_becomes_active_at_once() {
     assert_eq!(cache.active(), PageCount(1));
     // Of a split mapping only in the executable pieces: 4 to 7 here.
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    let mappings = mapped(Mapping::new(part(0, 8), split));
+    let mappings = mapped(FileMapping::new(part(0, 8), split));
     let mut cache = map::cache("8#");
     touch(&mut cache, 3);
     touch(&mut cache, 4);
@@ -240,7 +240,7 @@ fn large_folios_accessed_through_more_than_one_vma_become_active() {
         for page in touched.clone() {
             touch(&mut cache, page);
         }
-        let mappings = mapped(Mapping::new(part(0, 16), pieces));
+        let mappings = mapped(FileMapping::new(part(0, 16), pieces));
         assert_eq!(look_once(&mut cache, &mappings), (evicted, 8 - evicted), "{touched:?}");
         assert_eq!(cache.active(), PageCount(active), "{touched:?}");
     }
@@ -308,12 +308,12 @@ fn a_goal_that_cannot_be_met_ends() {
 /// Reclaims `goal` pages, looking at `look` pages a step. Returns what each batch evicted, and what
 /// was evicted in all.
 fn in_batches(cache: &mut OneFile, goal: u64, look: u64) -> (Vec<u64>, PageCount) {
-    let mut reclaim = Reclaim::new(PageCount(goal), cache.statistics(), 4096);
+    let mut reclaim = MachineReclaim::new(PageCount(goal), cache.flushed_sizes(), 4096);
     let mut batches = Vec::new();
     loop {
         match reclaim.step(PageCount(look), cache, &plain(), &mut ()) {
-            Step::Batch(shrunk) => batches.push(shrunk.evicted.0),
-            Step::Done(evicted) => return (batches, evicted),
+            ReclaimStep::Batch(shrunk) => batches.push(shrunk.evicted.0),
+            ReclaimStep::Done(evicted) => return (batches, evicted),
         }
     }
 }
@@ -360,14 +360,19 @@ fn what_can_not_be_evicted_is_looked_at_in_batches_too() {
 #[test]
 fn between_two_steps_the_lists_are_the_callers() {
     let mut cache = map::cache("64#");
-    let mut reclaim = Reclaim::new(PageCount(64), cache.statistics(), 4096);
+    let mut reclaim = MachineReclaim::new(PageCount(64), cache.flushed_sizes(), 4096);
     let mut step = |cache: &mut OneFile| {
         let step = reclaim.step(PageCount(16), cache, &plain(), &mut ());
         (step, reclaim.evicted().0)
     };
     let batch = |evicted, kept| {
         let (evicted, kept) = (PageCount(evicted), PageCount(kept));
-        Step::Batch(Shrunk { evicted, kept, activated: PageCount(0), ..Shrunk::default() })
+        ReclaimStep::Batch(ShrinkStats {
+            evicted,
+            kept,
+            activated: PageCount(0),
+            ..ShrinkStats::default()
+        })
     };
     assert_eq!(step(&mut cache), (batch(16, 0), 16));
     // The program uses the next ones. They go round, and are not looked at again in this pass.

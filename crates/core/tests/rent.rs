@@ -4,23 +4,25 @@
 use std::collections::HashSet;
 
 use filemap_core::readahead::rent::{ENOUGH_CREDIT, FIRST_CREDIT, MAX_HITS, MAX_LEVEL};
-use filemap_core::readahead::rent::{MAX_PRICE, MAX_SAVED, PAGES_OF_A_FAULT, Rent};
+use filemap_core::readahead::rent::{MAX_PRICE, MAX_SAVED, PAGES_PER_FAULT, Rent};
 use filemap_core::units::{PageCount, PageIndex};
 
-const WINDOW: PageCount = PageCount(PAGES_OF_A_FAULT);
+const WINDOW: PageCount = PageCount(PAGES_PER_FAULT);
 
 /// Pages that are so far apart are not close, nor are those that are several times as far.
 const APART: u64 = 256;
 
 /// Misses that read their page alone before one reads a window, each far from the one before.
 fn rented(rent: &mut Rent, window: PageCount) -> u64 {
-    (1..).find(|&miss| rent.missed(PageIndex(128 + miss * APART), window)).expect("some miss buys")
+    (1..)
+        .find(|&miss| rent.record_miss(PageIndex(128 + miss * APART), window))
+        .expect("some miss buys")
         - 1
 }
 
 /// Windows that `rent` buys until a miss reads its page alone.
 fn bought(rent: &mut Rent, window: PageCount) -> usize {
-    (1..).take_while(|miss| rent.missed(PageIndex(128 + miss * APART), window)).count()
+    (1..).take_while(|miss| rent.record_miss(PageIndex(128 + miss * APART), window)).count()
 }
 
 /// A file whose windows of `window` pages have cost the most for a while.
@@ -79,7 +81,7 @@ fn a_window_that_was_hit_halves_it() {
         let window = PageCount(pages);
         let rent = &mut dear(window);
         let price = rented(rent, window);
-        (0..hits).for_each(|_| rent.hit());
+        (0..hits).for_each(|_| rent.record_hit());
         let saved = hits.min(MAX_SAVED.into());
         assert_eq!(rented(rent, window), price - saved, "the next one costs as much");
         let next = if is_worth_it { price / 2 } else { price };
@@ -91,15 +93,15 @@ fn a_window_that_was_hit_halves_it() {
 fn hits_save_up_to_a_bound_and_take_nothing_away() {
     let rent = &mut dear(WINDOW);
     rented(rent, WINDOW);
-    (0..100).for_each(|_| rent.hit());
+    (0..100).for_each(|_| rent.record_hit());
     assert_eq!(rented(rent, WINDOW), 64 - u64::from(MAX_SAVED));
     assert_eq!(MAX_HITS, 31);
     // Hits after a page that was read alone are not those of a window.
-    assert!(!rent.missed(PageIndex(50_000), WINDOW));
-    (0..100).for_each(|_| rent.hit());
+    assert!(!rent.record_miss(PageIndex(50_000), WINDOW));
+    (0..100).for_each(|_| rent.record_hit());
     assert_eq!(rented(rent, WINDOW), 31);
     let rich = &mut { Rent::NEW };
-    rich.hit();
+    rich.record_hit();
     assert_eq!(bought(rich, WINDOW), bought(&mut { Rent::NEW }, WINDOW));
 }
 
@@ -120,8 +122,8 @@ fn close_misses_earn_twice_as_much_and_halve_the_price() {
         (50_016 + (8 << 10), false),
     ] {
         let rent = &mut dear(WINDOW);
-        assert!(!rent.missed(PageIndex(50_000), WINDOW));
-        assert!(!rent.missed(PageIndex(second), WINDOW));
+        assert!(!rent.record_miss(PageIndex(50_000), WINDOW));
+        assert!(!rent.record_miss(PageIndex(second), WINDOW));
         assert_eq!(rented(rent, WINDOW), if is_close { 61 } else { 62 }, "{second}");
         assert_eq!(rented(rent, WINDOW), if is_close { 32 } else { 64 }, "{second}");
     }
@@ -131,7 +133,7 @@ fn close_misses_earn_twice_as_much_and_halve_the_price() {
 fn a_scan_after_disorder_is_read_in_windows_again() {
     let rent = &mut dear(WINDOW);
     let read_alone = |rent: &mut Rent, from: u64| {
-        (from..).take_while(|&index| !rent.missed(PageIndex(index), WINDOW)).count()
+        (from..).take_while(|&index| !rent.record_miss(PageIndex(index), WINDOW)).count()
     };
     // Each window ends the scan, for the next one to begin elsewhere.
     let scans = [1, 2, 3, 4, 5, 6, 7].map(|scan| read_alone(rent, scan * 100_000));
@@ -153,7 +155,7 @@ impl File {
             let around = if buys() { WINDOW.0 } else { 1 };
             let first = index - around / 2;
             self.cached.extend(first..first + around);
-            self.cost += PAGES_OF_A_FAULT + around;
+            self.cost += PAGES_PER_FAULT + around;
         }
         is_hit
     }
@@ -191,8 +193,8 @@ impl Race {
             }
         };
         let rent = &mut self.rent;
-        if self.ours.access(index, || rent.missed(PageIndex(index), WINDOW)) {
-            self.rent.hit();
+        if self.ours.access(index, || rent.record_miss(PageIndex(index), WINDOW)) {
+            self.rent.record_hit();
         }
         self.always.access(index, || true);
         self.never.access(index, || false);
@@ -203,7 +205,7 @@ impl Race {
 
 /// What learning costs beyond twice the better of both, in pages transferred: as much as the misses
 /// that pay for one window of each level.
-const AT_MOST: u64 = (2 << MAX_LEVEL) * (PAGES_OF_A_FAULT + 1);
+const AT_MOST: u64 = (2 << MAX_LEVEL) * (PAGES_PER_FAULT + 1);
 
 /// Tries each list of `left` accesses.
 fn try_all(race: &Race, left: u32) {

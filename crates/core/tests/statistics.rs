@@ -1,8 +1,8 @@
 //! What reclaim and refaults know of the lists' sizes: that of the last flush.
 
-use filemap_core::lru::direct::Direct;
-use filemap_core::lru::lists::Lists;
-use filemap_core::lru::statistics::{FLUSH_NS, Statistics};
+use filemap_core::lru::direct::DirectReclaim;
+use filemap_core::lru::lists::LruLists;
+use filemap_core::lru::statistics::{FLUSH_INTERVAL_NS, ListSizes};
 use filemap_core::units::PageCount;
 
 use crate::support::lists::{add, look_once, plain, reclaim, with_active};
@@ -10,16 +10,16 @@ use crate::support::lists::{add, look_once, plain, reclaim, with_active};
 #[test]
 fn a_flush_is_what_the_statistics_know() {
     let known =
-        |inactive, active| Statistics { inactive: PageCount(inactive), active: PageCount(active) };
+        |inactive, active| ListSizes { inactive: PageCount(inactive), active: PageCount(active) };
     let mut cache = with_active(24, 8);
-    assert_eq!(cache.statistics(), known(0, 0), "none yet");
+    assert_eq!(cache.flushed_sizes(), known(0, 0), "none yet");
     cache.flush_statistics();
-    assert_eq!(cache.statistics(), known(16, 8));
+    assert_eq!(cache.flushed_sizes(), known(16, 8));
     look_once(&mut cache, &plain());
-    assert_eq!(cache.statistics(), known(16, 8), "as of then");
+    assert_eq!(cache.flushed_sizes(), known(16, 8), "as of then");
     cache.flush_statistics();
-    assert_eq!(cache.statistics(), known(0, 8));
-    assert_eq!(FLUSH_NS, 2_000_000_000);
+    assert_eq!(cache.flushed_sizes(), known(0, 8));
+    assert_eq!(FLUSH_INTERVAL_NS, 2_000_000_000);
 }
 
 #[test]
@@ -41,13 +41,13 @@ fn a_flush_that_saw_refaults_ages_the_active_list_in_the_next_reclaim() {
     // 2000 of 6000 are active. A page that has just left returns, and is active too.
     let mut cache = with_active(6000, 2000);
     cache.flush_statistics();
-    reclaim(Direct::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
+    reclaim(DirectReclaim::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
     assert_eq!(cache.active(), PageCount(2000), "the share of the inactive list is large enough");
     add(&mut cache, 2000, 0);
     assert_eq!(cache.active(), PageCount(2001));
     let mut ages = || {
         let before = cache.active();
-        reclaim(Direct::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
+        reclaim(DirectReclaim::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());
         let has_aged = cache.active() < before;
         cache.flush_statistics();
         has_aged

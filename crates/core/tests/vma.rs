@@ -1,13 +1,13 @@
 //! Mappings, the VMAs that a split makes of them, and where these are executable.
 
-use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 
 use crate::support::machine::{executable, part};
 
-fn split(whole: Vma, pages: u64, prot: SplitProt) -> Mapping {
-    Mapping::new(whole, Some(Split { pages: PageCount(pages), prot }))
+fn split(whole: Vma, pages: u64, prot: SplitProt) -> FileMapping {
+    FileMapping::new(whole, Some(Split { pages: PageCount(pages), prot }))
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_split_makes_a_row_of_vmas() {
             Vma { start: Vpn(start), pgoff: PageIndex(from), pages: PageCount(pages), ..whole };
         assert_eq!(vma, expected, "page {page}");
     }
-    assert_eq!(Mapping::new(whole, None).vma(PageIndex(30)), whole);
+    assert_eq!(FileMapping::new(whole, None).vma(PageIndex(30)), whole);
 }
 
 #[test]
@@ -61,11 +61,11 @@ fn every_second_piece_is_executable() {
 #[test]
 fn executable_pages_as_masks() {
     let bits = |from: u32, end: u32| (from..end).fold(0u64, |mask, bit| mask | 1 << bit);
-    let whole = Mapping::new(executable(part(10, 100)), None);
+    let whole = FileMapping::new(executable(part(10, 100)), None);
     assert_eq!(whole.executable_mask(0), bits(10, 64));
     assert_eq!(whole.executable_mask(1), bits(0, 36));
     assert_eq!(whole.executable_mask(2), 0);
-    let none = Mapping::new(part(10, 100), None);
+    let none = FileMapping::new(part(10, 100), None);
     assert_eq!(none.executable_mask(0), 0);
     assert_eq!(split(part(10, 100), 20, SplitProt::Write).executable_mask(0), 0);
     // Pieces at 10, 30 (code), 50, 70 (code), 90.
@@ -88,6 +88,6 @@ fn advice() {
     assert_eq!(Advice::ALL.map(Advice::has_recency), [true, false, false, true]);
     for advice in Advice::ALL {
         let whole = Vma { advice, ..part(0, 10) };
-        assert_eq!(Mapping::new(whole, None).has_recency(), Some(advice.has_recency()));
+        assert_eq!(FileMapping::new(whole, None).has_recency(), Some(advice.has_recency()));
     }
 }

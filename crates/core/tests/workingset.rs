@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::FileCache;
-use filemap_core::lru::lists::{Lists, Scan};
+use filemap_core::lru::lists::{LruLists, Scan};
 use filemap_core::lru::workingset::{is_kept, is_recent, late};
 use filemap_core::units::{PageCount, PageIndex};
 

@@ -68,7 +68,7 @@ impl ShownLog {
     /// The same of a kernel with these `rules`.
     pub fn under(self, rules: &Rules) -> Self {
         ShownLog {
-            first: lock::of_access(rules),
+            first: lock::access_lock(rules),
             drops_read_end: rules.read_notes_each_folio,
             drops_order: rules.order_growth == OrderGrowth::EveryWindow,
             drops_counter: rules.series.has(Switch::RentOrBuy),

@@ -1,30 +1,30 @@
-//! Advice as a task gives it: `madvise(2)` and `posix_fadvise(2)`.
+//! `madvise(2)` and `posix_fadvise(2)`.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::address::mapping::Change;
-use filemap_core::advised::Advised;
+use filemap_core::address::mapping::VmaChange;
+use filemap_core::advised::AdvisedRange;
 use filemap_core::cache::{FileCache, Folio};
 use filemap_core::decision::{Cause, Log};
 use filemap_core::fault::map;
 use filemap_core::lru::invalidate;
-use filemap_core::lru::reclaim::Verdict;
+use filemap_core::lru::reclaim::FolioVerdict;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::{Request, forced};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 use filemap_job::program::{Fadvise, Madvise};
 
 use crate::open::OpenFile;
-use crate::process::{Area, Place};
+use crate::pending::PendingFault;
+use crate::process::{MappedArea, PageLocation};
 use crate::task::Task;
-use crate::under_way::FaultUnderWay;
-use crate::waiting::Pause;
+use crate::wait_queue::Pause;
 
 impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
-    /// Gives advice for `pages` pages of a mapping of `open`, from page `first` of the mapping. Of
-    /// MADV_POPULATE_READ only the call is made: [`Task::begin_populating`] goes on.
+    /// `madvise(2)` for `pages` pages of a mapping of `open`, from page `first` of the mapping. For
+    /// MADV_POPULATE_READ this is only the system call; [`Task::begin_populating`] does the faults.
     pub fn madvise(
         &mut self,
-        area: &mut Area,
+        area: &mut MappedArea,
         advice: Madvise,
         (first, pages): (PageCount, PageCount),
         open: &mut OpenFile,
@@ -33,7 +33,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let from = area.mapping.whole.pgoff + first;
         let end = from + pages;
         match advice {
-            Madvise::Flag(flag) => self.change(area, (from, end), Change::Advice(flag), open),
+            Madvise::Flag(flag) => self.change(area, (from, end), VmaChange::Advice(flag), open),
             Madvise::WillNeed => {
                 // The kernel asks for each VMA by itself.
                 let parts: Vec<_> = area.mapping.vmas(from, end).collect();
@@ -42,20 +42,20 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 }
             }
             Madvise::DontNeed => {
-                self.take_entries(area, from, end, open);
+                self.zap_entries(area, from, end, open);
                 let tables = &mut self.process.tables;
                 map::free_tables(&area.mapping, from, end, &open.limits, tables);
             }
             Madvise::Cold | Madvise::PageOut => {
-                self.give_up(area, advice == Madvise::PageOut, (from, end), open);
+                self.cold_or_pageout(area, advice == Madvise::PageOut, (from, end), open);
             }
-            // Fault by fault, between which others may have their turn.
+            // Done fault by fault, since other tasks may run in between.
             Madvise::PopulateRead => {}
         }
     }
 
-    /// Gives advice for an open file, or for `len_bytes` bytes of it from byte `offset_bytes`;
-    /// `None` is up to its end.
+    /// `posix_fadvise(2)` for `len_bytes` bytes of an open file from `offset_bytes`; `None` means
+    /// to the end of the file.
     pub fn fadvise(
         &mut self,
         advice: Fadvise,
@@ -93,37 +93,38 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         }
     }
 
-    /// A call of its own, which takes about as long as a try of a fault.
+    /// Charges the system call, which takes about as long as one try of a fault.
     fn begin_advice(&mut self, open: &OpenFile) {
         self.world.log.about(open.file);
-        self.world.pass(self.world.profile.cost.fault_ns);
-        self.world.arrivals();
+        self.world.advance(self.world.profile.cost.fault_ns);
+        self.world.process_completions();
     }
 
-    /// What was said of `open` since holds for `area`, a mapping of it, as well.
-    pub fn reuse(&mut self, area: &mut Area, open: &OpenFile) {
+    /// Applies the NOREUSE state of `open` to `area`, one of its mappings.
+    pub fn inherit_no_reuse(&mut self, area: &mut MappedArea, open: &OpenFile) {
         if area.mapping.no_reuse != open.no_reuse {
             area.mapping.no_reuse = open.no_reuse;
-            self.remap(area, open);
+            self.update_reverse_map(area, open);
         }
     }
 
-    /// The VMAs of `area` are others now, and reclaim knows.
-    fn remap(&mut self, area: &Area, open: &OpenFile) {
-        let mappings = self.world.memory.mappings.of_mut(open.file);
+    /// Publishes the changed VMAs of `area` to the reverse map.
+    fn update_reverse_map(&mut self, area: &MappedArea, open: &OpenFile) {
+        let mappings = self.world.memory.mappings.file_mut(open.file);
         mappings.replace(area.layer, area.mapping.clone());
     }
 
-    /// Changes the pages `from..end` of `area`: VMAs are cut and joined, and reclaim knows.
+    /// Changes the advice or protection of the pages `from..end` of `area`, splitting and merging
+    /// VMAs and updating the reverse map.
     pub fn change(
         &mut self,
-        area: &mut Area,
+        area: &mut MappedArea,
         (from, end): (PageIndex, PageIndex),
-        change: Change,
+        change: VmaChange,
         open: &OpenFile,
     ) {
         area.mapping.change(from, end, change);
-        if matches!(change, Change::Protection(_)) {
+        if matches!(change, VmaChange::Protection(_)) {
             let first = area.mapping.whole.vpn(from);
             self.process.tlb.flush(first, first + (end - from));
         }
@@ -132,17 +133,17 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         for at in [from, end].into_iter().filter(|&at| is_new(at)) {
             self.split_huge(area, at, open);
         }
-        self.remap(area, open);
+        self.update_reverse_map(area, open);
     }
 
-    fn split_huge(&mut self, area: &Area, at: PageIndex, open: &OpenFile) {
+    fn split_huge(&mut self, area: &MappedArea, at: PageIndex, open: &OpenFile) {
         let Task { world, process } = self;
         let mut file = world.memory.cache.mapped(open.file, area.layer);
         map::split_huge(at, &area.mapping, &open.limits, &process.tables, &mut file);
     }
 
-    /// What a governor asks for by one call of POSIX_FADV_WILLNEED.
-    pub fn govern(&mut self, index: PageIndex, pages: PageCount, open: &mut OpenFile) {
+    /// One POSIX_FADV_WILLNEED call of the governor.
+    pub fn read_ahead(&mut self, index: PageIndex, pages: PageCount, open: &mut OpenFile) {
         self.begin_advice(open);
         self.will_need(Cause::Governor, index, pages, open);
     }
@@ -154,38 +155,44 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         }
         let request = Request { cause, index, pages, last };
         let window = forced::window(request, &open.limits);
-        // Others have their turn when the call is done.
+        // Other tasks run when the call is done.
         while let Some(pause) = self.world.read_window(&window, index, open, &self.process.tables) {
             if let Pause::Throttled(until_ns) = pause {
-                self.world.pass(until_ns.saturating_sub(self.world.now_ns()));
+                self.world.advance(until_ns.saturating_sub(self.world.now_ns()));
             }
         }
     }
 
-    /// Takes away the entries of the pages `from..end`, which are not mapped any more, and the
-    /// page-table pages that nothing else is mapped through.
+    /// Zaps the entries of `from..end`, which have been unmapped, and frees page-table pages that
+    /// map nothing else.
     pub fn unmap_part(
         &mut self,
-        area: &mut Area,
+        area: &mut MappedArea,
         (from, end): (PageIndex, PageIndex),
         open: &OpenFile,
     ) {
-        self.take_entries(area, from, end, open);
+        self.zap_entries(area, from, end, open);
         let (whole, entries) = (area.mapping.whole, open.limits.arch.pte_entries);
-        let (before, behind) = area.mapping.around(from, end);
+        let (before, after) = area.mapping.mapped_neighbors(from, end);
         let (mut first, mut last) =
             (whole.vpn(from).0 / entries, whole.vpn(end).0.div_ceil(entries));
         first += u64::from(before.is_some_and(|end| first * entries < whole.vpn(end).0));
-        last -= u64::from(behind.is_some_and(|from| last * entries > whole.vpn(from).0));
+        last -= u64::from(after.is_some_and(|from| last * entries > whole.vpn(from).0));
         if first < last {
-            // Those above them stay: what is left of the mapping lies in their reach.
+            // Upper levels stay: the rest of the mapping is within their reach.
             let pages = PageCount((last - first) * entries);
             self.process.tables.remove_lowest(Vpn(first * entries), pages, entries);
         }
     }
 
-    /// Takes the entries of pages away, and frees their private copies.
-    fn take_entries(&mut self, area: &mut Area, from: PageIndex, end: PageIndex, open: &OpenFile) {
+    /// Zaps page-table entries and frees the private copies behind them.
+    fn zap_entries(
+        &mut self,
+        area: &mut MappedArea,
+        from: PageIndex,
+        end: PageIndex,
+        open: &OpenFile,
+    ) {
         area.forked.clear(from, end);
         self.split_huge(area, from, open);
         self.split_huge(area, end, open);
@@ -193,30 +200,30 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let mut file = world.memory.cache.mapped(open.file, area.layer);
         let copies = map::unmap(&area.mapping, from, end, &open.limits, &mut file);
         drop(file);
-        world.memory.release(copies);
+        world.memory.uncharge_anonymous(copies);
         let first = area.mapping.whole.vpn(from);
         process.tlb.flush(first, first + (end - from));
     }
 
-    /// Gives pages up: what they hold of the cache is evicted, or the next to be.
-    fn give_up(
+    /// MADV_COLD deactivates the folios of the range; MADV_PAGEOUT (`evicts`) evicts them.
+    fn cold_or_pageout(
         &mut self,
-        area: &Area,
+        area: &MappedArea,
         evicts: bool,
         (from, end): (PageIndex, PageIndex),
         open: &OpenFile,
     ) {
         let Task { world, process } = self;
         let memory = &mut world.memory;
-        let of_machine = memory.is_machines();
+        let of_machine = memory.is_machine_limit();
         let (file, limits, layer) = (open.file, &open.limits, area.layer);
         let (mapping, mappings, tables) =
-            (&area.mapping, memory.mappings.of(file), &process.tables);
-        let advised = Advised { file, mapping, layer, mappings, tables, limits };
+            (&area.mapping, memory.mappings.file(file), &process.tables);
+        let advised = AdvisedRange { file, mapping, layer, mappings, tables, limits };
         let mut evicted = 0;
         for part in advised.parts(from, end) {
-            let folios = advised.take(part, &mut memory.cache);
-            // What a task holds cannot be evicted, and goes where it would be next.
+            let folios = advised.collect_folios(part, &mut memory.cache);
+            // A locked folio cannot be evicted. It moves to where reclaim finds it next.
             let (locked, ready): (Vec<Folio>, Vec<Folio>) =
                 folios.into_iter().partition(|folio| folio.locked || !evicts);
             if !locked.is_empty() {
@@ -228,11 +235,11 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             let mut leaving = Vec::new();
             for folio in ready {
                 match advised.judge(folio, &mut memory.cache) {
-                    Verdict::Evict => leaving.push(folio),
+                    FolioVerdict::Evict => leaving.push(folio),
                     verdict => {
                         memory.cache.deactivate(file, &[folio]);
                         // The last of several uses leaves an active folio referenced.
-                        let uses = if verdict == Verdict::Keep { 1 } else { 3 };
+                        let uses = if verdict == FolioVerdict::Keep { 1 } else { 3 };
                         (0..uses).for_each(|_| memory.cache.file(file).mark_accessed(folio.head));
                     }
                 }
@@ -243,24 +250,25 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             }
         }
         world.tally.evicted_pages += evicted;
-        world.pass(world.profile.cost.evict_page_ns.saturating_mul(evicted));
+        world.advance(world.profile.cost.evict_page_ns.saturating_mul(evicted));
         let first = area.mapping.whole.vpn(from);
         process.tlb.flush(first, first + (end - from));
     }
 
-    /// What it takes to populate a page: a fault, or nothing where it is mapped or copied.
-    pub fn begin_populating(&mut self, at: &Place, open: &OpenFile) -> Option<FaultUnderWay> {
+    /// Starts populating a page: the fault to serve, or `None` if the page is already mapped or
+    /// copied.
+    pub fn begin_populating(&mut self, at: &PageLocation, open: &OpenFile) -> Option<PendingFault> {
         self.world.log.about(open.file);
         let file = self.world.memory.cache.mapped(open.file, at.layer);
         let (is_mapped, is_copied) = file.entry(at.index);
         drop(file);
-        let number = self.world.begun();
-        (!is_mapped && !is_copied).then(|| FaultUnderWay::populating(number, *at))
+        let number = self.world.accesses_begun();
+        (!is_mapped && !is_copied).then(|| PendingFault::populating(number, *at))
     }
 
-    /// The page was populated, which is a use of its folio: for each of its entries, but not where
-    /// one PMD entry maps it.
-    pub fn populated(&mut self, at: &Place, open: &OpenFile) {
+    /// The page was populated, which marks its folio accessed once per entry, but not if one PMD
+    /// entry maps it.
+    pub fn mark_populated(&mut self, at: &PageLocation, open: &OpenFile) {
         let entries = open.limits.arch.pte_entries;
         let file = self.world.memory.cache.mapped(open.file, at.layer);
         let is_mapped = file.entry(at.index).0;

@@ -1,4 +1,4 @@
-//! The device in virtual time.
+//! Block devices in virtual time.
 
 mod queue;
 mod ring;
@@ -13,108 +13,106 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 use self::ring::Ring;
 use crate::profile;
 
-/// Folios of one request at most (`BIO_MAX_VECS`), as it has a segment for each. What a device
-/// cannot take at once is split further, but its pages arrive together nevertheless.
+/// Maximum number of folios in one request (`BIO_MAX_VECS`): each needs a segment. A device with a
+/// lower limit splits requests further, but their pages still arrive together.
 const REQUEST_FOLIOS: u64 = 256;
 
-/// A device with requests under way.
+/// A device and its requests in flight.
 ///
-/// Requests overlap in their latency, up to the queue depth, and share the bandwidth one after
-/// the other, so they complete in the order in which they were made.
+/// Up to the queue depth, request latencies overlap; transfers share the bandwidth one after the
+/// other. Requests therefore complete in submission order.
 #[derive(Debug)]
 pub struct Device {
-    profile: profile::Device,
+    profile: profile::DeviceProfile,
     page_size: u64,
-    /// When the last byte asked for so far will have arrived.
+    /// When the last byte requested so far arrives.
     busy_until_ns: u64,
-    rows: VecDeque<Row>,
-    /// Where requests are complete together: each is a row of its own then.
+    in_flight: VecDeque<RequestRun>,
+    /// Present if completions are reported in batches; then each run holds a single request.
     ring: Option<Ring>,
-    /// Requests of the rows.
-    under_way: u64,
-    asked: Vec<Asked>,
+    /// Number of requests in `in_flight`.
+    in_flight_requests: u64,
+    pending: Vec<PendingRun>,
 }
 
-/// Requests that were made together, for pages one after the other: all for as many pages, but
-/// for the last.
+/// Requests for consecutive pages, submitted together. All have the same size except the last.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct RequestRun {
     file: FileId,
-    /// The first page that has not arrived.
+    /// First page that has not arrived.
     start: PageIndex,
-    /// How many have not.
+    /// Pages that have not arrived.
     pages: PageCount,
-    /// Pages of one request.
-    each: PageCount,
-    /// Requests that are not complete.
+    /// Pages per request.
+    request_pages: PageCount,
+    /// Requests not yet complete.
     requests: u64,
-    /// When the first request will be complete.
-    done_ns: u64,
-    /// When all will be.
-    all_done_ns: u64,
-    /// How much later each one after it will be, and the last one of them.
-    each_ns: u64,
-    last_ns: u64,
-    /// They waited for places in the queue: each wakes whoever waits for it when it is complete
-    /// itself.
+    /// Completion time of the first request.
+    first_done_ns: u64,
+    /// Completion time of the last request.
+    last_done_ns: u64,
+    /// Additional time for each following request, and for the last one.
+    request_ns: u64,
+    last_request_ns: u64,
+    /// The requests waited for queue slots, so each wakes its waiters when it completes.
     queued: bool,
 }
 
-/// What a row of requests will read.
+/// Requests for consecutive pages that are not submitted yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    /// The first page of the first of them.
+pub struct PendingRun {
+    /// First page.
     pub start: PageIndex,
-    /// Pages of all of them.
+    /// Pages of all requests.
     pub pages: PageCount,
     each: PageCount,
     requests: u64,
-    /// Folios that the last request can still take.
+    /// Folios that still fit into the last request.
     room: u64,
 }
 
 /// Consecutive pages of a file that have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PageRun {
     /// The file.
     pub file: FileId,
-    /// The first of them.
+    /// First page.
     pub start: PageIndex,
-    /// How many.
+    /// Number of pages.
     pub pages: PageCount,
 }
 
 impl Device {
     /// An idle device for pages of `page_size` bytes.
-    pub fn new(profile: profile::Device, page_size: u64) -> Device {
+    pub fn new(profile: profile::DeviceProfile, page_size: u64) -> Device {
         Device {
             profile,
             page_size,
             busy_until_ns: 0,
-            rows: VecDeque::new(),
+            in_flight: VecDeque::new(),
             ring: profile.ring_entries.map(Ring::new),
-            under_way: 0,
-            asked: Vec::new(),
+            in_flight_requests: 0,
+            pending: Vec::new(),
         }
     }
 
-    /// Adds folios to the next requests: to the last one, where they continue it and it has room,
-    /// and then to others.
-    pub fn ask(&mut self, run: FolioRun) {
+    /// Adds folios to the pending requests, extending the last one if they are adjacent and it has
+    /// room.
+    pub fn add_pending(&mut self, run: FolioRun) {
         let FolioRun { mut start, order, mut folios, .. } = run;
-        if let Some(last) = self.asked.last_mut()
+        if let Some(last) = self.pending.last_mut()
             && last.start + last.pages == start
             && last.room > 0
         {
             if last.requests > 1 {
-                let tail = last.tail();
+                let tail = last.last_request_pages();
                 let (start, room) = (last.start + (last.pages - tail), last.room);
                 last.pages -= tail;
                 last.requests -= 1;
-                let tail = Asked { start, pages: tail, each: tail, requests: 1, room };
-                self.asked.push(tail);
+                let tail = PendingRun { start, pages: tail, each: tail, requests: 1, room };
+                self.pending.push(tail);
             }
-            let last = self.asked.last_mut().expect("it is the tail of another");
+            let last = self.pending.last_mut().expect("it is the tail of another");
             let taken = folios.min(last.room);
             last.pages += PageCount(taken << order.0);
             last.each = last.pages;
@@ -123,47 +121,46 @@ impl Device {
             folios -= taken;
         }
         if folios > 0 {
-            self.asked.push(Asked::new(FolioRun { start, folios, ..run }));
+            self.pending.push(PendingRun::new(FolioRun { start, folios, ..run }));
         }
     }
 
-    /// Begins to read at `now_ns` what was asked for of `file`. Returns whether that was anything.
-    /// What was under way may be complete later than it would have been.
+    /// Submits the pending requests for `file` at `now_ns`. Returns whether there were any.
+    /// Requests already in flight may complete later as a result.
     pub fn submit(&mut self, file: FileId, now_ns: u64) -> bool {
-        for number in 0..self.asked.len() {
-            let asked = self.asked[number];
+        for number in 0..self.pending.len() {
+            let pending = self.pending[number];
             if self.ring.is_some() {
-                self.give_one_by_one(asked, file, now_ns);
-            } else if self.has_places(&asked) {
-                let row = self.row(asked, file, now_ns);
+                self.submit_through_ring(pending, file, now_ns);
+            } else if self.has_queue_slots(&pending) {
+                let row = self.request_run(pending, file, now_ns);
                 self.serve(row);
             } else {
-                // Those after have to wait as well.
+                // The requests after it wait as well.
                 self.serve_queued(number, file, now_ns);
                 break;
             }
         }
-        let is_anything = !self.asked.is_empty();
-        self.asked.clear();
+        let is_anything = !self.pending.is_empty();
+        self.pending.clear();
         is_anything
     }
 
-    /// Begins to read folios of `file` at `now_ns` that nothing else is asked for with.
+    /// Submits a request for a single run of folios of `file` at `now_ns`. Nothing may be pending.
     #[inline(always)]
     pub fn read(&mut self, run: FolioRun, file: FileId, now_ns: u64) {
-        debug_assert!(self.asked.is_empty(), "nothing else is asked for");
-        let asked = Asked::new(run);
-        if self.ring.is_none() && self.has_places(&asked) {
-            let row = self.row(asked, file, now_ns);
+        debug_assert!(self.pending.is_empty(), "nothing else is pending for");
+        let pending = PendingRun::new(run);
+        if self.ring.is_none() && self.has_queue_slots(&pending) {
+            let row = self.request_run(pending, file, now_ns);
             return self.serve(row);
         }
-        self.asked.push(asked);
+        self.pending.push(pending);
         self.submit(file, now_ns);
     }
 
-    /// Reads `bytes` bytes at `now_ns` that are for no page of the cache, after what is under way.
-    /// Returns when the last of them arrives. Requests overlap in their latency, so that it does
-    /// not matter how many there are.
+    /// Submits an O_DIRECT read of `bytes` bytes at `now_ns`, after the requests in flight. Returns
+    /// when its last byte arrives. Latencies overlap, so the number of requests does not matter.
     pub fn read_direct(&mut self, bytes: u64, now_ns: u64) -> u64 {
         let pages = PageCount(bytes.div_ceil(self.page_size));
         let first_byte_ns = now_ns.saturating_add(self.profile.latency_ns);
@@ -172,33 +169,33 @@ impl Device {
         self.busy_until_ns
     }
 
-    /// How many pages were asked for and are not begun.
-    pub fn asked_pages(&self) -> PageCount {
-        PageCount(self.asked.iter().map(|asked| asked.pages.0).sum())
+    /// Number of pending pages.
+    pub fn pending_pages(&self) -> PageCount {
+        PageCount(self.pending.iter().map(|pending| pending.pages.0).sum())
     }
 
-    /// Takes what was asked for and not begun: who asked goes on later.
-    pub fn take_asked(&mut self) -> Vec<Asked> {
-        std::mem::take(&mut self.asked)
+    /// Removes the pending requests of a task that pauses.
+    pub fn take_pending(&mut self) -> Vec<PendingRun> {
+        std::mem::take(&mut self.pending)
     }
 
-    /// Who asked for that goes on.
-    pub fn ask_again(&mut self, asked: Vec<Asked>) {
-        debug_assert!(self.asked.is_empty(), "one task asks at a time");
-        self.asked = asked;
+    /// Restores the pending requests of a task that resumes.
+    pub fn restore_pending(&mut self, pending: Vec<PendingRun>) {
+        debug_assert!(self.pending.is_empty(), "one task asks at a time");
+        self.pending = pending;
     }
 
-    /// Whether all requests find places in the queue at once.
-    fn has_places(&self, asked: &Asked) -> bool {
-        self.under_way + asked.requests <= self.profile.queue_depth.into()
+    /// Whether the queue has free slots for all requests.
+    fn has_queue_slots(&self, pending: &PendingRun) -> bool {
+        self.in_flight_requests + pending.requests <= self.profile.queue_depth.into()
     }
 
-    /// The row of requests of which the first is not served before `from_ns`, nor the others later
-    /// for want of a place in the queue.
+    /// Computes the timing of a run whose first request starts at `from_ns` at the earliest,
+    /// assuming that queue slots do not delay the others.
     #[inline(always)]
-    fn row(&self, asked: Asked, file: FileId, from_ns: u64) -> Row {
-        let Asked { start, pages, each, requests, .. } = asked;
-        let last_ns = self.transfer_ns(asked.tail(), asked.last_segments());
+    fn request_run(&self, pending: PendingRun, file: FileId, from_ns: u64) -> RequestRun {
+        let PendingRun { start, pages, each, requests, .. } = pending;
+        let last_ns = self.transfer_ns(pending.last_request_pages(), pending.last_segments());
         let each_ns = match requests {
             1 => last_ns,
             _ => self.transfer_ns(each, REQUEST_FOLIOS),
@@ -206,46 +203,46 @@ impl Device {
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
         let (all_done_ns, queued) = (done_ns, false);
-        let mut row = Row {
+        let mut row = RequestRun {
             file,
             start,
             pages,
-            each,
+            request_pages: each,
             requests,
-            done_ns,
-            all_done_ns,
-            each_ns,
-            last_ns,
+            first_done_ns: done_ns,
+            last_done_ns: all_done_ns,
+            request_ns: each_ns,
+            last_request_ns: last_ns,
             queued,
         };
         if requests > 1 {
-            row.all_done_ns = row.done_ns_of(requests - 1);
+            row.last_done_ns = row.completion_ns(requests - 1);
         }
         row
     }
 
-    /// Begins to read `row`.
+    /// Puts `row` in flight.
     #[inline]
-    fn serve(&mut self, row: Row) {
-        self.busy_until_ns = row.all_done_ns;
-        self.under_way += row.requests;
-        self.rows.push_back(row);
+    fn serve(&mut self, row: RequestRun) {
+        self.busy_until_ns = row.last_done_ns;
+        self.in_flight_requests += row.requests;
+        self.in_flight.push_back(row);
     }
 
-    /// Begins to read a row through a ring, whose requests are complete with those that they join.
+    /// Submits requests one by one through the ring; each completes with the batch that it joins.
     #[inline(never)]
-    fn give_one_by_one(&mut self, mut asked: Asked, file: FileId, now_ns: u64) {
-        while asked.requests > 0 {
-            let one = asked.first(1);
-            asked = asked.behind(1);
+    fn submit_through_ring(&mut self, mut pending: PendingRun, file: FileId, now_ns: u64) {
+        while pending.requests > 0 {
+            let one = pending.first(1);
+            pending = pending.after_first(1);
             let ring = self.ring.as_mut().expect("the device has one");
-            let given = ring.give(one.last_segments(), now_ns);
-            let row = self.row(one, file, given.from_ns);
+            let position = ring.submit(one.last_segments(), now_ns);
+            let row = self.request_run(one, file, position.from_ns);
             self.serve(row);
             let done_ns = self.busy_until_ns;
-            self.ring.as_mut().expect("the device has one").done_at(done_ns);
-            for row in self.rows.iter_mut().rev().take(given.joined as usize + 1) {
-                (row.done_ns, row.all_done_ns) = (done_ns, done_ns);
+            self.ring.as_mut().expect("the device has one").set_done(done_ns);
+            for row in self.in_flight.iter_mut().rev().take(position.requests_before as usize + 1) {
+                (row.first_done_ns, row.last_done_ns) = (done_ns, done_ns);
             }
         }
     }
@@ -253,7 +250,7 @@ impl Device {
     fn transfer_ns(&self, pages: PageCount, segments: u64) -> u64 {
         let bytes = pages.bytes(self.page_size);
         let bandwidth = self.profile.bandwidth_bytes;
-        // Almost always short enough for a division of the processor's.
+        // Almost always fits a 64-bit division.
         let bytes_ns = match bytes.checked_mul(1_000_000_000) {
             Some(short) => short.div_ceil(bandwidth),
             None => {
@@ -264,100 +261,100 @@ impl Device {
         bytes_ns.saturating_add(self.profile.segment_ns.saturating_mul(segments))
     }
 
-    /// The next pages that have arrived at `now_ns`, and when the last of them did; somebody may
-    /// wait for one of them where `is_awaited`.
+    /// The next pages that have arrived by `now_ns`, and when the last of them did. `is_awaited`
+    /// says whether a task may be waiting for one of them.
     #[inline(always)]
-    pub fn arrived(&mut self, now_ns: u64, is_awaited: bool) -> Option<(Run, u64)> {
-        let row = self.rows.front().filter(|row| row.done_ns <= now_ns)?;
-        let Row { file, start, .. } = *row;
+    pub fn next_arrival(&mut self, now_ns: u64, is_awaited: bool) -> Option<(PageRun, u64)> {
+        let row = self.in_flight.front().filter(|row| row.first_done_ns <= now_ns)?;
+        let RequestRun { file, start, .. } = *row;
         let one_by_one = is_awaited && row.queued && row.requests > 1;
-        if row.all_done_ns <= now_ns && !one_by_one {
-            let (run, arrived_ns) = (Run { file, start, pages: row.pages }, row.all_done_ns);
+        if row.last_done_ns <= now_ns && !one_by_one {
+            let (run, arrived_ns) = (PageRun { file, start, pages: row.pages }, row.last_done_ns);
             let requests = row.requests;
-            self.rows.pop_front();
-            self.completed(requests);
+            self.in_flight.pop_front();
+            self.complete_requests(requests);
             return Some((run, arrived_ns));
         }
-        Some(self.arrived_partly(now_ns, one_by_one))
+        Some(self.next_partial_arrival(now_ns, one_by_one))
     }
 
-    /// The same of the first requests of a row that does not arrive as a whole.
+    /// [`Device::next_arrival`] for the first requests of a run that has not arrived completely.
     #[inline(never)]
-    fn arrived_partly(&mut self, now_ns: u64, one_by_one: bool) -> (Run, u64) {
-        let row = self.rows.front_mut().expect("its first request is complete");
-        let Row { file, start, .. } = *row;
-        let behind = (now_ns - row.done_ns).checked_div(row.each_ns).unwrap_or(u64::MAX);
-        let arrived = behind.saturating_add(1).min(row.requests - 1);
+    fn next_partial_arrival(&mut self, now_ns: u64, one_by_one: bool) -> (PageRun, u64) {
+        let row = self.in_flight.front_mut().expect("its first request is complete");
+        let RequestRun { file, start, .. } = *row;
+        let after = (now_ns - row.first_done_ns).checked_div(row.request_ns).unwrap_or(u64::MAX);
+        let arrived = after.saturating_add(1).min(row.requests - 1);
         let arrived = if one_by_one { 1 } else { arrived };
-        let arrived_ns = row.done_ns + row.each_ns * (arrived - 1);
+        let arrived_ns = row.first_done_ns + row.request_ns * (arrived - 1);
         row.requests -= arrived;
-        let next_ns = if row.requests == 1 { row.last_ns } else { row.each_ns };
-        row.done_ns = arrived_ns.saturating_add(next_ns);
-        let pages = PageCount(row.each.0 * arrived);
+        let next_ns = if row.requests == 1 { row.last_request_ns } else { row.request_ns };
+        row.first_done_ns = arrived_ns.saturating_add(next_ns);
+        let pages = PageCount(row.request_pages.0 * arrived);
         row.start += pages;
         row.pages -= pages;
-        self.completed(arrived);
-        (Run { file, start, pages }, arrived_ns)
+        self.complete_requests(arrived);
+        (PageRun { file, start, pages }, arrived_ns)
     }
 
-    /// Counts so many of the requests that were given first as complete.
-    fn completed(&mut self, requests: u64) {
-        self.under_way -= requests;
+    /// Counts the oldest `requests` requests as complete.
+    fn complete_requests(&mut self, requests: u64) {
+        self.in_flight_requests -= requests;
         if self.ring.is_some() {
-            self.completed_in_ring(requests);
+            self.complete_in_ring(requests);
         }
     }
 
     #[inline(never)]
-    fn completed_in_ring(&mut self, requests: u64) {
+    fn complete_in_ring(&mut self, requests: u64) {
         let ring = self.ring.as_mut().expect("the device has one");
-        (0..requests).for_each(|_| ring.complete());
+        (0..requests).for_each(|_| ring.complete_first());
     }
 
-    /// When the next request will be complete.
+    /// Completion time of the next request.
     pub fn next_done_ns(&self) -> Option<u64> {
-        self.rows.front().map(|row| row.done_ns)
+        self.in_flight.front().map(|row| row.first_done_ns)
     }
 
-    /// When the page `index` of `file` arrives, where it is being read.
+    /// Arrival time of page `index` of `file`, if it is being read.
     #[inline]
     pub fn arrival_ns(&self, file: FileId, index: PageIndex) -> Option<u64> {
-        // Most often it is what was asked for last, by itself.
-        let last = self.rows.back()?;
-        if last.requests == 1 && last.holds(file, index) {
-            return Some(last.done_ns);
+        // Usually the page was requested last, on its own.
+        let last = self.in_flight.back()?;
+        if last.requests == 1 && last.contains(file, index) {
+            return Some(last.first_done_ns);
         }
-        let row = self.rows.iter().rev().find(|row| row.holds(file, index))?;
-        Some(row.done_ns_of((index - row.start).0 / row.each.0))
+        let row = self.in_flight.iter().rev().find(|row| row.contains(file, index))?;
+        Some(row.completion_ns((index - row.start).0 / row.request_pages.0))
     }
 }
 
-impl Asked {
-    /// Requests for `run` alone.
+impl PendingRun {
+    /// Pending requests for `run` only.
     #[inline(always)]
-    fn new(run: FolioRun) -> Asked {
+    fn new(run: FolioRun) -> PendingRun {
         let FolioRun { start, order, folios, .. } = run;
         let pages = PageCount(folios << order.0);
         let requests = folios.div_ceil(REQUEST_FOLIOS);
         let each = PageCount(REQUEST_FOLIOS << order.0).min(pages);
         let room = requests * REQUEST_FOLIOS - folios;
-        Asked { start, pages, each, requests, room }
+        PendingRun { start, pages, each, requests, room }
     }
 
-    /// The first `requests` of them.
-    fn first(self, requests: u64) -> Asked {
+    /// The first `requests` requests.
+    fn first(self, requests: u64) -> PendingRun {
         if requests == self.requests {
             return self;
         }
-        Asked { pages: PageCount(self.each.0 * requests), requests, room: 0, ..self }
+        PendingRun { pages: PageCount(self.each.0 * requests), requests, room: 0, ..self }
     }
 
-    /// Those after the first `requests` of them.
-    fn behind(self, requests: u64) -> Asked {
+    /// The requests after the first `requests`.
+    fn after_first(self, requests: u64) -> PendingRun {
         let before = PageCount(self.each.0 * requests).min(self.pages);
         let (start, pages) = (self.start + before, self.pages - before);
         let requests = self.requests - requests;
-        Asked { start, pages, each: self.each.min(pages), requests, ..self }
+        PendingRun { start, pages, each: self.each.min(pages), requests, ..self }
     }
 
     /// Segments of the last request.
@@ -366,21 +363,23 @@ impl Asked {
     }
 
     /// Pages of the last request.
-    fn tail(&self) -> PageCount {
+    fn last_request_pages(&self) -> PageCount {
         PageCount(self.pages.0 - self.each.0 * (self.requests - 1))
     }
 }
 
-impl Row {
-    fn holds(&self, file: FileId, index: PageIndex) -> bool {
+impl RequestRun {
+    fn contains(&self, file: FileId, index: PageIndex) -> bool {
         self.file == file && self.start <= index && index < self.start + self.pages
     }
 
-    /// When the request `number` of those that are not complete will be, counted from 0.
-    fn done_ns_of(&self, number: u64) -> u64 {
+    /// Completion time of the request `number`, counted from 0 over the incomplete ones.
+    fn completion_ns(&self, number: u64) -> u64 {
         let is_last = number > 0 && number + 1 == self.requests;
         let of_each = if is_last { number - 1 } else { number };
-        let last_ns = if is_last { self.last_ns } else { 0 };
-        self.done_ns.saturating_add(self.each_ns.saturating_mul(of_each)).saturating_add(last_ns)
+        let last_ns = if is_last { self.last_request_ns } else { 0 };
+        self.first_done_ns
+            .saturating_add(self.request_ns.saturating_mul(of_each))
+            .saturating_add(last_ns)
     }
 }

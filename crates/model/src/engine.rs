@@ -1,4 +1,4 @@
-//! The engine: a job's runs, and where they took place.
+//! The model as an engine for jobs.
 
 use filemap_job::program::Job;
 use filemap_job::{Engine, EngineKind, Machine, Ran, Ready, Run};
@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::extents::ExtentCache;
-use crate::flushes::Flushes;
+use crate::memory::Flushes;
 use crate::profile::Profile;
-use crate::program::{With, run_with};
+use crate::program::{RunOptions, run_with};
 
 /// The model as an engine.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// What came of `job`, of which it has made `runs`.
+    /// The result of `job` with these `runs`.
     pub fn ran(&self, job: &Job, runs: Vec<Run>) -> Ran {
         let environment = environment(&job.machine, &self.profile);
         Ran { engine: EngineKind::Model, environment, runs }
@@ -39,12 +39,12 @@ impl Engine for Model {
     }
 }
 
-/// A job of the model.
+/// A job prepared for the model.
 #[derive(Clone, Debug)]
 pub struct ReadyModel {
     job: Job,
     model: Model,
-    /// Those that each run has, where they are not predicted.
+    /// Flush times of each run, if they are taken from a kernel.
     flushes: Vec<Flushes>,
 }
 
@@ -59,24 +59,24 @@ impl Ready for ReadyModel {
         let job = self.job.with_seed(seed);
         let run = |flushes: Flushes| {
             let cache = ExtentCache::new(job.machine.cache_limit);
-            let with = With { flushes, ..With::default() };
+            let with = RunOptions { flushes, ..RunOptions::default() };
             run_with(&job, &self.model.profile, with, cache, &mut ())
         };
         if self.flushes.is_empty() {
-            // Runs differ in nothing, so one stands for all of them.
+            // All runs are identical, so one stands for all of them.
             return Ok(vec![run(Flushes::TIMED)?; job.runs as usize]);
         }
         self.flushes.iter().map(|flushes| run(flushes.clone())).collect()
     }
 
     fn flush_as(&mut self, runs: &[Vec<u64>]) {
-        self.flushes = runs.iter().map(|run| Flushes::seen(run)).collect();
+        self.flushes = runs.iter().map(|run| Flushes::at_accesses(run)).collect();
     }
 
     fn ran(self, runs: Vec<Run>) -> Ran {
         let mut ran = self.model.ran(&self.job, runs);
         if !self.flushes.is_empty() {
-            ran.environment.insert("flushes".into(), Flushes::SEEN.into());
+            ran.environment.insert("flushes".into(), Flushes::FROM_KERNEL.into());
         }
         ran
     }

@@ -15,7 +15,7 @@ pub enum Error {
          {limit} of '{key}'; raise '{key}', or give less 'anonymous' or fewer writes"
     )]
     ProgramOutOfMemory {
-        /// Which phase it was: `phase 1`.
+        /// The phase: `phase 1`.
         step: String,
         /// The page that did not fit.
         index: u64,
@@ -32,22 +32,23 @@ pub enum Error {
          '{file}'; a program that touches it gets SIGBUS: shorten the mapping, or access less of it"
     )]
     Bus {
-        /// Which phase it was: `phase 1`.
+        /// The phase: `phase 1`.
         step: String,
-        /// Counted from the mapping's first.
+        /// Page of the mapping, from 0.
         page: u64,
         /// The mapping.
         mapping: String,
         /// The file.
         file: String,
     },
-    /// Several threads where everything that is read arrives before the next access.
+    /// A program of several threads was run with a timing that delivers all data before the next
+    /// access.
     #[error(
         "the program has {threads} threads, whose decisions have no order of their own to compare; \
          give one [[thread]]"
     )]
     SettledThreads {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
     /// The job takes more memory than the model may have.
@@ -56,20 +57,20 @@ pub enum Error {
          most; give fewer --accesses, a smaller --file-size, or --ram"
     )]
     TooLarge {
-        /// What all accesses would take, by what those so far took.
+        /// Memory for all accesses, extrapolated from those made so far.
         needed_gib: u64,
         /// [`filemap_job::bounds::MAX_MODEL_BYTES`].
         most_gib: u64,
     },
-    /// A machine profile that is no TOML, or not of its form.
+    /// A machine profile that is not valid TOML or does not match the format.
     #[error("machine profile, line {line}: {reason}")]
     Profile {
-        /// Line in the text, from 1.
+        /// Line of the file, from 1.
         line: usize,
-        /// What is wrong.
+        /// The parser's message.
         reason: String,
     },
-    /// A value of a machine profile that has to be 1 or more.
+    /// A value of a machine profile that must be at least 1.
     #[error("machine profile: '{key}' is 0; give 1 or more")]
     ProfileZero {
         /// The key.
@@ -83,20 +84,20 @@ pub enum Error {
         /// Its value.
         value: u64,
     },
-    /// A level of the TLB that no processor has.
+    /// A TLB level with impossible geometry.
     #[error(
         "machine profile: {level} has {entries} entries of {ways} ways; give a multiple of the \
          ways, and a largest_bytes of 1 or more"
     )]
     ProfileTlb {
-        /// Which level.
+        /// The level: `itlb.first`.
         level: &'static str,
         /// Its entries.
         entries: u32,
         /// Its ways.
         ways: u32,
     },
-    /// The job asks for huge pages of a machine without them.
+    /// The job advises HUGEPAGE, but the machine has no huge pages.
     #[error(
         "--advice hugepage: the machine profile has no huge pages; give another advice, or set \
          huge_pages = true in the profile"

@@ -1,7 +1,8 @@
-//! Mappings that are governed: what a governor outside of the program does for it, in virtual time.
+//! The readahead governor in virtual time: it observes faults and issues readahead from outside the
+//! program.
 
 use filemap_core::address::advice::{AdviceFlag, ReadHint};
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::decision::Log;
 use filemap_core::governor::{Bounds, Costs, Pages, State, Touch, Window};
 use filemap_core::page_cache::PageCache;
@@ -9,58 +10,58 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::Madvise;
 
 use crate::open::OpenFile;
-use crate::process::Area;
+use crate::process::MappedArea;
 use crate::profile::Profile;
 use crate::task::Task;
 
-/// Bytes of the largest window.
-const LARGEST_WINDOW_BYTES: u64 = 16 << 20;
+/// Largest window in bytes.
+const MAX_WINDOW_BYTES: u64 = 16 << 20;
 
-/// Bytes that one call asks for at the most: the kernel cuts a longer one.
-const CALL_BYTES: u64 = 512 << 10;
+/// Maximum bytes per call; the kernel truncates longer requests.
+const MAX_CALL_BYTES: u64 = 512 << 10;
 
-/// A mapping that is governed.
+/// A governed mapping.
 #[derive(Clone, Copy, Debug)]
-pub struct Governed {
-    /// Its pages of the file.
+pub struct GovernedMapping {
+    /// The file pages that it maps.
     pages: Pages,
-    /// Its advice was restored, since the kernel's own readahead costs less.
-    is_left: bool,
+    /// The original advice was restored because the kernel's own readahead is cheaper.
+    is_left_to_kernel: bool,
 }
 
-impl Governed {
-    /// Governs a mapping from its beginning: it is advised RANDOM.
-    pub fn advise(mapping: &mut Mapping) -> Governed {
+impl GovernedMapping {
+    /// Starts governing a new mapping by advising it RANDOM.
+    pub fn begin(mapping: &mut FileMapping) -> GovernedMapping {
         let (first, end) = (mapping.whole.pgoff, mapping.whole.end());
         mapping.advise(first, end, AdviceFlag::Read(ReadHint::Random));
-        Governed { pages: Pages { first: first.0, end: end.0 }, is_left: false }
+        GovernedMapping { pages: Pages { first: first.0, end: end.0 }, is_left_to_kernel: false }
     }
 }
 
-/// What is known of one file.
+/// The governor's state for one file.
 #[derive(Clone, Debug)]
-pub struct Governor {
+pub struct FileGovernor {
     state: State,
     page_ns: u64,
-    /// The limit of the cache.
+    /// Page-cache limit.
     limit: Option<PageCount>,
 }
 
-impl Governor {
-    /// Knows nothing yet of a file with pages of `page_size` bytes.
-    pub fn new(profile: &Profile, page_size: u64, limit: Option<PageCount>) -> Governor {
+impl FileGovernor {
+    /// A governor for a file with pages of `page_size` bytes.
+    pub fn new(profile: &Profile, page_size: u64, limit: Option<PageCount>) -> FileGovernor {
         let costs = costs(profile, page_size);
-        let state = State::new(LARGEST_WINDOW_BYTES / page_size, costs);
-        Governor { state, page_ns: costs.page_ns, limit }
+        let state = State::new(MAX_WINDOW_BYTES / page_size, costs);
+        FileGovernor { state, page_ns: costs.page_ns, limit }
     }
 
-    /// After a fault of the task on a page of `open` through `area`: asks for what the policy says,
-    /// and restores the advice where that costs less.
-    pub fn fault<C: PageCache, L: Log>(
+    /// Handles a fault on a page of `open` through `area`: reads what the policy asks for, or
+    /// restores the advice if the kernel's own readahead is cheaper.
+    pub fn on_fault<C: PageCache, L: Log>(
         &mut self,
         (index, touch): (PageIndex, Touch),
-        governed: &mut Governed,
-        area: &mut Area,
+        governed: &mut GovernedMapping,
+        area: &mut MappedArea,
         open: &mut OpenFile,
         task: &mut Task<'_, '_, C, L>,
     ) {
@@ -71,26 +72,26 @@ impl Governor {
         let is_short = self.limit.is_some_and(|limit| limit < open.limits.file_pages);
         self.state.set_memory_short(is_short);
         self.state.set_thread(task.world.task as u64);
-        // What is to be left reads single pages until its advice is restored.
-        let may_be_left = governed.is_left || !self.state.is_left_to_kernel();
+        // Until its advice is restored, the kernel reads single pages in the mapping.
+        let may_be_left = governed.is_left_to_kernel || !self.state.is_left_to_kernel();
         let window = Window { pages: open.device_ra_pages.0, page_ns: self.page_ns };
         self.state.set_window(if may_be_left { window } else { Window::NONE });
         let reads = self.state.fault(index.0, touch, bounds);
-        // It reads through an open file of its own, which the program's advice does not change.
+        // The governor reads through its own open file, which the program's advice does not affect.
         let most = open.limits.io_pages.max(open.device_ra_pages);
-        let call = PageCount(CALL_BYTES / open.limits.arch.page_size);
+        let call = PageCount(MAX_CALL_BYTES / open.limits.arch.page_size);
         for pages in reads.pieces(most.min(call).0) {
-            task.govern(PageIndex(pages.first), PageCount(pages.count()), open);
+            task.read_ahead(PageIndex(pages.first), PageCount(pages.count()), open);
         }
-        if touch == Touch::Major && self.state.is_left_to_kernel() && !governed.is_left {
+        if touch == Touch::Major && self.state.is_left_to_kernel() && !governed.is_left_to_kernel {
             let normal = Madvise::Flag(AdviceFlag::Read(ReadHint::Normal));
             task.madvise(area, normal, (PageCount(0), area.mapping.whole.pages), open);
-            governed.is_left = true;
+            governed.is_left_to_kernel = true;
         }
     }
 }
 
-/// What reads cost on the machine of `profile`.
+/// Read costs of the machine of `profile`.
 fn costs(profile: &Profile, page_size: u64) -> Costs {
     let Profile { device, cost, .. } = profile;
     let bytes_ns = u128::from(page_size) * 1_000_000_000 / u128::from(device.bandwidth_bytes);

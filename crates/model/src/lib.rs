@@ -4,39 +4,32 @@
 //! are predictions from a machine [`profile`].
 #![forbid(unsafe_code)]
 
-mod access;
 mod advise;
-pub mod census;
-mod charge;
 pub mod device;
-mod digest;
 mod engine;
 mod error;
 pub mod extents;
-mod flushes;
 mod governor;
-mod journal;
+mod log;
 mod memory;
 pub mod mm;
 mod open;
-mod per_task;
+mod pending;
 mod process;
 pub mod profile;
 mod program;
-mod setup;
 mod tally;
 mod task;
 pub mod tlb;
-mod under_way;
-mod waiting;
+mod wait_queue;
 mod world;
 
-pub use digest::Digest;
 pub use engine::{Model, ReadyModel};
 pub use error::Error;
-pub use flushes::Flushes;
+pub use log::Digest;
+pub use memory::Flushes;
+pub use open::mappings;
 pub use profile::Profile;
-pub use program::{Done, Traced, trace, trace_on, trace_settled};
-pub use setup::mappings;
-pub use tally::Tally;
+pub use program::{StepStats, TracedRun, trace, trace_on, trace_settled};
+pub use tally::{Tally, folio_orders};
 pub use world::Timing;

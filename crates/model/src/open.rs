@@ -1,31 +1,38 @@
-//! Open files.
+//! Open files, and what a job gives the rules: limits, mappings and devices.
 
+use filemap_core::address::mapping::FileMapping;
+use filemap_core::address::vma::Vma;
 use filemap_core::readahead::{Limits, ReadaheadState};
-use filemap_core::units::{FileId, PageCount};
+use filemap_core::rules::Rules;
+use filemap_core::units::{FileId, Order, PageCount, Vpn};
+use filemap_job::program::NamedMapping;
+use filemap_job::{Filesystem, Machine, Segment};
+
+use crate::profile::{DeviceProfile, Profile};
 
 /// An open file description: what `open(2)` makes, and what mappings keep a reference to.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// Which of the open file descriptions it is.
+    /// Index of the open file description.
     pub number: u32,
     /// The file.
     pub file: FileId,
-    /// Its size in bytes.
+    /// File size in bytes.
     pub size_bytes: u64,
-    /// Which of the devices it lies on.
+    /// Index of its device.
     pub device: usize,
-    /// What bounds readahead and fault-around in it.
+    /// Limits of readahead and fault-around.
     pub limits: Limits,
-    /// Its readahead state, which no other open file shares.
+    /// Readahead state, private to this open file.
     pub ra: ReadaheadState,
-    /// The readahead size of its device, which advice for it goes by.
+    /// Readahead size of the device; advice scales it.
     pub device_ra_pages: PageCount,
-    /// POSIX_FADV_NOREUSE was given for it.
+    /// POSIX_FADV_NOREUSE is in effect.
     pub no_reuse: bool,
 }
 
 impl OpenFile {
-    /// What `open(2)` makes.
+    /// Opens a file.
     pub fn new(file: FileId, size_bytes: u64, device: usize, limits: Limits) -> OpenFile {
         OpenFile {
             number: 0,
@@ -37,5 +44,63 @@ impl OpenFile {
             device_ra_pages: limits.ra_pages,
             no_reuse: false,
         }
+    }
+}
+
+/// Limits of readahead and fault-around for a file of `file_pages` pages.
+pub fn limits(rules: Rules, machine: &Machine, file_pages: PageCount, profile: &Profile) -> Limits {
+    let arch = machine.arch;
+    let max_folio = match machine.fs {
+        Filesystem::Ext4 => rules.ext4_max_folio(&arch),
+        Filesystem::Xfs => Some(arch.max_cache_order),
+        Filesystem::BasePages => None,
+    };
+    Limits {
+        rules,
+        arch,
+        ra_pages: machine.read_ahead,
+        io_pages: PageCount(profile.device.io_bytes / arch.page_size),
+        fault_around: machine.fault_around,
+        max_folio,
+        min_folio: Order::fitting(PageCount(machine.block_bytes / arch.page_size)),
+        file_pages,
+    }
+}
+
+/// The ranges mapped from `start` on: part of a file with its split, or each segment of an
+/// executable.
+pub fn mappings(named: &NamedMapping, start: Vpn, rules: &Rules) -> Vec<FileMapping> {
+    let filemap_job::Mapping { offset, pages, advice, exec, .. } = named.mapping;
+    let of_segment = |segment: &Segment| Vma {
+        start: start + segment.start,
+        pgoff: segment.offset,
+        pages: segment.pages,
+        advice,
+        executable: segment.executable,
+    };
+    let mut mappings: Vec<FileMapping> =
+        named.segments.iter().map(|segment| FileMapping::new(of_segment(segment), None)).collect();
+    if mappings.is_empty() {
+        let whole = Vma { start, pgoff: offset, pages, advice, executable: exec };
+        mappings.push(FileMapping::new(whole, named.mapping.effective_split()));
+    }
+    for mapping in &mut mappings {
+        mapping.random_counts = rules.random_accesses_count;
+    }
+    mappings
+}
+
+/// The device of a file. Holes need no device: each request completes on its own within a
+/// nanosecond.
+pub fn device(sparse: bool, profile: &Profile) -> DeviceProfile {
+    if !sparse {
+        return profile.device;
+    }
+    DeviceProfile {
+        latency_ns: 0,
+        bandwidth_bytes: u64::MAX,
+        segment_ns: 0,
+        ring_entries: None,
+        ..profile.device
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use filemap_core::address::entries::Layer;
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::FileMappings;
 use filemap_core::address::vma::Vma;
@@ -18,47 +18,47 @@ use crate::tlb::Tlb;
 pub struct Process {
     pub tables: PageTables,
     pub tlb: Tlb,
-    /// Where its tasks wait for locks of each other: elsewhere all that are asked for are had.
+    /// Present if its tasks can wait for each other's locks; otherwise every lock is granted.
     pub locks: Option<Locks>,
 }
 
 impl Process {
-    /// A process that has mapped nothing yet.
+    /// A process without mappings.
     pub fn new(tlb: Tlb) -> Process {
         Process { tables: PageTables::default(), tlb, locks: None }
     }
 }
 
-/// What a mapping of the job is: a mapping, or those of the segments of a program, whose pages are
-/// counted through.
+/// A mapping of the job in a process: one mapped range, or one for each segment of an executable.
+/// Pages are numbered across all of them.
 #[derive(Clone, Debug)]
-pub struct Row {
-    areas: Vec<Area>,
-    /// For each of them the pages of those before it.
+pub struct MappedAreas {
+    areas: Vec<MappedArea>,
+    /// For each area, the number of pages in earlier areas.
     before: Vec<PageCount>,
 }
 
-/// A mapping, and the layer that its entries are in.
+/// A mapped range and the layer of its page-table entries.
 #[derive(Clone, Debug)]
-pub struct Area {
-    pub mapping: Mapping,
+pub struct MappedArea {
+    pub mapping: FileMapping,
     pub layer: Layer,
-    /// Private copies that no write has touched since a fork: their entries do not let it write.
-    pub forked: Forked,
+    /// Private copies that are write-protected since a fork: their next write faults.
+    pub forked: ForkedCopies,
 }
 
-/// Pages of a file, 64 to a word.
+/// A set of pages of a file, 64 to a word.
 #[derive(Clone, Debug, Default)]
-pub struct Forked(BTreeMap<u64, u64>);
+pub struct ForkedCopies(BTreeMap<u64, u64>);
 
-impl Forked {
-    /// Adds the pages `mask` of a word.
+impl ForkedCopies {
+    /// Adds the pages of `mask` in `word`.
     pub fn add(&mut self, word: u64, mask: u64) {
         *self.0.entry(word).or_default() |= mask;
     }
 
-    /// Takes a page out. Whether it was in.
-    pub fn take(&mut self, index: PageIndex) -> bool {
+    /// Removes a page. Returns whether it was in the set.
+    pub fn remove(&mut self, index: PageIndex) -> bool {
         let Some(word) = self.0.get_mut(&(index.0 / WORD_PAGES)) else { return false };
         let bit = 1 << (index.0 % WORD_PAGES);
         let was_in = *word & bit != 0;
@@ -66,7 +66,7 @@ impl Forked {
         was_in
     }
 
-    /// Takes the pages `from..end` out.
+    /// Removes the pages `from..end`.
     pub fn clear(&mut self, from: PageIndex, end: PageIndex) {
         if self.0.is_empty() {
             return;
@@ -78,79 +78,80 @@ impl Forked {
         }
     }
 
-    /// Whether there are none, and never were any.
+    /// Whether the set was never filled.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// A page as a process sees it.
+/// A file page as mapped by a process.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Its page in the file.
+pub struct PageLocation {
+    /// Page of the file.
     pub index: PageIndex,
     pub vma: Vma,
     pub layer: Layer,
 }
 
-impl Area {
-    /// A mapping that has not been there before.
-    pub fn new(mapping: Mapping, layer: Layer) -> Area {
-        Area { mapping, layer, forked: Forked::default() }
+impl MappedArea {
+    /// A new mapping.
+    pub fn new(mapping: FileMapping, layer: Layer) -> MappedArea {
+        MappedArea { mapping, layer, forked: ForkedCopies::default() }
     }
 
-    /// Page `page` of the mapping, counted from its first.
+    /// Page `page` of the mapping, from 0.
     #[inline(always)]
-    pub fn locate(&self, page: u64) -> Place {
+    pub fn locate(&self, page: u64) -> PageLocation {
         let index = self.mapping.whole.pgoff + PageCount(page);
-        Place { index, vma: self.mapping.vma(index), layer: self.layer }
+        PageLocation { index, vma: self.mapping.vma(index), layer: self.layer }
     }
 }
 
-impl Row {
-    /// Maps `mappings` of a file: one or more.
-    pub fn map(mappings: &[Mapping], of_file: &mut FileMappings) -> Row {
+impl MappedAreas {
+    /// Maps one or more ranges of a file.
+    pub fn map(mappings: &[FileMapping], of_file: &mut FileMappings) -> MappedAreas {
         let layers = of_file.insert_all(mappings);
         let areas = mappings.iter().cloned().zip(layers);
-        let areas: Vec<Area> = areas.map(|(mapping, layer)| Area::new(mapping, layer)).collect();
+        let areas: Vec<MappedArea> =
+            areas.map(|(mapping, layer)| MappedArea::new(mapping, layer)).collect();
         let mut pages = PageCount(0);
         let before = areas.iter().map(|area| {
             pages += area.mapping.whole.pages;
             pages - area.mapping.whole.pages
         });
-        Row { before: before.collect(), areas }
+        MappedAreas { before: before.collect(), areas }
     }
 
-    /// The mapping of a row that has no other.
+    /// The only area of the mapping.
     ///
     /// # Panics
-    /// When it has others.
-    pub fn only(&mut self) -> &mut Area {
+    /// If there are several.
+    pub fn single_area(&mut self) -> &mut MappedArea {
         let [only] = self.areas.as_mut_slice() else { panic!("it is of segments") };
         only
     }
 
-    /// All of them.
-    pub fn areas(&self) -> &[Area] {
+    /// All areas.
+    pub fn areas(&self) -> &[MappedArea] {
         &self.areas
     }
 
-    /// All of them, to be changed.
-    pub fn areas_mut(&mut self) -> &mut [Area] {
+    /// All areas, mutable.
+    pub fn areas_mut(&mut self) -> &mut [MappedArea] {
         &mut self.areas
     }
 
-    /// The VMA of a page now. Those of segments stay as they were made.
-    pub fn find_vma(&self, at: &mut Place) {
+    /// Refreshes the VMA of a page. VMAs of segments never change.
+    pub fn find_vma(&self, at: &mut PageLocation) {
         if let [only] = self.areas.as_slice() {
             at.vma = only.mapping.vma(at.index);
         }
     }
 
-    /// Page `page` of the row, which has it.
-    // Its callers are few, and locate pages by the million.
+    /// Page `page` of the mapping, which has to have it.
+    // Few callers, millions of calls.
     #[inline(always)]
-    pub fn locate(&self, page: u64) -> Place {
+    pub fn locate(&self, page: u64) -> PageLocation {
         if let [only] = self.areas.as_slice() {
             return only.locate(page);
         }

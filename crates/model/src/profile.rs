@@ -1,28 +1,28 @@
-//! Machine profiles: what a device and a fault cost.
+//! Machine profiles: costs of a device and of the kernel's work.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// What a machine's device and faults cost. Times that follow from it are predictions.
+/// Costs of a machine's device and kernel work. Times derived from them are predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// The device that files are read from.
-    pub device: Device,
-    /// The processor's part.
-    pub cost: Cost,
-    /// The instruction TLB, for workloads that call what they map.
+    pub device: DeviceProfile,
+    /// Processor costs.
+    pub cost: CpuCosts,
+    /// The instruction TLB, for workloads that call code in mapped files.
     #[serde(default = "InstructionTlb::assumed")]
     pub itlb: InstructionTlb,
-    /// Whether the machine has huge pages: without them no mapping can be advised HUGEPAGE.
+    /// Whether the machine supports huge pages; without them no mapping can be advised HUGEPAGE.
     #[serde(default = "yes")]
     pub huge_pages: bool,
-    /// Whether its CPUs run in turn, one at a time, as those of an emulator in one thread.
+    /// Whether the CPUs run one at a time, as in single-threaded emulation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cpus_in_turn: bool,
-    /// Whether a thread can lose its CPU in the kernel where it allocates a page or takes a lock
-    /// that it may have to wait for (`CONFIG_PREEMPT_VOLUNTARY`). Otherwise it keeps it there.
+    /// Whether a thread can be preempted in the kernel when it allocates a page or takes a sleeping
+    /// lock (`CONFIG_PREEMPT_VOLUNTARY`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub voluntary_preemption: bool,
 }
@@ -34,89 +34,86 @@ const fn yes() -> bool {
 /// A block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Device {
-    /// Nanoseconds from a request to its first byte, at queue depth 1, as a thread sees it that
-    /// sleeps for it.
+pub struct DeviceProfile {
+    /// Nanoseconds from a request to its first byte at queue depth 1, as seen by a sleeping thread.
     pub latency_ns: u64,
-    /// Bytes a second once a request is being served: at least 1.
+    /// Transfer rate in bytes per second: at least 1.
     pub bandwidth_bytes: u64,
-    /// Requests served at the same time: at least 1. What a ring holds takes its place where there
-    /// is one.
+    /// Requests served concurrently: at least 1. Ignored if `ring_entries` is set.
     pub queue_depth: u32,
-    /// Optimal I/O size in bytes: a single `read(2)` may read as much at once.
+    /// Optimal I/O size in bytes: a single `read(2)` can make readahead this large.
     pub io_bytes: u64,
-    /// Nanoseconds for each segment of a request: each folio is one.
+    /// Nanoseconds per segment of a request; each folio is one.
     #[serde(default)]
     pub segment_ns: u64,
-    /// Entries of the ring through which requests are given to a device that says of them only
-    /// together that they are complete: a request takes one for each segment and two more. At least
-    /// 1; none for a device that says it of each.
+    /// Ring entries of a device that reports completions in batches: a request takes one per
+    /// segment and two more. At least 1; absent if each request completes separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring_entries: Option<u32>,
 }
 
-/// What the processor spends.
+/// Costs of the processor's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cost {
+pub struct CpuCosts {
     /// Nanoseconds for an access to a mapped page.
     pub touch_ns: u64,
-    /// Nanoseconds for one try of a fault.
+    /// Nanoseconds per try of a fault.
     pub fault_ns: u64,
-    /// Nanoseconds for each page that fault-around maps.
+    /// Nanoseconds per page that fault-around maps.
     pub map_page_ns: u64,
-    /// Nanoseconds for each page added to the cache.
+    /// Nanoseconds per page added to the cache.
     pub add_page_ns: u64,
-    /// Nanoseconds for each folio added to the cache, however many pages it has.
+    /// Nanoseconds per folio added to the cache, regardless of its order.
     #[serde(default)]
     pub add_folio_ns: u64,
-    /// Nanoseconds that a call takes `mmap_lock` to write: `mmap(2)`, `munmap(2)` before it
+    /// Nanoseconds for which a call holds `mmap_lock` for writing: `mmap(2)`, `munmap(2)` before it
     /// downgrades, and `mprotect(2)`.
-    #[serde(default = "Cost::call_ns")]
+    #[serde(default = "CpuCosts::call_ns")]
     pub call_ns: u64,
-    /// Nanoseconds for each entry that `munmap(2)` takes away.
-    #[serde(default = "Cost::entry_ns")]
+    /// Nanoseconds per entry that `munmap(2)` zaps.
+    #[serde(default = "CpuCosts::entry_ns")]
     pub entry_ns: u64,
-    /// Nanoseconds for each entry that `mprotect(2)` changes; as `entry_ns` where there is none.
+    /// Nanoseconds per entry that `mprotect(2)` changes; defaults to `entry_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protect_page_ns: Option<u64>,
-    /// Nanoseconds that `fork(2)` takes `mmap_lock` to write, and that a child takes to end.
-    #[serde(default = "Cost::fork_ns")]
+    /// Nanoseconds for which `fork(2)` holds `mmap_lock` for writing, and until its child exits.
+    #[serde(default = "CpuCosts::fork_ns")]
     pub fork_ns: u64,
-    /// Nanoseconds for each page of a hole that is filled with zeros.
+    /// Nanoseconds per zeroed page of a hole.
     #[serde(default)]
     pub zero_page_ns: u64,
-    /// Nanoseconds for each page that reclaim evicts.
+    /// Nanoseconds per page that reclaim evicts.
     #[serde(default)]
     pub evict_page_ns: u64,
-    /// Nanoseconds for each of those pages whose entries it takes away, besides.
+    /// Additional nanoseconds per evicted page that was mapped.
     #[serde(default)]
     pub unmap_page_ns: u64,
-    /// Nanoseconds for each page that reclaim in a memory cgroup looks at and keeps.
+    /// Nanoseconds per page that memory cgroup reclaim scans and keeps.
     #[serde(default)]
     pub keep_page_ns: u64,
-    /// The same for a page that it keeps as that is being read.
+    /// Nanoseconds per page that it keeps because it is still being read.
     #[serde(default)]
     pub keep_locked_ns: u64,
-    /// Nanoseconds for each task that is woken, of the one that wakes it.
+    /// Nanoseconds the waker spends per woken task.
     #[serde(default)]
     pub wake_ns: u64,
-    /// Nanoseconds until a task that was woken runs on a CPU that was idle.
+    /// Nanoseconds until a woken task runs on an idle CPU.
     #[serde(default)]
     pub wake_latency_ns: u64,
-    /// Nanoseconds for a change from one task to another.
+    /// Nanoseconds per context switch.
     #[serde(default)]
     pub switch_ns: u64,
 }
 
-impl Cost {
-    /// Nanoseconds for each entry whose protection changes.
+impl CpuCosts {
+    /// Nanoseconds per entry whose protection changes.
     pub fn protect_page_ns(&self) -> u64 {
         self.protect_page_ns.unwrap_or(self.entry_ns)
     }
 
-    /// Each of them with its name. What follows another one is left out.
-    pub fn named(&mut self) -> impl Iterator<Item = (&'static str, &mut u64)> {
+    /// Every cost with its key. A value that defaults to another one is skipped.
+    pub fn named_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut u64)> {
         let own = self.protect_page_ns.as_mut().map(|ns| ("protect_page_ns", ns));
         let costs = [
             ("touch_ns", &mut self.touch_ns),
@@ -152,17 +149,17 @@ impl Cost {
     }
 }
 
-/// What an instruction TLB holds, and what a call costs that misses it.
+/// Geometry of the instruction TLB and the cost of missing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstructionTlb {
-    /// Nanoseconds for a call that finds its translation in the first level.
+    /// Nanoseconds per call that hits the first level.
     pub call_ns: u64,
-    /// Nanoseconds for a walk of the page tables.
+    /// Nanoseconds per page-table walk.
     pub walk_ns: u64,
-    /// The level that instructions have for themselves.
+    /// The level private to instructions.
     pub first: TlbLevel,
-    /// The level after it.
+    /// The next level.
     pub second: TlbLevel,
 }
 
@@ -172,17 +169,16 @@ pub struct InstructionTlb {
 pub struct TlbLevel {
     /// Entries: a multiple of `ways`.
     pub entries: u32,
-    /// Entries of one set; as many as entries where it is fully associative.
+    /// Entries per set; equal to `entries` if fully associative.
     pub ways: u32,
-    /// Nanoseconds for a translation found here.
+    /// Nanoseconds per hit in this level.
     pub hit_ns: u64,
-    /// Bytes of the largest translation that one entry holds; larger ones are held in pieces.
+    /// Bytes of the largest translation that one entry holds; larger ones are split.
     pub largest_bytes: u64,
 }
 
 impl InstructionTlb {
-    /// Assumed where no profile says otherwise: the sizes that Arm gives for the Neoverse V2, and
-    /// times that are assumed.
+    /// Default geometry: the sizes published by Arm for the Neoverse V2, with assumed times.
     pub const fn assumed() -> InstructionTlb {
         InstructionTlb {
             call_ns: 40,
@@ -196,7 +192,7 @@ impl InstructionTlb {
         for (level, name) in [(self.first, "itlb.first"), (self.second, "itlb.second")] {
             let TlbLevel { entries, ways, largest_bytes, .. } = level;
             let whole = ways > 0 && entries > 0 && entries.is_multiple_of(ways);
-            if !whole || entries > MAX_ENTRIES || largest_bytes == 0 {
+            if !whole || entries > MAX_TLB_ENTRIES || largest_bytes == 0 {
                 return Err(Error::ProfileTlb { level: name, entries, ways });
             }
         }
@@ -204,13 +200,13 @@ impl InstructionTlb {
     }
 }
 
-/// Most entries of one level of a TLB.
-const MAX_ENTRIES: u32 = 1 << 20;
+/// Maximum number of entries per TLB level.
+const MAX_TLB_ENTRIES: u32 = 1 << 20;
 
 impl Profile {
-    /// Assumed where no profile is given: a virtio disk of 57 us a 4 KiB read and 1.3 GB/s.
+    /// Default machine: a virtio disk with 57 us per 4 KiB read and 1.3 GB/s.
     pub const DEFAULT: Profile = Profile {
-        device: Device {
+        device: DeviceProfile {
             latency_ns: 54_000,
             bandwidth_bytes: 1_300_000_000,
             queue_depth: 32,
@@ -218,16 +214,16 @@ impl Profile {
             segment_ns: 0,
             ring_entries: None,
         },
-        cost: Cost {
+        cost: CpuCosts {
             touch_ns: 5,
             fault_ns: 700,
             map_page_ns: 25,
             add_page_ns: 60,
             add_folio_ns: 0,
-            call_ns: Cost::call_ns(),
-            entry_ns: Cost::entry_ns(),
+            call_ns: CpuCosts::call_ns(),
+            entry_ns: CpuCosts::entry_ns(),
             protect_page_ns: None,
-            fork_ns: Cost::fork_ns(),
+            fork_ns: CpuCosts::fork_ns(),
             zero_page_ns: 0,
             evict_page_ns: 0,
             unmap_page_ns: 0,
@@ -246,7 +242,7 @@ impl Profile {
     /// Reads a profile from TOML.
     ///
     /// # Errors
-    /// For text that is no profile, and values that no device has.
+    /// For invalid TOML, unknown keys, and values out of range.
     pub fn parse(text: &str) -> Result<Profile, Error> {
         let profile: Profile = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
@@ -271,9 +267,9 @@ impl Profile {
             ("second.hit_ns", profile.itlb.second.hit_ns),
         ];
         let mut costs = profile.cost;
-        let costs: Vec<_> = costs.named().map(|(key, ns)| (key, *ns)).collect();
+        let costs: Vec<_> = costs.named_mut().map(|(key, ns)| (key, *ns)).collect();
         for (key, value) in times.into_iter().chain(costs) {
-            if value > MAX_NS {
+            if value > MAX_TIME_NS {
                 return Err(Error::ProfileTime { key, value });
             }
         }
@@ -282,5 +278,5 @@ impl Profile {
     }
 }
 
-/// Longest time in a profile: 1000 s.
-const MAX_NS: u64 = 1_000_000_000_000;
+/// Maximum time in a profile: 1000 s.
+const MAX_TIME_NS: u64 = 1_000_000_000_000;

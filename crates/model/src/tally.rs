@@ -1,52 +1,59 @@
-//! What a run counts.
+//! Counters of a run, and the contents of its page cache.
 
-use filemap_job::Counters;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::Range;
+
+use filemap_core::cache::FileCache;
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_job::program::MappedParts;
+use filemap_job::{Cached, Counters};
 
 use crate::tlb;
 
-/// What a run counted.
+/// Counters of a run or a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Touches and reads.
     pub accesses: u64,
     /// Pages added to the page cache.
     pub pages_read: u64,
-    /// Bytes read past the page cache.
+    /// Bytes read with O_DIRECT.
     pub direct_bytes: u64,
     /// PGMAJFAULT events.
     pub major_faults: u64,
-    /// Faults that the process's own accounting counts as minor.
+    /// Faults counted as minor for the process.
     pub minor_faults: u64,
-    /// Windows asked for.
+    /// Readahead windows.
     pub readahead_calls: u64,
-    /// Those that read around a fault.
+    /// Windows of read-around.
     pub read_around: u64,
-    /// Those that a mark asked for.
+    /// Windows of async readahead.
     pub async_readahead: u64,
-    /// Pages that left the cache.
+    /// Pages evicted or dropped from the cache.
     pub evicted_pages: u64,
-    /// Highest value of the counter of misses.
+    /// Maximum of `mmap_miss`.
     pub mmap_miss_max: u16,
-    /// Locks dropped for I/O.
+    /// Times a fault dropped its lock for I/O.
     pub lock_drops: u64,
-    /// Retries that found their page gone.
+    /// Retries that missed the page cache again.
     pub retry_misses: u64,
-    /// Tries that began after another one of their fault, where others can wait for their locks.
+    /// Second and later tries of faults, where tasks can wait for each other's locks.
     pub retries: u64,
-    /// Tries that could not have the lock of their VMA.
+    /// Tries whose VMA lock was refused.
     pub refused: u64,
-    /// Times that `mmap_lock` was taken to share it.
+    /// Times `mmap_lock` was taken for reading.
     pub shared: u64,
-    /// Times that `mmap_lock` was waited for.
+    /// Times a task waited for `mmap_lock`.
     pub waits: u64,
-    /// Times that a task slept as it was above `memory.high`.
+    /// Times a task was throttled above `memory.high`.
     pub throttled: u64,
-    /// What calls counted in the instruction TLB.
-    pub tlb: tlb::Counts,
+    /// Instruction TLB misses.
+    pub tlb: tlb::TlbCounts,
 }
 
 impl Tally {
-    /// As the counters of a record, without those that it does not know.
+    /// The counters of a record, without those not tracked here.
     pub fn counters(&self) -> Counters {
         Counters {
             accesses: Some(self.accesses),
@@ -64,8 +71,8 @@ impl Tally {
         }
     }
 
-    /// What both counted together.
-    pub fn with(self, other: &Tally) -> Tally {
+    /// Sum of both.
+    pub fn plus(self, other: &Tally) -> Tally {
         Tally {
             accesses: self.accesses + other.accesses,
             pages_read: self.pages_read + other.pages_read,
@@ -84,7 +91,29 @@ impl Tally {
             shared: self.shared + other.shared,
             waits: self.waits + other.waits,
             throttled: self.throttled + other.throttled,
-            tlb: self.tlb.with(other.tlb),
+            tlb: self.tlb.plus(other.tlb),
         }
     }
+}
+
+/// Cached pages of a file, split into those inside, between and outside the `mapped` parts.
+pub(crate) fn cached(mapped: &MappedParts, cache: &impl FileCache) -> Cached {
+    let count =
+        |pages: Range<PageIndex>| Ok::<_, Infallible>(cache.cached(pages.start, pages.end).0);
+    match Cached::of(mapped, count) {
+        Ok(cached) => cached,
+    }
+}
+
+/// Number of folios of each order that cache the first `pages` pages of the file.
+pub fn folio_orders(cache: &impl FileCache, pages: PageCount) -> BTreeMap<Order, u64> {
+    let mut orders = BTreeMap::new();
+    let end = PageIndex(pages.0);
+    let mut next = cache.next_present(PageIndex(0), end);
+    while next < end {
+        let folio = cache.folio(next).expect("a present page lies in a folio");
+        *orders.entry(folio.order).or_default() += 1;
+        next = cache.next_present(folio.end(), end);
+    }
+    orders
 }

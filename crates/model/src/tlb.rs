@@ -1,4 +1,4 @@
-//! The instruction TLB: which calls find their translation, and what the others cost.
+//! The instruction TLB: hits, misses and page-table walks.
 
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::page_table::PageTables;
@@ -10,28 +10,28 @@ use filemap_core::units::{Order, PageCount, PageIndex, Vpn};
 
 use crate::profile;
 
-/// Two levels of translations, each replaced by least recent use within its sets.
+/// Two levels of translations with LRU replacement within each set.
 #[derive(Debug)]
 pub struct Tlb {
     profile: profile::InstructionTlb,
     page_size: u64,
-    first: Level,
-    second: Level,
+    first: TlbSets,
+    second: TlbSets,
 }
 
-/// What a TLB counted.
+/// Counters of a TLB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Calls that did not find their translation in the first level.
+pub struct TlbCounts {
+    /// Calls that missed the first level.
     pub misses: u64,
-    /// Those that did not find it in the second either: the tables were walked.
+    /// Calls that missed both levels: the page tables were walked.
     pub walks: u64,
 }
 
-impl Counts {
-    /// What both counted together.
-    pub fn with(self, other: Counts) -> Counts {
-        Counts { misses: self.misses + other.misses, walks: self.walks + other.walks }
+impl TlbCounts {
+    /// Sum of both.
+    pub fn plus(self, other: TlbCounts) -> TlbCounts {
+        TlbCounts { misses: self.misses + other.misses, walks: self.walks + other.walks }
     }
 }
 
@@ -41,22 +41,22 @@ impl Tlb {
         Tlb {
             profile,
             page_size,
-            first: Level::new(&profile.first),
-            second: Level::new(&profile.second),
+            first: TlbSets::new(&profile.first),
+            second: TlbSets::new(&profile.second),
         }
     }
 
-    /// Looks up a translation, keeps it, and counts what it misses. Returns the nanoseconds it
-    /// took.
-    pub fn look_up(&mut self, translation: Translation, counts: &mut Counts) -> u64 {
+    /// Looks up a translation, inserts it if missing, and counts misses. Returns the time taken in
+    /// nanoseconds.
+    pub fn look_up(&mut self, translation: Translation, counts: &mut TlbCounts) -> u64 {
         let largest = |level: &profile::TlbLevel| {
             Order::fitting(PageCount(level.largest_bytes / self.page_size))
         };
-        if self.first.has(translation.cut(largest(&self.profile.first))) {
+        if self.first.look_up(translation.truncate(largest(&self.profile.first))) {
             return self.profile.first.hit_ns;
         }
         counts.misses += 1;
-        if self.second.has(translation.cut(largest(&self.profile.second))) {
+        if self.second.look_up(translation.truncate(largest(&self.profile.second))) {
             return self.profile.second.hit_ns;
         }
         counts.walks += 1;
@@ -65,10 +65,10 @@ impl Tlb {
 }
 
 impl Tlb {
-    /// The entries of the pages `from..end` are gone.
+    /// Invalidates the translations of the pages `from..end`.
     pub fn flush(&mut self, from: Vpn, end: Vpn) {
         for level in [&mut self.first, &mut self.second] {
-            let is_kept = |entry: &Entry| {
+            let is_kept = |entry: &TlbEntry| {
                 let start = entry.number << entry.order.0;
                 start + entry.order.pages() <= from.0 || end.0 <= start
             };
@@ -77,30 +77,29 @@ impl Tlb {
     }
 }
 
-/// An aligned run of virtual pages that one entry of a TLB can hold.
+/// An aligned run of virtual pages covered by one translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Translation {
-    /// The page that is called.
+    /// The page whose code is called.
     pub vpn: Vpn,
-    /// How many pages the run has, as an order.
+    /// Length of the run, as an order.
     pub order: Order,
 }
 
 impl Translation {
-    /// The part of it that an entry of at most `largest` holds, as a number of its own.
-    fn cut(self, largest: Order) -> Entry {
+    /// The entry for the part of it that fits into `largest`.
+    fn truncate(self, largest: Order) -> TlbEntry {
         let order = self.order.min(largest);
-        Entry { number: self.vpn.0 >> order.0, order }
+        TlbEntry { number: self.vpn.0 >> order.0, order }
     }
 }
 
-/// The translation of page `index` of `vma`, which is mapped: a PMD's, a run of entries with the
-/// contiguous bit, or a page's.
+/// The translation of the mapped page `index` of `vma`: a PMD entry, a contiguous-bit run, or a
+/// single page.
 ///
-/// arm64 sets the bit on an aligned run of entries that one folio fills, where the folio lies in
-/// memory as the run does: folios are aligned in the file and in physical memory, so the VMA has
-/// to be congruent to the file. Mirrors `contpte_set_ptes` and `contpte_try_fold`, 6.18.
-/// Test: `tests/tlb.rs`.
+/// arm64 sets the contiguous bit on an aligned run of entries that maps one folio. Folios are
+/// aligned both in the file and in physical memory, so the VMA must be congruent to the file.
+/// Mirrors `contpte_set_ptes` and `contpte_try_fold`, 6.18. Test: `tests/tlb.rs`.
 pub fn translation(
     index: PageIndex,
     vma: &Vma,
@@ -128,28 +127,28 @@ pub fn translation(
     if by_word(run, end).all(is_mapped) { Translation { vpn, order } } else { page }
 }
 
-/// One level.
+/// One level of the TLB.
 #[derive(Debug)]
-struct Level {
+struct TlbSets {
     ways: usize,
-    /// The entries of each set, most recently used first.
-    sets: Vec<Vec<Entry>>,
+    /// Entries of each set, most recently used first.
+    sets: Vec<Vec<TlbEntry>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct TlbEntry {
     number: u64,
     order: Order,
 }
 
-impl Level {
-    fn new(profile: &profile::TlbLevel) -> Level {
+impl TlbSets {
+    fn new(profile: &profile::TlbLevel) -> TlbSets {
         let sets = (profile.entries / profile.ways).max(1) as usize;
-        Level { ways: profile.ways as usize, sets: vec![Vec::new(); sets] }
+        TlbSets { ways: profile.ways as usize, sets: vec![Vec::new(); sets] }
     }
 
-    /// Whether `entry` is there. It is, from now on.
-    fn has(&mut self, entry: Entry) -> bool {
+    /// Whether `entry` hits. It becomes the most recently used one either way.
+    fn look_up(&mut self, entry: TlbEntry) -> bool {
         let set = (entry.number % self.sets.len() as u64) as usize;
         let set = &mut self.sets[set];
         let found = set.iter().position(|&held| held == entry);

@@ -1,7 +1,7 @@
 //! With vma-bound no fault reads beyond its VMA, on random jobs.
 
 use crate::support::{Accesses, described, random_spec};
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::series::Switch;
@@ -77,7 +77,7 @@ fn run(job: &Job) -> (Watch, u64) {
 
 /// Holds what faults add to the cache against their VMAs.
 struct Watch {
-    mappings: Vec<Mapping>,
+    mappings: Vec<FileMapping>,
     /// The VMA of the fault under way; of segments any that it can be: see `vmas`.
     vma: Option<PageIndex>,
     /// Why its window is read.
@@ -90,7 +90,8 @@ struct Watch {
 impl Watch {
     /// The VMAs that map `index`: several where segments share a page.
     fn vmas(&self, index: PageIndex) -> Vec<Vma> {
-        let maps = |mapping: &&Mapping| mapping.whole.pgoff <= index && index < mapping.whole.end();
+        let maps =
+            |mapping: &&FileMapping| mapping.whole.pgoff <= index && index < mapping.whole.end();
         self.mappings.iter().filter(maps).map(|mapping| mapping.vma(index)).collect()
     }
 

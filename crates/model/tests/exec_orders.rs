@@ -5,8 +5,8 @@ use filemap_core::decision::{Cause, Decision};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::{Job, JobSpec, SizeText};
-use filemap_model::census::folio_orders;
 use filemap_model::extents::ExtentCache;
+use filemap_model::folio_orders;
 use filemap_model::{Profile, Timing, trace, trace_on};
 
 /// 512 MiB of stubs on arm64 with ext4, 128 KiB of readahead, rules of the series' base.

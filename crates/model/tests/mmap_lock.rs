@@ -1,47 +1,49 @@
 //! `mmap_lock`: who has it, who waits, and who is woken.
 
-use filemap_model::mm::mmap_lock::{HANDOFF_NS, Holder, MmapLock, READERS_WOKEN, Want, Woken};
+use filemap_model::mm::mmap_lock::{
+    HANDOFF_TIMEOUT_NS, Holder, LockMode, LockWakeup, MAX_READERS_WAKEUP, MmapLock,
+};
 
-fn granted(task: usize) -> Woken {
-    Woken { task, has_lock: true }
+fn granted(task: usize) -> LockWakeup {
+    LockWakeup { task, has_lock: true }
 }
 
-fn called(task: usize) -> Woken {
-    Woken { task, has_lock: false }
+fn called(task: usize) -> LockWakeup {
+    LockWakeup { task, has_lock: false }
 }
 
 /// A lock with what its calls woke.
 #[derive(Default)]
 struct Scene {
     lock: MmapLock,
-    woken: Vec<Woken>,
+    woken: Vec<LockWakeup>,
 }
 
 impl Scene {
     fn read(&mut self, task: usize) -> bool {
-        let has = self.lock.read(task, 0, &mut self.woken);
-        self.lock.check();
+        let has = self.lock.lock_read(task, 0, &mut self.woken);
+        self.lock.assert_invariants();
         has
     }
 
     fn write(&mut self, task: usize) -> bool {
-        let has = self.lock.write(task, 0);
-        self.lock.check();
+        let has = self.lock.lock_write(task, 0);
+        self.lock.assert_invariants();
         has
     }
 
-    fn release_read(&mut self) -> Vec<Woken> {
+    fn release_read(&mut self) -> Vec<LockWakeup> {
         self.lock.release_read(0, &mut self.woken);
         self.take()
     }
 
-    fn release_write(&mut self, task: usize) -> Vec<Woken> {
+    fn release_write(&mut self, task: usize) -> Vec<LockWakeup> {
         self.lock.release_write(task, 0, &mut self.woken);
         self.take()
     }
 
-    fn take(&mut self) -> Vec<Woken> {
-        self.lock.check();
+    fn take(&mut self) -> Vec<LockWakeup> {
+        self.lock.assert_invariants();
         std::mem::take(&mut self.woken)
     }
 }
@@ -53,7 +55,7 @@ fn readers_share_and_a_writer_is_alone() {
     assert!(!scene.write(3));
     assert_eq!(scene.release_read(), []);
     assert_eq!(scene.release_read(), [called(3)]);
-    assert!(scene.lock.write_again(3, 0));
+    assert!(scene.lock.retry_write(3, 0));
     assert!(!scene.read(4));
     assert_eq!(scene.release_write(3), [granted(4)]);
     assert_eq!(scene.release_read(), []);
@@ -65,13 +67,16 @@ fn a_reader_queues_behind_a_writer_that_waits() {
     assert!(scene.read(1) && scene.read(2));
     assert!(!scene.write(3));
     assert!(!scene.read(4));
-    assert_eq!(scene.lock.waiting().collect::<Vec<_>>(), [(3, Want::Write), (4, Want::Read)]);
+    assert_eq!(
+        scene.lock.waiters().collect::<Vec<_>>(),
+        [(3, LockMode::Write), (4, LockMode::Read)]
+    );
 }
 
 #[test]
 fn a_release_to_readers_wakes_those_behind_writers_too_up_to_the_cap() {
     let mut scene = Scene::default();
-    let (writer, most) = (1000, READERS_WOKEN);
+    let (writer, most) = (1000, MAX_READERS_WAKEUP);
     assert!(scene.write(0));
     for task in 1..3 {
         assert!(!scene.read(task));
@@ -111,13 +116,13 @@ fn a_free_lock_can_be_taken_before_its_writer_comes() {
     assert!(!scene.write(2));
     assert_eq!(scene.release_read(), [called(2)]);
     assert!(scene.read(3), "nobody has it, and nobody was handed it");
-    assert!(!scene.lock.write_again(2, HANDOFF_NS), "not yet for long enough");
+    assert!(!scene.lock.retry_write(2, HANDOFF_TIMEOUT_NS), "not yet for long enough");
     assert_eq!(scene.release_read(), [called(2)]);
     assert!(scene.write(4), "a writer as well");
-    assert!(!scene.lock.write_again(2, HANDOFF_NS + 1), "now it is the next");
+    assert!(!scene.lock.retry_write(2, HANDOFF_TIMEOUT_NS + 1), "now it is the next");
     assert_eq!(scene.release_write(4), [called(2)]);
     assert!(!scene.read(5), "it is handed to the writer that waited");
-    assert!(scene.lock.write_again(2, HANDOFF_NS + 1));
+    assert!(scene.lock.retry_write(2, HANDOFF_TIMEOUT_NS + 1));
     assert_eq!(scene.release_write(2), [granted(5)]);
 }
 
@@ -134,7 +139,7 @@ fn a_writer_that_spins_has_the_lock_before_those_that_sleep() {
     assert_eq!(scene.lock.holder(), Holder::Readers(1));
     // It comes too late for a lock that is handed over.
     assert!(!scene.write(4));
-    assert!(!scene.lock.write_again(4, HANDOFF_NS + 1));
+    assert!(!scene.lock.retry_write(4, HANDOFF_TIMEOUT_NS + 1));
     assert!(scene.lock.spin(5));
     assert_eq!(scene.release_read(), [called(4)]);
     assert_eq!(scene.lock.holder(), Holder::Nobody);
@@ -146,7 +151,7 @@ fn readers_that_lost_the_lock_for_long_to_those_who_spin_have_it_next() {
     assert!(scene.write(0));
     assert!(!scene.read(1));
     assert!(scene.lock.spin(2) && scene.lock.spin(3));
-    scene.lock.release_write(0, HANDOFF_NS + 1, &mut scene.woken);
+    scene.lock.release_write(0, HANDOFF_TIMEOUT_NS + 1, &mut scene.woken);
     assert_eq!(scene.lock.holder(), Holder::Writer(2));
     assert_eq!(scene.release_write(2), [granted(1)]);
     assert_eq!(scene.release_read(), []);
@@ -157,15 +162,15 @@ fn readers_that_lost_the_lock_for_long_to_those_who_spin_have_it_next() {
 fn nobody_spins_where_readers_had_the_lock_for_long_until_a_writer_has_had_it() {
     let mut scene = Scene::default();
     assert!(scene.read(1) && scene.read(2));
-    assert_eq!(scene.lock.holder().spun_ns(), Some(11_000));
-    assert_eq!(Holder::Readers(1000).spun_ns(), Some(25_000), "no more than for 30 of them");
+    assert_eq!(scene.lock.holder().reader_spin_ns(), Some(11_000));
+    assert_eq!(Holder::Readers(1000).reader_spin_ns(), Some(25_000), "no more than for 30 of them");
     assert!(scene.lock.spin(3));
-    scene.lock.end_long_spin(3);
+    scene.lock.time_out_spin(3);
     assert!(!scene.lock.spin(3));
     assert_eq!(scene.release_read(), []);
     assert_eq!(scene.release_read(), []);
     assert!(scene.write(4));
-    assert_eq!(scene.lock.holder().spun_ns(), None);
+    assert_eq!(scene.lock.holder().reader_spin_ns(), None);
     assert!(scene.lock.spin(3));
     assert_eq!(scene.release_write(4), []);
     assert_eq!(scene.lock.holder(), Holder::Writer(3));
@@ -179,7 +184,7 @@ fn a_writer_that_was_called_is_not_called_again() {
     assert_eq!(scene.release_read(), [called(2)]);
     assert!(scene.read(3));
     assert_eq!(scene.release_read(), [], "it is on its way");
-    assert!(scene.lock.write_again(2, 0));
+    assert!(scene.lock.retry_write(2, 0));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::support::measurements::measurements;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
-use filemap_core::fault::read::{Read, ReadView};
+use filemap_core::fault::read::{ReadCall, ReadView};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::readahead::{Limits, ReadaheadState};
@@ -93,7 +93,7 @@ fn batches(pages: u64) -> Vec<u64> {
     let file = cache.file(FileId::FIRST);
     let mut watched = Watched { file, looked_to: Cell::new(0), end: 0, batches: Vec::new() };
     let mut ra = ReadaheadState::NEW;
-    let mut read = Read::new(0, pages * 4096, pages * 4096, &limits);
+    let mut read = ReadCall::new(0, pages * 4096, pages * 4096, &limits);
     let mut log = ();
     let mut view = ReadView { limits: &limits, ra: &mut ra, cache: &mut watched, log: &mut log };
     assert_eq!(read.step(&mut view), None, "nothing has to be read or waited for");

@@ -1,14 +1,14 @@
 //! When the statistics of the lists catch up with them.
 
-use filemap_core::lru::lists::Lists;
-use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::lists::LruLists;
+use filemap_core::lru::statistics::ListSizes;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::PageCount;
 use filemap_job::JobSpec;
 use filemap_model::{Profile, Timing, trace_on};
 
 /// What the statistics know after so many misses, at no more than `touches` a second.
-fn known_after(misses: u64, touches: u64) -> Statistics {
+fn known_after(misses: u64, touches: u64) -> ListSizes {
     let spec = format!(
         "workload = 'sequential'\nfile_size = '4m'\nread_ahead_kb = 0\n\
          cache_limit = '1m'\naccesses = {misses}\n"
@@ -18,12 +18,12 @@ fn known_after(misses: u64, touches: u64) -> Statistics {
     profile.cost.touch_ns = 1_000_000_000 / touches;
     let cache = PlainCache::new(job.machine.cache_limit);
     let traced = trace_on(&job, &profile, Timing::Device, cache, &mut ()).unwrap();
-    traced.cache.statistics()
+    traced.cache.flushed_sizes()
 }
 
 #[test]
 fn statistics_are_flushed_every_two_seconds() {
-    let inactive = |pages| Statistics { inactive: PageCount(pages), active: PageCount(0) };
+    let inactive = |pages| ListSizes { inactive: PageCount(pages), active: PageCount(0) };
     // A page every 10 ms and, as each is read, some 60 us: two seconds are over before room is
     // made for page 199, and four before it is for page 398. Of 397 five batches are gone by
     // then, as 256 may be there.

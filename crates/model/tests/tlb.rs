@@ -4,8 +4,8 @@ use filemap_core::units::{Order, Vpn};
 use filemap_job::{JobSpec, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::profile::{InstructionTlb, TlbLevel};
-use filemap_model::tlb::{Counts, Tlb, Translation};
-use filemap_model::{Done, Profile, Timing, trace_on};
+use filemap_model::tlb::{Tlb, TlbCounts, Translation};
+use filemap_model::{Profile, StepStats, Timing, trace_on};
 
 /// Two entries before four in two sets; one entry holds at most 8 pages, or 64.
 fn small() -> Tlb {
@@ -15,7 +15,7 @@ fn small() -> Tlb {
 }
 
 /// The nanoseconds of each call.
-fn times(tlb: &mut Tlb, order: u8, pages: &[u64], counts: &mut Counts) -> Vec<u64> {
+fn times(tlb: &mut Tlb, order: u8, pages: &[u64], counts: &mut TlbCounts) -> Vec<u64> {
     let call = |&page| tlb.look_up(Translation { vpn: Vpn(page), order: Order(order) }, counts);
     pages.iter().map(call).collect()
 }
@@ -24,23 +24,23 @@ fn times(tlb: &mut Tlb, order: u8, pages: &[u64], counts: &mut Counts) -> Vec<u6
 fn entries_leave_by_least_recent_use() {
     let mut tlb = small();
     // 0 and 2 share a set of the second level, where 4 takes the place of 0.
-    let mut counts = Counts::default();
+    let mut counts = TlbCounts::default();
     assert_eq!(times(&mut tlb, 0, &[0, 2, 0, 4, 2, 0], &mut counts), [30, 30, 0, 30, 3, 30]);
-    assert_eq!(counts, Counts { misses: 5, walks: 4 });
+    assert_eq!(counts, TlbCounts { misses: 5, walks: 4 });
 }
 
 #[test]
 fn one_entry_holds_a_run_up_to_what_the_level_can() {
     let mut tlb = small();
     // 64 pages: one entry of the second level, pieces of 8 in the first.
-    assert_eq!(times(&mut tlb, 6, &[0, 7, 8, 63, 0], &mut Counts::default()), [30, 0, 3, 3, 3]);
+    assert_eq!(times(&mut tlb, 6, &[0, 7, 8, 63, 0], &mut TlbCounts::default()), [30, 0, 3, 3, 3]);
     // 128 pages are two there.
     let mut tlb = small();
-    assert_eq!(times(&mut tlb, 7, &[0, 64, 127], &mut Counts::default()), [30, 30, 3]);
+    assert_eq!(times(&mut tlb, 7, &[0, 64, 127], &mut TlbCounts::default()), [30, 30, 3]);
 }
 
 /// The random phase of a 64 MiB file of stubs.
-fn random(keys: &[(&str, &str)]) -> Done {
+fn random(keys: &[(&str, &str)]) -> StepStats {
     let text = |key| keys.iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_string());
     let spec = JobSpec {
         arch: text("arch").or(Some("arm64".into())),
@@ -78,7 +78,7 @@ fn runs_of_entries_join_where_one_folio_fills_them_and_lies_alike() {
 fn the_time_of_calls_is_that_of_the_call_and_of_its_translation() {
     let run = random(&[("page_size", "16k")]);
     let itlb = Profile::DEFAULT.itlb;
-    let Counts { misses, walks } = run.tally.tlb;
+    let TlbCounts { misses, walks } = run.tally.tlb;
     let touch_ns = Profile::DEFAULT.cost.touch_ns;
     let expected = 20_000 * (touch_ns + itlb.call_ns)
         + (misses - walks) * itlb.second.hit_ns

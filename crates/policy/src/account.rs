@@ -1,105 +1,111 @@
-//! When pages are bought: what single faults have cost, and what buying has saved.
+//! When reading ahead pays: the cost of single faults, and the savings of earlier reads.
 
 use crate::costs::Costs;
-use crate::region::{Open, Size};
+use crate::region::{BuySize, UnboughtTotals};
 
-/// The most that is kept of what a size has earned, in prices of one of that size.
-const MOST_CREDIT: u64 = 64;
+/// Maximum credit of a size, in multiples of its price.
+const MAX_CREDIT_PRICES: u64 = 64;
 
-/// What sizes below a region may spend before they have earned anything, in pages.
+/// Initial credit of sizes below a region, in pages.
 const FIRST_CREDIT_PAGES: u64 = 128;
 
-/// Each time such a size is refused it gets this part of the price, so that it is tried now and
-/// then.
-const RETRY_PART: u64 = 256;
+/// A refused size gets this fraction of its price as credit, so that it is retried now and then.
+const RETRY_FRACTION: u64 = 256;
 
-/// From so many prices of credit on such a size is bought before its own faults have paid for it.
-const RICH: u64 = 40;
+/// With this many prices of credit, a size is bought before its own faults have paid for it.
+const RICH_PRICES: u64 = 40;
 
-/// Faults that one use of such a size has saved, as far as can be told: fault-around hides all but
-/// one of those on 16 pages.
-const SAVED: u64 = 2;
+/// Estimated faults saved per use: fault-around hides all but one of the faults on 16 pages.
+const FAULTS_SAVED_PER_USE: u64 = 2;
 
-/// Something is bought for its own faults when these have cost so many times its price as twice the
-/// price of all regions that were come to is above what the faults on them have cost; up to this,
-/// in percent. Where few regions would be worth their price, each is bought later.
-const MOST_PERCENT: u64 = 1000;
+/// Maximum threshold, in percent of the price, at which a size is bought for its own faults. The
+/// threshold is twice the price of all visited regions over the cost of faults on them: if few
+/// regions are worth their price, each is bought later.
+const MAX_PERCENT: u64 = 1000;
 
-/// Pages of visited regions below which nothing smaller than a region is bought for all of them.
-const MANY_PAGES: u64 = 8 * Size::Region.pages();
+/// Minimum number of unread pages in visited regions for sizes below a region to be bought
+/// everywhere.
+const MANY_PAGES: u64 = 8 * BuySize::Region.pages();
 
-/// Faults whose threads are kept.
-const RECENT: usize = 16;
+/// Number of faults whose threads are remembered.
+const RECENT_FAULTS: usize = 16;
 
-/// What was spent and what was earned, in nanoseconds.
+/// Costs and savings, in nanoseconds.
 ///
-/// Whatever is bought is paid for: from the rent, which faults on single pages have cost and each
-/// nanosecond of which is spent once, or from what the uses of earlier buys of that size saved.
+/// Every read ahead is paid for: from the rent, the cost of single-page faults, each nanosecond of
+/// which is spent once; or from credit, the savings of earlier reads of the same size.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct ReadBudget {
     costs: Costs,
-    /// What faults on single pages have cost, less what was bought for it.
+    /// Cost of single-page faults not yet spent.
     rent: u64,
-    /// What each size has earned and not spent.
-    credits: [u64; Size::ALL.len()],
+    /// Unspent credit of each size.
+    credits: [u64; BuySize::ALL.len()],
     /// Threads of the last faults.
-    threads: [u64; RECENT],
+    threads: [u64; RECENT_FAULTS],
     faults: usize,
 }
 
-impl Account {
-    pub const fn new(costs: Costs) -> Account {
+impl ReadBudget {
+    pub const fn new(costs: Costs) -> ReadBudget {
         let first = FIRST_CREDIT_PAGES * costs.page_ns;
         let credits = [first, first, 0];
-        Account { costs, rent: 0, credits, threads: [0; RECENT], faults: 0 }
+        ReadBudget { costs, rent: 0, credits, threads: [0; RECENT_FAULTS], faults: 0 }
     }
 
     pub const fn set_costs(&mut self, costs: Costs) {
         self.costs = costs;
     }
 
-    /// What so many pages cost that are read together.
+    /// Cost of reading `pages` pages together.
     pub const fn price_ns(&self, pages: u64) -> u64 {
         pages.saturating_mul(self.costs.page_ns)
     }
 
-    /// What one fault costs the program: the threads that took the last ones wait together.
+    /// Cost of one fault for the program. The threads of recent faults wait concurrently.
     pub fn fault_ns(&self) -> u64 {
-        let last = &self.threads[..self.faults.min(RECENT)];
+        let last = &self.threads[..self.faults.min(RECENT_FAULTS)];
         let is_first = |at: &usize| !last[..*at].contains(&last[*at]);
         let threads = (0..last.len()).filter(is_first).count();
         self.costs.fault_ns / threads.max(1) as u64
     }
 
-    /// Counts a fault of `thread` that read a single page, or waited for one.
+    /// Records a fault of `thread` that read or waited for a single page.
     pub fn count_fault(&mut self, thread: u64) {
-        self.threads[self.faults % RECENT] = thread;
+        self.threads[self.faults % RECENT_FAULTS] = thread;
         self.faults = self.faults.saturating_add(1);
         self.rent = self.rent.saturating_add(self.fault_ns());
     }
 
-    /// Pages that were bought as a part of so much were used.
-    pub fn count_use(&mut self, size: Size) {
-        let saved = if size == Size::Region { 1 } else { SAVED };
+    /// Credits a use of pages read as part of `size`.
+    pub fn count_use(&mut self, size: BuySize) {
+        let saved = if size == BuySize::Region { 1 } else { FAULTS_SAVED_PER_USE };
         let earned = self.fault_ns().saturating_mul(saved);
-        let most = self.price_ns(size.pages()).saturating_mul(MOST_CREDIT);
+        let most = self.price_ns(size.pages()).saturating_mul(MAX_CREDIT_PRICES);
         let credit = &mut self.credits[size as usize];
         *credit = credit.saturating_add(earned).min(most);
     }
 
-    /// Whether to buy the `rest` of so much, in pages, of which `faults` faults have read single
-    /// pages, where `open` says what the regions are that were come to and not bought. What is the
-    /// next one to a region that was bought may be paid from what regions have earned.
-    pub fn buys(&mut self, size: Size, faults: u64, rest: u64, open: Open, is_next: bool) -> bool {
+    /// Whether to read the remaining `rest` pages of `size`, on which `faults` faults have read
+    /// single pages. `open` are the totals of visited regions that were not read. A region next to
+    /// one that was read may use the credit of regions.
+    pub fn buys(
+        &mut self,
+        size: BuySize,
+        faults: u64,
+        rest: u64,
+        open: UnboughtTotals,
+        is_next: bool,
+    ) -> bool {
         let price = self.price_ns(rest);
         let own = faults.saturating_mul(self.fault_ns());
         let enough = price.saturating_mul(self.percent(open)) / 100;
-        let is_paid = size == Size::Region && own >= enough;
+        let is_paid = size == BuySize::Region && own >= enough;
         if self.rent >= price && (is_paid || self.is_due(size, open)) {
             self.rent -= price;
             return true;
         }
-        if size == Size::Region {
+        if size == BuySize::Region {
             let own = own.min(self.rent);
             let is_lent = is_next && self.spend(size, price.saturating_sub(own));
             self.rent -= if is_lent { own.min(price) } else { 0 };
@@ -108,39 +114,39 @@ impl Account {
         if own >= enough {
             let is_bought = self.spend(size, price);
             if !is_bought {
-                self.credits[size as usize] += price / RETRY_PART;
+                self.credits[size as usize] += price / RETRY_FRACTION;
             }
             return is_bought;
         }
-        let is_rich = self.credits[size as usize] >= enough.saturating_mul(RICH);
+        let is_rich = self.credits[size as usize] >= enough.saturating_mul(RICH_PRICES);
         is_rich && self.spend(size, price.saturating_sub(own))
     }
 
-    /// Whether to buy so many pages of regions that the program has not come to.
+    /// Whether to read `rest` pages of regions that the program has not reached.
     pub fn buys_ahead(&mut self, rest: u64) -> bool {
-        self.spend(Size::Region, self.price_ns(rest))
+        self.spend(BuySize::Region, self.price_ns(rest))
     }
 
-    /// At how much of its price something is bought, by what is known of all regions.
-    fn percent(&self, open: Open) -> u64 {
+    /// The percentage of its price at which a size is bought, given all visited regions.
+    fn percent(&self, open: UnboughtTotals) -> u64 {
         let spent = open.faults.saturating_mul(self.fault_ns()).max(1);
-        (self.price_ns(open.pages).saturating_mul(200) / spent).clamp(100, MOST_PERCENT)
+        (self.price_ns(open.pages).saturating_mul(200) / spent).clamp(100, MAX_PERCENT)
     }
 
-    /// Whether the faults on all regions that were come to have cost so much of what it costs to
-    /// read their rest that everything is bought in this size.
-    fn is_due(&self, size: Size, open: Open) -> bool {
+    /// Whether faults on all visited regions have cost so much of the price of their rest that
+    /// everything is bought in this size.
+    fn is_due(&self, size: BuySize, open: UnboughtTotals) -> bool {
         let percent = match size {
-            Size::Block => 75,
-            Size::Group => 85,
-            Size::Region => 95,
+            BuySize::Block => 75,
+            BuySize::Group => 85,
+            BuySize::Region => 95,
         };
         let spent = open.faults.saturating_mul(self.fault_ns());
-        let says_something = size == Size::Region || open.pages >= MANY_PAGES;
+        let says_something = size == BuySize::Region || open.pages >= MANY_PAGES;
         says_something && spent >= self.price_ns(open.pages) / 100 * percent
     }
 
-    fn spend(&mut self, size: Size, price: u64) -> bool {
+    fn spend(&mut self, size: BuySize, price: u64) -> bool {
         let credit = &mut self.credits[size as usize];
         let has_enough = price <= *credit;
         *credit -= if has_enough { price } else { 0 };

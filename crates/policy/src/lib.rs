@@ -1,37 +1,30 @@
 //! The governor's policy.
 //!
-//! [`State`] is what is known of one file, through all mappings of it. It takes faults and returns
-//! ranges of pages to read. It has no clock and does no I/O, so the same faults have the same
-//! answers. What reads cost is told to it.
+//! [`State`] is the policy for one file, across all of its mappings. It takes faults and returns
+//! ranges of pages to read. It has no clock and does no I/O, so the same faults always give the
+//! same answers. Read costs are an input.
 //!
-//! A stream goes on when the program comes to what was asked for: the fault there is a minor one,
-//! and tells that the window is in use. So no page is left out to hear of it. Windows grow by 4,
-//! and from 64 pages on by 2. Beyond 64 pages none is longer than a quarter of what its stream has
-//! come to. A second page makes a stream only where the same thread comes to it next. Otherwise the
-//! third one does, since in small files neighbours come by chance.
+//! A stream continues when the program reaches its requested window: the minor fault there shows
+//! that the window is used, so no page has to be left out to detect that. Windows grow by a factor
+//! of 4, and from 64 pages on by 2. Beyond 64 pages a window is at most a quarter of its stream so
+//! far. Two adjacent faults make a stream if they are consecutive in one thread. Otherwise a third
+//! one is needed, since in small files neighbours occur by chance.
 //!
-//! Lengths of runs are counted in buckets of an eighth of a power of two, and count half after 256
-//! runs. Where half of the runs that came as far went on, a stream reads up to where half of them
-//! ended. Where more than an eighth of what streams have asked for was never come to, windows stay
-//! small.
+//! Run lengths are counted in buckets of an eighth of a power of two; counts are halved after 256
+//! runs. If at least half of the runs of the same length continued, a stream reads up to their
+//! median end. If more than an eighth of the pages requested by streams were never used, windows
+//! stay small.
 #![forbid(unsafe_code)]
 
 mod account;
-mod beyond;
-mod comparison;
 mod costs;
 mod lengths;
-mod pages;
 mod reads;
-mod recent;
 mod region;
-mod regions;
 mod state;
-mod step;
 mod stream;
-mod table;
+mod stride;
 
 pub use costs::{Costs, Touch, Window};
-pub use pages::{Bounds, Pages};
-pub use reads::Reads;
+pub use reads::{Bounds, Pages, Reads};
 pub use state::State;

@@ -1,20 +1,18 @@
-//! The answer: pages that are worth reading.
+//! Ranges of pages, their bounds, and the answer to a fault.
 
-use crate::pages::Pages;
-
-/// Pages to read, in the order in which the program is likely to come to them.
+/// Pages to read, in the order in which the program is likely to access them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    parts: Vec<Part>,
-    /// It is a region or more, which is bought for what the program does later.
+    parts: Vec<ReadPart>,
+    /// Contains whole regions, read for later accesses.
     pub is_for_later: bool,
 }
 
-/// Adjacent pages.
+/// A range of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
+struct ReadPart {
     pages: Pages,
-    /// The program comes to the last page first.
+    /// The program accesses the last page first.
     is_back: bool,
 }
 
@@ -22,15 +20,14 @@ impl Reads {
     /// Nothing to read.
     pub const NONE: Reads = Reads { parts: Vec::new(), is_for_later: false };
 
-    /// Adds `pages` after the others, of which the program comes to the last one first where
-    /// `is_back`.
+    /// Appends `pages`; with `is_back` the program accesses the last one first.
     pub(crate) fn add(&mut self, pages: Pages, is_back: bool) {
         if pages.count() > 0 {
-            self.parts.push(Part { pages, is_back });
+            self.parts.push(ReadPart { pages, is_back });
         }
     }
 
-    /// How many pages these are.
+    /// Total number of pages.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.parts.iter().map(|part| part.pages.count()).sum()
@@ -41,10 +38,10 @@ impl Reads {
         self.parts.iter().map(|part| part.pages)
     }
 
-    /// The pages as ranges of at most `most` pages, and at least 1: what one call can ask for.
+    /// The pages as ranges of at most `most` pages (at least 1), the limit of one call.
     pub fn pieces(&self, most: u64) -> impl Iterator<Item = Pages> + '_ {
         let most = most.max(1);
-        self.parts.iter().flat_map(move |&Part { pages, is_back }| {
+        self.parts.iter().flat_map(move |&ReadPart { pages, is_back }| {
             (0..pages.count().div_ceil(most)).map(move |number| {
                 let skipped = number * most;
                 let (first, end) = if is_back {
@@ -57,5 +54,45 @@ impl Reads {
                 Pages { first, end }
             })
         })
+    }
+}
+
+/// A range of file pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    /// First page.
+    pub first: u64,
+    /// The page after the last. The range is empty unless this is above `first`.
+    pub end: u64,
+}
+
+impl Pages {
+    /// Number of pages.
+    #[must_use]
+    pub const fn count(self) -> u64 {
+        self.end.saturating_sub(self.first)
+    }
+
+    /// Whether `page` is in the range.
+    #[must_use]
+    pub const fn contains(self, page: u64) -> bool {
+        self.first <= page && page < self.end
+    }
+}
+
+/// The pages that may be read for a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The mapped pages of the file.
+    pub mapping: Pages,
+    /// Current size of the file in pages.
+    pub file_pages: u64,
+}
+
+impl Bounds {
+    /// The mapped pages inside the file.
+    #[must_use]
+    pub fn inside(self) -> Pages {
+        Pages { end: self.mapping.end.min(self.file_pages), ..self.mapping }
     }
 }

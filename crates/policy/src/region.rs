@@ -1,85 +1,89 @@
-//! A region of a file: what is in memory of it, what its faults have cost, what was bought.
+//! The regions of a file: which pages are in memory, what their faults have cost, and what was read
+//! ahead.
 
-use crate::pages::Pages;
+use std::collections::BTreeMap;
+use std::mem;
 
-/// Pages of a region: 2 MiB of pages of 4 KiB.
+use crate::reads::Pages;
+
+/// Pages of a region: 2 MiB of 4 KiB pages.
 pub const REGION_PAGES: u64 = 512;
 
-/// Pages of a block, which is the least that is bought.
+/// Pages of a block, the smallest unit of reading ahead.
 const BLOCK_PAGES: u64 = 32;
 
 const BLOCKS: usize = (REGION_PAGES / BLOCK_PAGES) as usize;
 
-/// Pages that one fault maps if they are in memory: fault-around, as kernels have it by default.
+/// Pages mapped by one fault if cached: the kernel's default fault-around.
 pub const AROUND_PAGES: u64 = 16;
 
-/// How much is bought together.
+/// The units in which pages are read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum BuySize {
     Block,
     Group,
     Region,
 }
 
-impl Size {
-    /// The largest first.
-    pub const ALL: [Size; 3] = [Size::Region, Size::Group, Size::Block];
+impl BuySize {
+    /// Largest first.
+    pub const ALL: [BuySize; 3] = [BuySize::Region, BuySize::Group, BuySize::Block];
 
     pub const fn pages(self) -> u64 {
         match self {
-            Size::Block => BLOCK_PAGES,
-            Size::Group => 4 * BLOCK_PAGES,
-            Size::Region => REGION_PAGES,
+            BuySize::Block => BLOCK_PAGES,
+            BuySize::Group => 4 * BLOCK_PAGES,
+            BuySize::Region => REGION_PAGES,
         }
     }
 
-    /// The pages around `page` that are bought together.
+    /// The unit that contains `page`.
     pub const fn around(self, page: u64) -> Pages {
         let first = page / self.pages() * self.pages();
         Pages { first, end: first.saturating_add(self.pages()) }
     }
 }
 
-/// Sums over regions that were come to and not bought as a whole.
+/// Totals over visited regions that were not read as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Open {
+pub struct UnboughtTotals {
     /// Faults that read a page.
     pub faults: u64,
-    /// Pages that are not known.
+    /// Pages not known to be in memory.
     pub pages: u64,
 }
 
-impl Open {
-    pub const fn add(&mut self, other: Open) {
+impl UnboughtTotals {
+    pub const fn add(&mut self, other: UnboughtTotals) {
         self.faults += other.faults;
         self.pages += other.pages;
     }
 
-    pub const fn take(&mut self, other: Open) {
+    pub const fn subtract(&mut self, other: UnboughtTotals) {
         self.faults -= other.faults;
         self.pages -= other.pages;
     }
 }
 
-/// What is known of a region. Pages are told by their number in the file.
+/// State of a region. Pages are given by their number in the file.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// Pages that were read or asked for.
+    /// Pages that were read or requested.
     known: [u64; (REGION_PAGES / 64) as usize],
-    /// Pages that the kernel's own windows would have read, in the comparison of that number.
+    /// Pages the kernel's own windows would have read, in comparison number `compared`.
     around: [u64; (REGION_PAGES / 64) as usize],
     compared: u32,
-    /// Faults that read a page, in each block.
+    /// Faults that read a page, per block.
     faults: [u16; BLOCKS],
-    /// What was bought, each block as a part of what.
-    bought: [Option<Size>; BLOCKS],
-    /// Of each [`AROUND_PAGES`] pages, whether what was bought there was used.
+    /// The unit as part of which each block was read.
+    bought: [Option<BuySize>; BLOCKS],
+    /// A bit per [`AROUND_PAGES`] pages: whether read-ahead pages were used there.
     used: u32,
-    /// Faults that waited for a page that is known.
+    /// Faults that waited for a known page.
     pub waits: u16,
-    /// Whether all of it was bought.
+    /// Whether the whole region was read.
     pub is_bought: bool,
-    /// How many regions were bought ahead, of which this is the last one.
+    /// If this is the last region of a series read ahead: the length of the series.
     pub ahead: u64,
 }
 
@@ -100,23 +104,23 @@ impl Region {
         has(&self.known, page)
     }
 
-    /// Notes that these pages, which are of this region, are in memory or will be.
+    /// Marks these pages of the region as in memory or requested.
     pub fn add(&mut self, pages: Pages) {
         words(pages).for_each(|(word, mask)| self.known[word] |= mask);
     }
 
-    /// How many of these pages, which are of this region, are not known.
+    /// Number of these pages of the region that are not known.
     pub fn unknown(&self, pages: Pages) -> u64 {
         words(pages).map(|(word, mask)| u64::from((!self.known[word] & mask).count_ones())).sum()
     }
 
-    /// Whether the kernel would have read `page` by now, in the comparison of that number.
+    /// Whether the kernel would have read `page` by now, in comparison `number`.
     pub fn is_around(&self, page: u64, number: u32) -> bool {
         self.compared == number && has(&self.around, page)
     }
 
-    /// Notes that the kernel would have read these pages, which are of this region. Returns how
-    /// many of them it would not have had.
+    /// Marks these pages of the region as read by the kernel's window. Returns how many of them are
+    /// new.
     pub fn add_around(&mut self, pages: Pages, number: u32) -> u64 {
         if self.compared != number {
             (self.around, self.compared) = (Region::NEW.around, number);
@@ -130,14 +134,14 @@ impl Region {
             .sum()
     }
 
-    /// What it adds to the sums over all regions that were come to and not bought.
-    pub fn open(&self, number: u64) -> Open {
-        let pages = Size::Region.around(number.saturating_mul(REGION_PAGES));
-        let faults = self.faults(Size::Region, pages.first);
+    /// Its contribution to the totals of visited regions.
+    pub fn unbought(&self, number: u64) -> UnboughtTotals {
+        let pages = BuySize::Region.around(number.saturating_mul(REGION_PAGES));
+        let faults = self.faults(BuySize::Region, pages.first);
         if self.is_bought || faults == 0 {
-            return Open::default();
+            return UnboughtTotals::default();
         }
-        Open { faults, pages: self.unknown(pages) }
+        UnboughtTotals { faults, pages: self.unknown(pages) }
     }
 
     /// Counts a fault that read `page`.
@@ -146,26 +150,26 @@ impl Region {
         *faults = faults.saturating_add(1);
     }
 
-    /// Faults that read a page of what is bought together with `page`.
-    pub fn faults(&self, size: Size, page: u64) -> u64 {
+    /// Faults that read pages of the unit around `page`.
+    pub fn faults(&self, size: BuySize, page: u64) -> u64 {
         let first = block(size.around(page).first);
         let blocks = (size.pages() / BLOCK_PAGES) as usize;
         self.faults[first..first + blocks].iter().map(|&faults| u64::from(faults)).sum()
     }
 
-    /// Notes that all around `page` was bought.
-    pub fn buy(&mut self, size: Size, page: u64) {
+    /// Marks the unit around `page` as read.
+    pub fn buy(&mut self, size: BuySize, page: u64) {
         let first = block(size.around(page).first);
         let blocks = (size.pages() / BLOCK_PAGES) as usize;
         for bought in self.bought[first..first + blocks].iter_mut() {
             *bought = bought.or(Some(size));
         }
-        self.is_bought |= size == Size::Region;
+        self.is_bought |= size == BuySize::Region;
     }
 
-    /// A page that is known was come to. Says as a part of what it was bought, if it was and this
-    /// is the first use of the pages that fault-around maps with it.
-    pub fn use_bought(&mut self, page: u64) -> Option<Size> {
+    /// Records an access to a known page. Returns the unit it was read in, on the first use of the
+    /// pages that fault-around maps with it.
+    pub fn use_bought(&mut self, page: u64) -> Option<BuySize> {
         let size = self.bought[block(page)]?;
         let bit = 1 << (page % REGION_PAGES / AROUND_PAGES);
         let is_first = self.used & bit == 0;
@@ -183,7 +187,7 @@ fn has(words: &[u64; (REGION_PAGES / 64) as usize], page: u64) -> bool {
     words[(at / 64) as usize] >> (at % 64) & 1 == 1
 }
 
-/// The words of a region that have bits of `pages`, each with these bits.
+/// The words of a region with bits of `pages`, and these bits.
 fn words(pages: Pages) -> impl Iterator<Item = (usize, u64)> {
     let mut first = pages.first;
     std::iter::from_fn(move || {
@@ -192,4 +196,54 @@ fn words(pages: Pages) -> impl Iterator<Item = (usize, u64)> {
         first += count;
         Some(((at / 64) as usize, u64::MAX >> (64 - count) << (at % 64)))
     })
+}
+
+/// Maximum number of regions per generation. Two generations are kept: at most 20 MiB of memory,
+/// for 128 GiB of a file.
+const MAX_GENERATION_REGIONS: usize = 32_768;
+
+/// Regions by number. When a generation is full, the previous one is dropped except for regions
+/// visited since.
+#[derive(Clone, Debug, Default)]
+pub struct Regions {
+    young: BTreeMap<u64, Region>,
+    old: BTreeMap<u64, Region>,
+    unbought: UnboughtTotals,
+}
+
+impl Regions {
+    /// Totals of visited regions that were not read.
+    pub const fn unbought(&self) -> UnboughtTotals {
+        self.unbought
+    }
+
+    /// Updates the region of `page`, keeping the totals current.
+    pub fn update<T>(&mut self, page: u64, change: impl FnOnce(&mut Region) -> T) -> T {
+        let number = page / REGION_PAGES;
+        let Regions { young, old, unbought: open } = self;
+        if !young.contains_key(&number) {
+            let region = old.remove(&number).unwrap_or(Region::NEW);
+            if young.len() >= MAX_GENERATION_REGIONS {
+                for (&number, forgotten) in &mem::replace(old, mem::take(young)) {
+                    open.subtract(forgotten.unbought(number));
+                }
+            }
+            young.insert(number, region);
+        }
+        let region = young.get_mut(&number).expect("it was inserted");
+        open.subtract(region.unbought(number));
+        let result = change(region);
+        open.add(region.unbought(number));
+        result
+    }
+
+    /// Marks these pages as in memory or requested.
+    pub fn add(&mut self, pages: Pages) {
+        let mut first = pages.first;
+        while first < pages.end {
+            let end = (first / REGION_PAGES + 1).saturating_mul(REGION_PAGES).min(pages.end);
+            self.update(first, |region| region.add(Pages { first, end }));
+            first = end;
+        }
+    }
 }

@@ -1,48 +1,48 @@
-//! What is known of a file.
+//! The readahead policy for a file.
 
-use crate::account::Account;
-use crate::beyond::Beyond;
-use crate::comparison::{Comparison, WindowCost};
+use crate::account::ReadBudget;
 use crate::costs::{Costs, Touch, Window};
-use crate::lengths::Lengths;
-use crate::pages::{Bounds, Pages};
+use crate::costs::{WindowComparison, WindowCost};
+use crate::lengths::Overread;
+use crate::lengths::RunLengths;
 use crate::reads::Reads;
-use crate::recent::Recent;
-use crate::region::{Region, Size};
-use crate::regions::Regions;
-use crate::step::Step;
-use crate::stream::{Circumstances, Elements, Stream};
-use crate::table::Table;
+use crate::reads::{Bounds, Pages};
+use crate::region::Regions;
+use crate::region::{BuySize, Region};
+use crate::stream::StreamTable;
+use crate::stream::{Elements, Stream, StreamContext};
+use crate::stride::RecentFaults;
+use crate::stride::Stride;
 
-/// Up to so many pages a window of the kernel's is short.
-const SHORT_WINDOW: u64 = Size::Group.pages();
+/// Kernel windows up to this size are short.
+const SHORT_WINDOW_PAGES: u64 = BuySize::Group.pages();
 
-/// The most regions that are bought before the program comes to them.
-const MOST_AHEAD: u64 = 8;
+/// Maximum number of regions read before the program reaches them.
+const MAX_AHEAD_REGIONS: u64 = 8;
 
-/// What the policy knows of one file, through all mappings of it.
+/// The policy's state for one file, across all of its mappings.
 #[derive(Clone, Debug)]
 pub struct State {
     largest_window: u64,
     thread: u64,
     is_memory_short: bool,
     window: Window,
-    comparison: Comparison,
-    /// Faults so far that read a page that was not asked for.
+    comparison: WindowComparison,
+    /// Number of faults that read a page that was not requested.
     faults: u64,
-    /// Streams that have begun so far.
-    begun: u64,
-    table: Table,
-    recent: Recent,
-    lengths: Lengths,
-    beyond: Beyond,
+    /// Number of streams begun.
+    streams_begun: u64,
+    table: StreamTable,
+    recent: RecentFaults,
+    lengths: RunLengths,
+    overread: Overread,
     regions: Regions,
-    account: Account,
+    budget: ReadBudget,
 }
 
 impl State {
-    /// A file of which nothing is known yet. A stream asks for at most `largest_window_pages` at
-    /// once, and no more is bought at once either; 0 switches the policy off.
+    /// A new file. Streams and regions read at most `largest_window_pages` at a time; 0 disables
+    /// the policy.
     #[must_use]
     pub fn new(largest_window_pages: u64, costs: Costs) -> State {
         State {
@@ -50,129 +50,131 @@ impl State {
             thread: 0,
             is_memory_short: false,
             window: Window::NONE,
-            comparison: Comparison::default(),
+            comparison: WindowComparison::default(),
             faults: 0,
-            begun: 0,
-            table: Table::NEW,
-            recent: Recent::default(),
-            lengths: Lengths::NEW,
-            beyond: Beyond::default(),
+            streams_begun: 0,
+            table: StreamTable::NEW,
+            recent: RecentFaults::default(),
+            lengths: RunLengths::NEW,
+            overread: Overread::default(),
             regions: Regions::default(),
-            account: Account::new(costs),
+            budget: ReadBudget::new(costs),
         }
     }
 
-    /// Streams that have begun so far, single faults included.
+    /// Number of streams begun, including single faults.
     #[must_use]
     pub const fn begun(&self) -> u64 {
-        self.begun
+        self.streams_begun
     }
 
-    /// What reads cost from now on.
+    /// Sets the read costs.
     pub const fn set_costs(&mut self, costs: Costs) {
-        self.account.set_costs(costs);
+        self.budget.set_costs(costs);
     }
 
-    /// The thread of the faults that come next. Where nobody says, there is one.
+    /// Sets the thread of the following faults. By default there is a single one.
     pub const fn set_thread(&mut self, thread: u64) {
         self.thread = thread;
     }
 
-    /// Whether memory is short. Then nothing is bought, and streams ask for what they have earned.
+    /// Whether memory is short. Then nothing is read ahead beyond streams, and these only grow with
+    /// their length.
     pub const fn set_memory_short(&mut self, is_short: bool) {
         self.is_memory_short = is_short;
     }
 
-    /// What the kernel reads around a fault by itself in the mapping of the faults that come next.
+    /// Sets the kernel's own window in the mapping of the following faults.
     pub const fn set_window(&mut self, window: Window) {
         self.window = window;
     }
 
-    /// Whether the kernel's own windows cost less than single pages. From then on mappings whose
-    /// window is told have to be as the program made them, so that the kernel reads windows there.
+    /// Whether the kernel's own windows are cheaper than single pages. Mappings with a known window
+    /// then have to get back the program's advice, so that the kernel reads its windows.
     #[must_use]
     pub const fn is_left_to_kernel(&self) -> bool {
         self.comparison.is_lost()
     }
 
-    /// The program has come to `page`, a page of the file. Returns the pages that are worth reading
-    /// now, within `bounds`. A page outside of these says nothing.
+    /// Handles an access to `page` of the file. Returns the pages worth reading now, within
+    /// `bounds`. Pages outside of the bounds are ignored.
     pub fn fault(&mut self, page: u64, touch: Touch, bounds: Bounds) -> Reads {
         let inside = bounds.inside();
         let is_left = self.has_short_window() && self.comparison.is_lost();
         if !inside.contains(page) || self.largest_window == 0 || is_left {
             return Reads::NONE;
         }
-        let is_known = self.regions.with(page, |region| region.knows(page));
-        // A page that a stream has asked for too late is one that the window would have had.
-        let is_late = |state: &mut State| is_known && state.table.that_has_asked(page).is_some();
+        let is_known = self.regions.update(page, |region| region.knows(page));
+        // The kernel's window would have had a page that a stream requested too late.
+        let is_late = |state: &mut State| is_known && state.table.find_asking(page).is_some();
         if self.has_short_window() && touch == Touch::Major && (!is_known || is_late(self)) {
-            let cost = self.kernels_cost(page, inside);
+            let cost = self.kernel_window_cost(page, inside);
             let all_ns = inside.count().saturating_mul(self.window.page_ns);
-            self.comparison.count(cost, self.account.fault_ns(), inside.count(), all_ns);
+            self.comparison.record_fault(cost, self.budget.fault_ns(), inside.count(), all_ns);
         }
         match (is_known, touch) {
-            (true, _) => self.come(page, touch, inside),
+            (true, _) => self.on_known_page(page, touch, inside),
             (false, Touch::Minor) => {
                 self.add(Pages { first: page, end: page + 1 });
                 Reads::NONE
             }
-            (false, Touch::Major | Touch::Seen) => self.miss(page, inside),
+            (false, Touch::Major | Touch::Seen) => self.on_miss(page, inside),
         }
     }
 
-    /// What it would cost to come to `page` where the kernel reads windows of its own.
-    fn kernels_cost(&mut self, page: u64, inside: Pages) -> WindowCost {
+    /// Cost of an access to `page` with the kernel's own windows.
+    fn kernel_window_cost(&mut self, page: u64, inside: Pages) -> WindowCost {
         let number = self.comparison.number();
-        let mut is_around = |page| self.regions.with(page, |region| region.is_around(page, number));
+        let mut is_around =
+            |page| self.regions.update(page, |region| region.is_around(page, number));
         if is_around(page) {
             return WindowCost::default();
         }
-        // After the end of a window the next one is under way already.
+        // Right after a window the next one is already being read.
         let is_behind = page.checked_sub(1).is_some_and(is_around);
         let (first, fault_ns) = if is_behind {
             (page, 0)
         } else {
-            (page.saturating_sub(self.window.pages / 2), self.account.fault_ns())
+            (page.saturating_sub(self.window.pages / 2), self.budget.fault_ns())
         };
         let end = first.saturating_add(self.window.pages).min(inside.end);
-        let fresh: u64 = pieces(Pages { first: first.max(inside.first), end })
-            .map(|part| self.regions.with(part.first, |region| region.add_around(part, number)))
+        let fresh: u64 = by_region(Pages { first: first.max(inside.first), end })
+            .map(|part| self.regions.update(part.first, |region| region.add_around(part, number)))
             .sum();
         let ns = fresh.saturating_mul(self.window.page_ns).saturating_add(fault_ns);
         WindowCost { ns, pages: fresh }
     }
 
-    /// A page that was asked for, or read before.
-    fn come(&mut self, page: u64, touch: Touch, inside: Pages) -> Reads {
+    /// Handles an access to a page that was requested or read before.
+    fn on_known_page(&mut self, page: u64, touch: Touch, inside: Pages) -> Reads {
         let is_wait = touch == Touch::Major;
         if is_wait {
-            self.wait(page);
+            self.on_wait(page);
         }
-        if let Some(size) = self.regions.with(page, |region| region.use_bought(page)) {
-            self.account.count_use(size);
+        if let Some(size) = self.regions.update(page, |region| region.use_bought(page)) {
+            self.budget.count_use(size);
         }
         let mut reads = Reads::NONE;
-        let (table, mut around) = self.streams(inside, false);
-        if let Some((stream, number)) = table.that_has_asked(page) {
-            let elements = stream.come(number, is_wait, &mut around);
+        let (table, mut around) = self.stream_context(inside, false);
+        if let Some((stream, number)) = table.find_asking(page) {
+            let elements = stream.on_known_element(number, is_wait, &mut around);
             add(stream, elements, &mut reads);
-            self.note(&reads);
+            self.record_reads(&reads);
         }
-        let ahead = self.regions.with(page, |region| std::mem::take(&mut region.ahead));
+        let ahead = self.regions.update(page, |region| std::mem::take(&mut region.ahead));
         if ahead > 0 && !self.is_memory_short {
-            self.buy_ahead(Size::Region.around(page).end, ahead * 2, inside, &mut reads);
+            self.buy_ahead(BuySize::Region.around(page).end, ahead * 2, inside, &mut reads);
         }
         reads
     }
 
-    /// It had to wait for `page`. Where it does so too often, what was asked for is gone: then the
-    /// region is one of which nothing is known.
-    fn wait(&mut self, page: u64) {
-        self.account.count_fault(self.thread);
-        let fault_ns = self.account.fault_ns();
-        let price = self.account.price_ns(Size::Region.pages());
-        self.regions.with(page, |region| {
+    /// Records a wait for `page`. If waits are frequent, the requested pages were evicted, and the
+    /// region starts over.
+    fn on_wait(&mut self, page: u64) {
+        self.budget.count_fault(self.thread);
+        let fault_ns = self.budget.fault_ns();
+        let price = self.budget.price_ns(BuySize::Region.pages());
+        self.regions.update(page, |region| {
             region.count_fault(page);
             region.waits = region.waits.saturating_add(1);
             if u64::from(region.waits).saturating_mul(fault_ns) >= price {
@@ -182,91 +184,95 @@ impl State {
         });
     }
 
-    /// A fault that read a page that was not asked for.
-    fn miss(&mut self, page: u64, inside: Pages) -> Reads {
+    /// Handles a fault that read a page that was not requested.
+    fn on_miss(&mut self, page: u64, inside: Pages) -> Reads {
         self.faults = self.faults.saturating_add(1);
-        self.account.count_fault(self.thread);
-        self.regions.with(page, |region| {
+        self.budget.count_fault(self.thread);
+        self.regions.update(page, |region| {
             region.add(Pages { first: page, end: page + 1 });
             region.count_fault(page);
         });
-        let mut reads = self.follow(page, inside);
-        self.note(&reads);
+        let mut reads = self.follow_stream(page, inside);
+        self.record_reads(&reads);
         if !self.is_memory_short && !self.has_short_window() {
             self.buy(page, inside, &mut reads);
         }
         reads
     }
 
-    /// Where the kernel's own windows are short, these are what can be read in place of single
-    /// pages, and nothing is bought.
+    /// Whether the kernel's windows are short: they are then the alternative to single pages, and
+    /// nothing is read ahead in units.
     const fn has_short_window(&self) -> bool {
-        self.window.pages > 0 && self.window.pages <= SHORT_WINDOW
+        self.window.pages > 0 && self.window.pages <= SHORT_WINDOW_PAGES
     }
 
-    /// What the stream of `page` asks for.
-    fn follow(&mut self, page: u64, inside: Pages) -> Reads {
-        let is_direct = self.recent.of(self.thread).comes_to(page);
+    /// Returns the request of the stream that `page` continues or starts.
+    fn follow_stream(&mut self, page: u64, inside: Pages) -> Reads {
+        let is_direct = self.recent.thread(self.thread).record_fault(page);
         let mut reads = Reads::NONE;
-        let (table, mut around) = self.streams(inside, is_direct);
-        if let Some((stream, meeting)) = table.meet(page) {
-            let elements = stream.go_on(meeting, &mut around);
+        let (table, mut around) = self.stream_context(inside, is_direct);
+        if let Some((stream, meeting)) = table.match_fault(page) {
+            let elements = stream.on_miss(meeting, &mut around);
             add(stream, elements, &mut reads);
             return reads;
         }
-        let recent = self.recent.of(self.thread);
-        let step = recent.stride(page).unwrap_or(Step::FORWARD);
-        recent.note(page);
-        self.begun = self.begun.saturating_add(1);
-        let (table, mut around) = self.streams(inside, is_direct);
+        let recent = self.recent.thread(self.thread);
+        let step = recent.stride(page).unwrap_or(Stride::FORWARD);
+        recent.record_unmatched(page);
+        self.streams_begun = self.streams_begun.saturating_add(1);
+        let (table, mut around) = self.stream_context(inside, is_direct);
         for stream in table.streams() {
-            stream.teach(around.begun, around.lengths, around.beyond);
+            stream.record_if_over(around.begun, around.lengths, around.overread);
         }
         let mut stream = Stream::new(page, step);
-        let elements = stream.ask(&mut around);
+        let elements = stream.ask_next_window(&mut around);
         add(&stream, elements, &mut reads);
         table.insert(stream);
         reads
     }
 
-    /// The streams, and what they have to know to answer a fault.
-    fn streams(&mut self, inside: Pages, is_direct: bool) -> (&mut Table, Circumstances<'_>) {
-        let around = Circumstances {
+    /// The streams and the context in which they answer a fault.
+    fn stream_context(
+        &mut self,
+        inside: Pages,
+        is_direct: bool,
+    ) -> (&mut StreamTable, StreamContext<'_>) {
+        let around = StreamContext {
             inside,
             largest: self.largest_window,
             lengths: &mut self.lengths,
-            beyond: &mut self.beyond,
+            overread: &mut self.overread,
             is_memory_short: self.is_memory_short,
-            fault: self.faults,
-            begun: self.begun,
+            fault_number: self.faults,
+            begun: self.streams_begun,
             is_direct,
         };
         (&mut self.table, around)
     }
 
-    /// Buys what is around `page`, if it is time to.
+    /// Reads the unit around `page` if it is due.
     fn buy(&mut self, page: u64, inside: Pages, reads: &mut Reads) {
         let is_streaming = reads.pages() > 0;
         let largest = self.largest_window;
-        for size in Size::ALL.into_iter().filter(|size| size.pages() <= largest) {
-            if is_streaming && size != Size::Region {
+        for size in BuySize::ALL.into_iter().filter(|size| size.pages() <= largest) {
+            if is_streaming && size != BuySize::Region {
                 continue;
             }
             let all = size.around(page);
             let pages = Pages { first: all.first.max(inside.first), end: all.end.min(inside.end) };
             let (faults, rest) = self
                 .regions
-                .with(page, |region| (region.faults(size, page), region.unknown(pages)));
-            let open = self.regions.open();
-            let is_next = size == Size::Region && self.is_beside_bought(all);
-            if rest > 0 && self.account.buys(size, faults, rest, open, is_next) {
-                self.regions.with(page, |region| {
+                .update(page, |region| (region.faults(size, page), region.unknown(pages)));
+            let open = self.regions.unbought();
+            let is_next = size == BuySize::Region && self.is_beside_bought(all);
+            if rest > 0 && self.budget.buys(size, faults, rest, open, is_next) {
+                self.regions.update(page, |region| {
                     region.buy(size, page);
                     region.add(pages);
                 });
                 reads.add(pages, false);
-                reads.is_for_later |= size == Size::Region;
-                if size == Size::Region {
+                reads.is_for_later |= size == BuySize::Region;
+                if size == BuySize::Region {
                     self.buy_behind(all, inside, reads);
                 }
                 return;
@@ -274,37 +280,37 @@ impl State {
         }
     }
 
-    /// Whether a region beside this one was bought.
+    /// Whether an adjacent region was read.
     fn is_beside_bought(&mut self, region: Pages) -> bool {
         let beside = [region.first.checked_sub(1), Some(region.end)];
         let mut pages = beside.into_iter().flatten();
-        pages.any(|page| self.regions.with(page, |region| region.is_bought))
+        pages.any(|page| self.regions.update(page, |region| region.is_bought))
     }
 
-    /// A region was bought, or one that was bought ahead is used: where regions were bought one
-    /// after the other the next ones are bought too.
+    /// After a region was read, or one read ahead was used: if the previous region was read too,
+    /// reads the next ones.
     fn buy_behind(&mut self, region: Pages, inside: Pages, reads: &mut Reads) {
         let Some(before) = region.first.checked_sub(1) else { return };
         let (was_bought, ahead) =
-            self.regions.with(before, |before| (before.is_bought, before.ahead));
+            self.regions.update(before, |before| (before.is_bought, before.ahead));
         if was_bought {
             self.buy_ahead(region.end, (ahead * 2).max(1), inside, reads);
         }
     }
 
     fn buy_ahead(&mut self, from: u64, ahead: u64, inside: Pages, reads: &mut Reads) {
-        let ahead = ahead.min(self.largest_window / Size::Region.pages()).min(MOST_AHEAD);
-        let end = from.saturating_add(ahead * Size::Region.pages()).min(inside.end);
+        let ahead = ahead.min(self.largest_window / BuySize::Region.pages()).min(MAX_AHEAD_REGIONS);
+        let end = from.saturating_add(ahead * BuySize::Region.pages()).min(inside.end);
         let pages = Pages { first: from, end };
-        let rest: u64 = pieces(pages)
-            .map(|part| self.regions.with(part.first, |region| region.unknown(part)))
+        let rest: u64 = by_region(pages)
+            .map(|part| self.regions.update(part.first, |region| region.unknown(part)))
             .sum();
-        if rest == 0 || !self.account.buys_ahead(rest) {
+        if rest == 0 || !self.budget.buys_ahead(rest) {
             return;
         }
-        for part in pieces(pages) {
-            self.regions.with(part.first, |region| {
-                region.buy(Size::Region, part.first);
+        for part in by_region(pages) {
+            self.regions.update(part.first, |region| {
+                region.buy(BuySize::Region, part.first);
                 region.add(part);
                 region.ahead = if part.end == end { ahead } else { 0 };
             });
@@ -313,7 +319,7 @@ impl State {
         reads.is_for_later = true;
     }
 
-    fn note(&mut self, reads: &Reads) {
+    fn record_reads(&mut self, reads: &Reads) {
         reads.ranges().for_each(|pages| self.regions.add(pages));
     }
 
@@ -326,11 +332,11 @@ fn add(stream: &Stream, elements: Elements, reads: &mut Reads) {
     stream.pages(elements).for_each(|pages| reads.add(pages, stream.is_back()));
 }
 
-/// Each region's part of `pages`.
-fn pieces(pages: Pages) -> impl Iterator<Item = Pages> {
+/// Splits `pages` by region.
+fn by_region(pages: Pages) -> impl Iterator<Item = Pages> {
     let mut first = pages.first;
     std::iter::from_fn(move || {
-        let end = Size::Region.around(first).end.min(pages.end);
+        let end = BuySize::Region.around(first).end.min(pages.end);
         let part = Pages { first, end };
         first = end;
         (part.count() > 0).then_some(part)

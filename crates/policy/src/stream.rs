@@ -1,56 +1,55 @@
-//! One stream: a row of pages that a program comes to, one after the other.
+//! Streams: sequences of pages that a program accesses in order, and the streams of a file.
 
-use crate::beyond::Beyond;
-use crate::lengths::Lengths;
-use crate::pages::Pages;
+use crate::lengths::Overread;
+use crate::lengths::RunLengths;
+use crate::reads::Pages;
 use crate::region::AROUND_PAGES;
-use crate::step::Step;
+use crate::stride::Stride;
 
-/// The first window that a stream asks for.
+/// First window of a stream.
 const FIRST_WINDOW: u64 = 4;
 
-/// From this size on windows grow by 2, below by 4.
-const SLOWER_FROM: u64 = 64;
+/// Windows grow by a factor of 4 below this size, and by 2 from it on.
+const SLOW_GROWTH_FROM: u64 = 64;
 
-/// The most elements of a stride that are asked for together, which is how many requests the device
-/// has to work on at a time.
+/// Maximum number of elements of a stride requested together: the queue depth for the device.
 const STRIDE_DEPTH: u64 = 32;
 
-/// A run that is expected to end within so many pages is read at once.
-const AT_ONCE: u64 = 256;
+/// A run expected to end within this many pages is read in one request.
+const MAX_SINGLE_READ: u64 = 256;
 
-/// The first window of a run that is expected to be longer than that.
-const FIRST_OF_LONG: u64 = 32;
+/// First window of a longer run.
+const FIRST_LONG_WINDOW: u64 = 32;
 
-/// A run that goes on after its expected end begins to grow from this part of the length.
-const BEYOND_PART: u64 = 32;
+/// A run that outlives its expected end restarts with this fraction of the length as its window.
+const REGROW_FRACTION: u64 = 32;
 
-/// The most pages that a stream may leave out after what was asked for.
-const MOST_SLACK: u64 = 32;
+/// Maximum number of pages that a program may skip after a window.
+const MAX_SLACK: u64 = 32;
 
-/// Streams that begin after the last fault of one that is over then, as far as can be told.
-const BEGUN_SINCE: u64 = 3;
+/// A stream is considered over once this many others have begun since its last fault.
+const STREAMS_UNTIL_OVER: u64 = 3;
 
-/// What decides on a stream's windows.
+/// How the windows of a stream are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It grows by itself.
+    /// They grow with the stream.
     Growing,
-    /// It reads what runs before it would have read.
+    /// They follow the lengths of earlier runs.
     Following,
 }
 
-/// How a program came to an element.
+/// How the last element was accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ComeBy {
-    /// It was missing, and was not asked for.
+enum ElementTouch {
+    /// It was missing and had not been requested.
     Miss,
-    /// It was asked for and had not arrived.
+    /// It was requested but had not arrived.
     Wait,
     Hit,
 }
 
-/// Elements of a stream: the first, and the one after the last.
+/// A range of elements of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elements {
     from: u64,
@@ -61,78 +60,78 @@ impl Elements {
     pub const NONE: Elements = Elements { from: 0, to: 0 };
 }
 
-/// A stream. Its elements are numbered from 0, the page of its first fault.
+/// A stream. Elements are numbered from 0, the page of its first fault.
 #[derive(Clone, Debug)]
 pub struct Stream {
     start: u64,
-    step: Step,
-    /// Elements up to the last one that faulted, which is one of them.
+    step: Stride,
+    /// Number of elements up to and including the last one accessed.
     known: u64,
-    /// When the program comes to this element or one after it, the next window is asked for.
-    wire: u64,
-    /// The element after the last that was asked for.
+    /// An access to this element or a later one requests the next window.
+    trigger: u64,
+    /// The element after the last one requested.
     end: u64,
     /// Elements of the last window.
     window: u64,
-    /// The length that was expected, where `role` says so.
+    /// Expected length, with [`Role::Following`].
     expected: u64,
     role: Role,
-    /// How it came to the last one that is known.
-    come_by: ComeBy,
+    /// How the last known element was accessed.
+    last_touch: ElementTouch,
     faults: u8,
-    /// Number of its last fault, among those of the mapping.
+    /// Number of its last fault in the mapping.
     last_fault: u64,
-    /// How many streams had begun by then.
+    /// Number of streams begun by then.
     begun: u64,
     /// Its length was counted, as it seemed to be over.
     is_counted: bool,
 }
 
-/// A fault that may go on with a stream.
+/// A fault that may continue a stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting {
+pub struct StreamMatch {
     pub number: u64,
-    pub step: Step,
-    /// It is just what the stream waits for.
+    pub step: Stride,
+    /// It is exactly the expected element.
     pub is_exact: bool,
 }
 
-/// What a stream has to know to answer.
-pub struct Circumstances<'a> {
+/// The context in which a stream answers a fault.
+pub struct StreamContext<'a> {
     /// The pages that may be read.
     pub inside: Pages,
-    /// The most pages that may be asked for at once.
+    /// Maximum number of pages per request.
     pub largest: u64,
-    pub lengths: &'a mut Lengths,
-    pub beyond: &'a mut Beyond,
+    pub lengths: &'a mut RunLengths,
+    pub overread: &'a mut Overread,
     pub is_memory_short: bool,
     /// Number of the fault.
-    pub fault: u64,
-    /// Streams that have begun so far.
+    pub fault_number: u64,
+    /// Number of streams begun.
     pub begun: u64,
-    /// The fault before this one was on an adjacent page.
+    /// The previous fault of the thread was on an adjacent page.
     pub is_direct: bool,
 }
 
-/// What a stream asks for: how many elements, and whether its run is expected to end there.
-struct Window {
+/// A request: how many elements, and whether the run is expected to end there.
+struct StreamWindow {
     elements: u64,
     is_last: bool,
 }
 
 impl Stream {
     /// A stream that begins with a fault on `page`.
-    pub const fn new(page: u64, step: Step) -> Stream {
+    pub const fn new(page: u64, step: Stride) -> Stream {
         Stream {
             start: page,
             step,
             known: 1,
-            wire: 1,
+            trigger: 1,
             end: 1,
             window: 0,
             expected: 0,
             role: Role::Growing,
-            come_by: ComeBy::Miss,
+            last_touch: ElementTouch::Miss,
             faults: 1,
             last_fault: 0,
             begun: 0,
@@ -140,101 +139,109 @@ impl Stream {
         }
     }
 
-    /// Whether it is a single fault, and nothing was asked for since.
+    /// Whether it is a single fault without a request.
     pub const fn is_single(&self) -> bool {
         self.known == 1 && self.end == 1
     }
 
-    /// The number of the fault up to which it is not forgotten for others: it does not fault while
-    /// the program is within what was asked for.
+    /// The fault number until which the stream is not evicted by others: while the program is
+    /// inside the requested pages, it does not fault.
     pub const fn kept_until(&self) -> u64 {
         self.last_fault.saturating_add(self.end.saturating_sub(self.known))
     }
 
-    /// Whether a fault on `page` may go on with it.
-    pub fn meets(&self, page: u64) -> Option<Meeting> {
+    /// Whether a fault on `page` may continue it.
+    pub fn match_fault(&self, page: u64) -> Option<StreamMatch> {
         if self.is_single() {
-            let step = Step::between(self.start, page).filter(|step| step.is_dense())?;
-            return Some(Meeting { number: 1, step, is_exact: true });
+            let step = Stride::between(self.start, page).filter(|step| step.is_dense())?;
+            return Some(StreamMatch { number: 1, step, is_exact: true });
         }
         let number = self.step.number(self.start, page)?;
-        // A program may leave out some pages of a stream, and the one that asks among them.
+        // A program may skip some pages of a stream, including the one that triggers the next
+        // window.
         let ahead = self.end.saturating_sub(self.known);
-        let slack = if self.step.is_dense() { (ahead / 4).min(MOST_SLACK) } else { 0 };
+        let slack = if self.step.is_dense() { (ahead / 4).min(MAX_SLACK) } else { 0 };
         let is_near = self.known <= number && number <= self.end.saturating_add(slack);
         let is_exact = number <= self.end;
-        is_near.then_some(Meeting { number, step: self.step, is_exact })
+        is_near.then_some(StreamMatch { number, step: self.step, is_exact })
     }
 
-    /// The element at `page`, if it was asked for and the program has not come to it.
+    /// The element at `page`, if it was requested and not accessed yet.
     pub fn has_asked_for(&self, page: u64) -> Option<u64> {
         let number = self.step.number(self.start, page)?;
         (self.known <= number && number < self.end).then_some(number)
     }
 
-    /// Goes on with the fault that it meets, on a page that was not asked for.
-    pub fn go_on(&mut self, meeting: Meeting, around: &mut Circumstances<'_>) -> Elements {
-        let Meeting { number, step, is_exact } = meeting;
-        self.is_back_in(around);
+    /// Continues with a matching fault on a page that was not requested.
+    pub fn on_miss(&mut self, meeting: StreamMatch, around: &mut StreamContext<'_>) -> Elements {
+        let StreamMatch { number, step, is_exact } = meeting;
+        self.reopen(around);
         if step != self.step {
-            // For runs that go forward it was one of a single page.
+            // For forward runs it was a run of one page.
             around.lengths.count(1);
             self.step = step;
         }
         let was_lost = number < self.end;
         self.known = self.known.max(number.saturating_add(1));
-        self.come_by = ComeBy::Miss;
+        self.last_touch = ElementTouch::Miss;
         self.faults = self.faults.saturating_add(1);
         if !is_exact {
-            // Perhaps another one, in the same place.
-            self.window /= BEYOND_PART;
+            // Possibly another stream in the same place.
+            self.window /= REGROW_FRACTION;
         }
         if was_lost {
-            return self.ask_again(around);
+            return self.ask_rest(around);
         }
-        self.ask(around)
+        self.ask_next_window(around)
     }
 
-    /// The program comes to element `number`, which was asked for; it had to wait where `is_wait`.
-    pub fn come(&mut self, number: u64, is_wait: bool, around: &mut Circumstances<'_>) -> Elements {
-        self.is_back_in(around);
+    /// Handles an access to the requested element `number`, for which the program had to wait if
+    /// `is_wait`.
+    pub fn on_known_element(
+        &mut self,
+        number: u64,
+        is_wait: bool,
+        around: &mut StreamContext<'_>,
+    ) -> Elements {
+        self.reopen(around);
         self.known = number.saturating_add(1);
-        self.come_by = if is_wait { ComeBy::Wait } else { ComeBy::Hit };
+        self.last_touch = if is_wait { ElementTouch::Wait } else { ElementTouch::Hit };
         self.faults = self.faults.saturating_add(1);
-        if number >= self.wire {
-            return self.ask(around);
+        if number >= self.trigger {
+            return self.ask_next_window(around);
         }
-        self.note(around);
+        self.record_activity(around);
         Elements::NONE
     }
 
-    /// Asks for the window after what was asked for so far.
-    pub fn ask(&mut self, around: &mut Circumstances<'_>) -> Elements {
-        self.note(around);
+    /// Requests the next window.
+    pub fn ask_next_window(&mut self, around: &mut StreamContext<'_>) -> Elements {
+        self.record_activity(around);
         let from = self.end.max(self.known);
-        let Window { elements, is_last } = self.next_window(from, around);
-        let end = from.saturating_add(elements.min(around.largest)).min(self.room(around));
+        let StreamWindow { elements, is_last } = self.next_window(from, around);
+        let end = from.saturating_add(elements.min(around.largest)).min(self.max_elements(around));
         self.end = end.max(from);
-        self.wire = if is_last { self.end } else { from };
+        self.trigger = if is_last { self.end } else { from };
         Elements { from, to: self.end }
     }
 
-    /// Asks for the rest of what was asked for.
-    fn ask_again(&mut self, around: &Circumstances<'_>) -> Elements {
-        self.note(around);
-        let end = self.known.saturating_add(around.largest).min(self.end).min(self.room(around));
+    /// Requests the rest of the last window again.
+    fn ask_rest(&mut self, around: &StreamContext<'_>) -> Elements {
+        self.record_activity(around);
+        let end =
+            self.known.saturating_add(around.largest).min(self.end).min(self.max_elements(around));
         self.end = end.max(self.known);
-        self.wire = self.end;
-        self.come_by = ComeBy::Miss;
+        self.trigger = self.end;
+        self.last_touch = ElementTouch::Miss;
         Elements { from: self.known, to: self.end }
     }
 
-    /// The run goes on, if it was taken as over.
-    fn is_back_in(&mut self, around: &mut Circumstances<'_>) {
+    /// Undoes the count of a run that was considered over.
+    fn reopen(&mut self, around: &mut StreamContext<'_>) {
         if self.is_counted {
             self.is_counted = false;
-            self.recount(around.lengths, Lengths::discount);
-            around.beyond.discount(self.known, self.end);
+            self.count_length(around.lengths, RunLengths::discount);
+            around.overread.discount(self.known, self.end);
         }
     }
 
@@ -254,93 +261,148 @@ impl Stream {
         self.step.is_back()
     }
 
-    /// How many elements it has within what may be read.
-    fn room(&self, around: &Circumstances<'_>) -> u64 {
+    /// Number of its elements that may be read.
+    fn max_elements(&self, around: &StreamContext<'_>) -> u64 {
         let Pages { first, end } = around.inside;
         self.step.elements(self.start, first, end.saturating_sub(1))
     }
 
-    fn next_window(&mut self, from: u64, around: &mut Circumstances<'_>) -> Window {
-        if self.step != Step::FORWARD {
-            return self.grown(from, around);
+    fn next_window(&mut self, from: u64, around: &mut StreamContext<'_>) -> StreamWindow {
+        if self.step != Stride::FORWARD {
+            return self.grow_window(from, around);
         }
-        let Some(reach) = around.lengths.reach(self.known) else {
+        let Some(reach) = around.lengths.median_length(self.known) else {
             if self.role == Role::Following {
-                // It is longer than all that is known: it begins again, with little.
-                self.window = self.expected / BEYOND_PART;
+                // It is longer than all known runs and starts over with a small window.
+                self.window = self.expected / REGROW_FRACTION;
             }
             self.role = Role::Growing;
-            return self.grown(from, around);
+            return self.grow_window(from, around);
         };
         let left = reach.saturating_sub(from);
         if left == 0 {
-            return Window { elements: 0, is_last: true };
+            return StreamWindow { elements: 0, is_last: true };
         }
         self.expected = reach;
         self.role = Role::Following;
-        if left <= AT_ONCE.min(around.largest) {
-            return Window { elements: left, is_last: true };
+        if left <= MAX_SINGLE_READ.min(around.largest) {
+            return StreamWindow { elements: left, is_last: true };
         }
-        let most = around.beyond.most(from, around.is_memory_short).min(around.largest);
-        self.window = self.larger().max(FIRST_OF_LONG).min(most);
-        Window { elements: self.window.min(left), is_last: self.window >= left }
+        let most = around.overread.max_window(from, around.is_memory_short).min(around.largest);
+        self.window = self.next_window_size().max(FIRST_LONG_WINDOW).min(most);
+        StreamWindow { elements: self.window.min(left), is_last: self.window >= left }
     }
 
-    /// A window that is larger than the last one, where there is enough reason for any.
-    fn grown(&mut self, from: u64, around: &Circumstances<'_>) -> Window {
-        // A neighbour of an earlier fault can be there by chance. It is not where nothing came in
-        // between, or when the one after that comes too.
+    /// A larger window, if the stream is established.
+    fn grow_window(&mut self, from: u64, around: &StreamContext<'_>) -> StreamWindow {
+        // An adjacent fault may be chance, unless it came directly after, or a third one follows.
         let is_stream = self.faults > 2 || self.faults == 2 && around.is_direct;
         if self.step.is_dense() && !is_stream {
-            return Window { elements: 0, is_last: true };
+            return StreamWindow { elements: 0, is_last: true };
         }
-        let most = around.beyond.most(from, around.is_memory_short).min(around.largest);
-        self.window = self.larger().min(most);
-        Window { elements: self.window, is_last: false }
+        let most = around.overread.max_window(from, around.is_memory_short).min(around.largest);
+        self.window = self.next_window_size().min(most);
+        StreamWindow { elements: self.window, is_last: false }
     }
 
-    fn larger(&self) -> u64 {
+    fn next_window_size(&self) -> u64 {
         if self.window == 0 {
             return FIRST_WINDOW;
         }
         if !self.step.is_dense() {
             return self.window.saturating_mul(2).min(STRIDE_DEPTH);
         }
-        self.window.saturating_mul(if self.window < SLOWER_FROM { 4 } else { 2 })
+        self.window.saturating_mul(if self.window < SLOW_GROWTH_FROM { 4 } else { 2 })
     }
 
-    fn note(&mut self, around: &Circumstances<'_>) {
-        (self.last_fault, self.begun) = (around.fault, around.begun);
+    fn record_activity(&mut self, around: &StreamContext<'_>) {
+        (self.last_fault, self.begun) = (around.fault_number, around.begun);
     }
 
-    /// Says how long its run was, once and where that is known, if it is over. It seems to be when
-    /// others have `begun` since.
-    pub fn teach(&mut self, begun: u64, lengths: &mut Lengths, beyond: &mut Beyond) {
-        if self.is_counted || begun.saturating_sub(self.begun) < BEGUN_SINCE {
+    /// Counts the length of the run once it seems to be over, given the number of streams `begun`.
+    pub fn record_if_over(&mut self, begun: u64, lengths: &mut RunLengths, beyond: &mut Overread) {
+        if self.is_counted || begun.saturating_sub(self.begun) < STREAMS_UNTIL_OVER {
             return;
         }
         self.is_counted = true;
-        self.recount(lengths, Lengths::count);
+        self.count_length(lengths, RunLengths::count);
         beyond.count(self.known, self.end);
     }
 
-    /// Counts its run, or takes it back.
-    fn recount(&self, lengths: &mut Lengths, count: impl Fn(&mut Lengths, u64)) {
-        if self.step == Step::FORWARD {
+    /// Counts its length, or undoes that.
+    fn count_length(&self, lengths: &mut RunLengths, count: impl Fn(&mut RunLengths, u64)) {
+        if self.step == Stride::FORWARD {
             count(lengths, self.length());
         }
     }
 
-    /// Its length: in the middle between the last page that is known to be of it and the last one
-    /// that can be, as fault-around may have mapped it. Where these are near each other it is the
-    /// longest that it can have been, since a page too many costs less than a fault.
+    /// Its length: halfway between the last page known to be accessed and the last one that may
+    /// have been, as fault-around hides accesses. If the two are close, the larger one, since an
+    /// extra page costs less than a fault.
     fn length(&self) -> u64 {
         let last = self.known.saturating_sub(1);
-        let around = match (self.come_by, self.step.page(self.start, last)) {
-            (ComeBy::Hit, Some(page)) => AROUND_PAGES - page % AROUND_PAGES,
+        let around = match (self.last_touch, self.step.page(self.start, last)) {
+            (ElementTouch::Hit, Some(page)) => AROUND_PAGES - page % AROUND_PAGES,
             _ => 1,
         };
         let longest = self.end.min(last.saturating_add(around)).max(self.known);
         self.known.saturating_add(longest.saturating_sub(self.known).div_ceil(2))
+    }
+}
+
+/// Maximum number of streams.
+const MAX_STREAMS: usize = 16;
+
+/// Minimum number of slots for single faults, each of which may be the first of a new stream.
+const MIN_SINGLES: usize = 4;
+
+/// The streams. A new one replaces the least recently used.
+#[derive(Clone, Debug)]
+pub struct StreamTable {
+    streams: [Option<Stream>; MAX_STREAMS],
+}
+
+impl StreamTable {
+    pub const NEW: StreamTable = StreamTable { streams: [const { None }; MAX_STREAMS] };
+
+    /// The stream that a fault on `page` continues.
+    pub fn match_fault(&mut self, page: u64) -> Option<(&mut Stream, StreamMatch)> {
+        let mut best: Option<(&mut Stream, StreamMatch)> = None;
+        for stream in self.streams.iter_mut().flatten() {
+            let Some(meeting) = stream.match_fault(page) else { continue };
+            if meeting.is_exact {
+                return Some((stream, meeting));
+            }
+            if best.is_none() {
+                best = Some((stream, meeting));
+            }
+        }
+        best
+    }
+
+    /// The stream that requested `page`, and the element number of the page.
+    pub fn find_asking(&mut self, page: u64) -> Option<(&mut Stream, u64)> {
+        let mut streams = self.streams.iter_mut().flatten();
+        streams.find_map(|stream| stream.has_asked_for(page).map(|number| (stream, number)))
+    }
+
+    /// All streams.
+    pub fn streams(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.streams.iter_mut().flatten()
+    }
+
+    /// Adds a stream.
+    pub fn insert(&mut self, stream: Stream) {
+        let singles = self.streams.iter().flatten().filter(|stream| stream.is_single()).count();
+        let is_for_singles = singles < MIN_SINGLES;
+        let may_go = |place: &&mut Option<Stream>| match place {
+            Some(stream) => !is_for_singles || !stream.is_single(),
+            None => true,
+        };
+        // Free slots come first, as `None` is the least.
+        let places = self.streams.iter_mut().filter(may_go);
+        if let Some(place) = places.min_by_key(|place| place.as_ref().map(Stream::kept_until)) {
+            *place = Some(stream);
+        }
     }
 }

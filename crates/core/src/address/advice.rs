@@ -1,8 +1,8 @@
-//! What a program said about a part of a mapping (`madvise(2)`): flags of the VMA.
+//! Advice for a range of a mapping (`madvise(2)`): flags of the VMA.
 
 use serde::{Deserialize, Serialize};
 
-/// How a program says that it reads. MADV_RANDOM and MADV_SEQUENTIAL exclude each other.
+/// Expected access pattern. MADV_RANDOM and MADV_SEQUENTIAL exclude each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize)]
 pub enum ReadHint {
@@ -15,11 +15,11 @@ pub enum ReadHint {
     Sequential,
 }
 
-/// What a program says about huge pages. MADV_HUGEPAGE and MADV_NOHUGEPAGE exclude each other.
+/// Huge page advice. MADV_HUGEPAGE and MADV_NOHUGEPAGE exclude each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize)]
 pub enum HugeHint {
-    /// Nothing. No advice leads back to this.
+    /// None given. No advice restores this.
     #[default]
     None,
     /// MADV_HUGEPAGE: `VM_HUGEPAGE`.
@@ -32,14 +32,14 @@ pub enum HugeHint {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize)]
 pub struct Advice {
-    /// How it is read.
+    /// Access pattern.
     pub read: ReadHint,
-    /// Whether it is for huge pages.
+    /// Huge page advice.
     pub huge: HugeHint,
 }
 
 impl Advice {
-    /// None.
+    /// No advice.
     pub const NORMAL: Advice = Advice { read: ReadHint::Normal, huge: HugeHint::None };
     /// MADV_RANDOM alone.
     pub const RANDOM: Advice = Advice { read: ReadHint::Random, huge: HugeHint::None };
@@ -48,7 +48,7 @@ impl Advice {
     /// MADV_HUGEPAGE alone.
     pub const HUGEPAGE: Advice = Advice { read: ReadHint::Normal, huge: HugeHint::Huge };
 
-    /// None, and each flag that a mapping can be given from its beginning.
+    /// No advice, and each flag that a mapping can be given at creation.
     pub const ALL: [Advice; 4] =
         [Advice::NORMAL, Advice::RANDOM, Advice::SEQUENTIAL, Advice::HUGEPAGE];
 
@@ -69,30 +69,30 @@ impl Advice {
         }
     }
 
-    /// MADV_RANDOM was given last of the kinds of reading.
+    /// Whether MADV_RANDOM is in effect.
     pub fn is_random(self) -> bool {
         self.read == ReadHint::Random
     }
 
-    /// MADV_SEQUENTIAL was given last of the kinds of reading.
+    /// Whether MADV_SEQUENTIAL is in effect.
     pub fn is_sequential(self) -> bool {
         self.read == ReadHint::Sequential
     }
 
-    /// MADV_HUGEPAGE was given, and not taken back.
+    /// Whether MADV_HUGEPAGE is in effect.
     pub fn is_huge(self) -> bool {
         self.huge == HugeHint::Huge
     }
 
-    /// Whether reclaim believes the accessed bits of such a mapping, and whether taking away its
-    /// accessed entries is a use of their folios.
+    /// Whether reclaim honours accessed bits in such a mapping, and whether zapping an accessed
+    /// entry marks its folio accessed.
     ///
     /// Mirrors `vma_has_recency`, 6.12 and 6.18. Test: `tests/advice.rs`.
     pub fn has_recency(self) -> bool {
         self.read == ReadHint::Normal
     }
 
-    /// This advice, and then `flag`: what it excludes is taken back.
+    /// This advice followed by `flag`, which overrides what it excludes.
     ///
     /// Mirrors `madvise_vma_behavior`, 6.12 and 6.18. Test: `tests/advice.rs`.
     #[must_use]

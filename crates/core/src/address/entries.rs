@@ -3,20 +3,19 @@
 use crate::cache::{FileCache, WORD_PAGES};
 use crate::units::{PageCount, PageIndex};
 
-/// One of the sets of page-table entries that a file's pages have. A page that several VMAs map
-/// has an entry in each, so VMAs that share pages are in different layers
-/// ([`crate::address::reverse_map`]).
+/// A set of page-table entries for the pages of a file. A page mapped by several VMAs has an entry
+/// in each, so VMAs that share pages are in different layers ([`crate::address::reverse_map`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Layer(pub u32);
 
 impl Layer {
-    /// The only one, where no page is mapped twice.
+    /// The first layer; the only one unless pages are mapped twice.
     pub const FIRST: Layer = Layer(0);
 }
 
-/// The pages of one word of a file as one layer maps them, one bit each.
+/// State of the pages of one word of a file, as seen by one layer, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pages {
+pub struct WordPages {
     /// Cached.
     pub present: u64,
     /// In folios of more than one page.
@@ -33,28 +32,28 @@ pub struct Pages {
     pub copied: u64,
 }
 
-impl Pages {
-    /// Those that are cached, and neither mapped nor replaced by private copies.
+impl WordPages {
+    /// Cached pages that are neither mapped nor replaced by private copies.
     pub fn unmapped(&self) -> u64 {
         self.present & !self.mapped & !self.copied
     }
 }
 
-/// Entries of one word that were taken away.
+/// Page-table entries removed from one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unmapped {
+pub struct UnmappedPages {
     /// Pages that were mapped.
     pub mapped: u64,
-    /// Pages whose entries had been accessed.
+    /// Pages whose entries were accessed.
     pub accessed: u64,
-    /// Pages that had been replaced by private copies.
+    /// Pages replaced by private copies.
     pub copied: u64,
 }
 
 /// A file with its entries in one layer.
 pub trait MappedFile: FileCache {
-    /// What the pages of `mask` in `word` are. The bits of others mean nothing.
-    fn pages(&self, word: u64, mask: u64) -> Pages;
+    /// State of the pages of `mask` in `word`. Other bits are undefined.
+    fn pages(&self, word: u64, mask: u64) -> WordPages;
 
     /// Whether `index` is mapped, and whether a private copy replaces it.
     fn entry(&self, index: PageIndex) -> (bool, bool) {
@@ -88,8 +87,8 @@ pub trait MappedFile: FileCache {
     /// `from..end`.
     fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64>;
 
-    /// Takes away the entries and private copies of the pages of `mask` in `word`.
-    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped;
+    /// Removes the entries and private copies of the pages of `mask` in `word`.
+    fn unmap(&mut self, word: u64, mask: u64) -> UnmappedPages;
 
     /// Clears the accessed bits of the entries that map the pages of `mask` in `word`. Returns
     /// those that were set.

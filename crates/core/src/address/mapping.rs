@@ -1,14 +1,14 @@
 //! Mappings of a file and the VMAs they consist of.
 
 use super::advice::{Advice, AdviceFlag};
-pub use super::pieces::Change;
-use super::pieces::{Piece, Pieces};
+pub use super::pieces::VmaChange;
+use super::pieces::{VmaPiece, VmaPieces};
 use super::protection::Protection;
 use super::vma::Vma;
 use crate::units::{PageCount, PageIndex};
 use crate::word::{WORD_PAGES, word_mask};
 
-/// What `mprotect` makes of every second piece of a split mapping.
+/// Protection of every second piece of a split mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(serde::Serialize, serde::Deserialize)]
 pub enum SplitProt {
@@ -47,34 +47,35 @@ impl Split {
     }
 }
 
-/// A part of a file that is mapped in one piece: one VMA, or a row of them.
+/// A contiguous mapping of part of a file: one VMA, or a sequence of VMAs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// The mapping as one VMA, before it was split. Its advice and its protection are those of all
-    /// VMAs where [`Mapping::change`] has not cut them.
+pub struct FileMapping {
+    /// The mapping as one VMA, before it was split. Its advice and protection apply to all VMAs
+    /// unless [`FileMapping::change`] has split them.
     pub whole: Vma,
     /// How it was split.
     pub split: Option<Split>,
     /// The open file was advised NOREUSE.
     pub no_reuse: bool,
-    /// The process that it belongs to, by its number.
+    /// Index of its process.
     pub process: u32,
-    /// The kernel lets RANDOM accesses count ([`crate::rules::Rules::random_accesses_count`]).
+    /// Whether accesses through RANDOM mappings count
+    /// ([`crate::rules::Rules::random_accesses_count`]).
     pub random_counts: bool,
-    /// What it may be used for, as that of `whole`.
+    /// Protection of `whole`.
     protection: Protection,
     /// It was mapped executable.
     mapped_executable: bool,
-    /// Its VMAs, where a range was changed.
-    pieces: Pieces,
-    /// A page was copied before that.
+    /// Its VMAs, once a range was changed.
+    pieces: VmaPieces,
+    /// Whether a page was copied before that.
     has_copies: bool,
 }
 
-impl Mapping {
-    /// The mapping of a part of a file, whole or split.
-    pub const fn new(whole: Vma, split: Option<Split>) -> Mapping {
-        Mapping {
+impl FileMapping {
+    /// Maps part of a file, whole or split.
+    pub const fn new(whole: Vma, split: Option<Split>) -> FileMapping {
+        FileMapping {
             whole,
             split,
             no_reuse: false,
@@ -82,16 +83,16 @@ impl Mapping {
             random_counts: false,
             protection: Protection::AsMapped,
             mapped_executable: whole.executable,
-            pieces: Pieces::NONE,
+            pieces: VmaPieces::NONE,
             has_copies: false,
         }
     }
 
-    /// The VMA that maps `index`, which lies in the mapping.
+    /// The VMA that maps `index`, which has to be in the mapping.
     #[inline]
     pub fn vma(&self, index: PageIndex) -> Vma {
         if !self.pieces.is_empty() {
-            return self.of_piece(self.pieces.of(index));
+            return self.piece_vma(self.pieces.piece_at(index));
         }
         let Some(split) = self.split else {
             return self.whole;
@@ -107,7 +108,7 @@ impl Mapping {
         }
     }
 
-    fn of_piece(&self, piece: &Piece) -> Vma {
+    fn piece_vma(&self, piece: &VmaPiece) -> Vma {
         let by_split = self.split.is_some_and(|split| split.makes_executable(piece.number));
         Vma {
             start: self.whole.vpn(piece.first),
@@ -122,7 +123,7 @@ impl Mapping {
         self.mapped_executable || protection == Protection::Exec
     }
 
-    /// Its VMAs for the pages `from..end`, each with the part of these that it maps.
+    /// Its VMAs that overlap the pages `from..end`, each with the overlap.
     pub fn vmas(
         &self,
         from: PageIndex,
@@ -138,105 +139,105 @@ impl Mapping {
         })
     }
 
-    /// The VMAs that a change of its pages `from..end` alters: those that it advises or protects
-    /// otherwise, cuts, or joins. A writer takes the locks of these, and of no others.
+    /// The VMAs altered by a change of the pages `from..end`: changed, split or merged. The writer
+    /// locks exactly these.
     ///
     /// Mirrors `mprotect_fixup`, `madvise_update_vma` and `vma_modify`, 6.12 and 6.18.
     /// Test: `tests/protection.rs`.
-    pub fn altered(&self, from: PageIndex, end: PageIndex, change: Change) -> Vec<Vma> {
-        let before = if self.pieces.is_empty() { self.cut() } else { self.pieces.clone() };
+    pub fn altered(&self, from: PageIndex, end: PageIndex, change: VmaChange) -> Vec<Vma> {
+        let before = if self.pieces.is_empty() { self.to_pieces() } else { self.pieces.clone() };
         let mut after = before.clone();
         after.change(from, end, change);
-        let is_altered = |piece: &&Piece| after.of(piece.first) != *piece;
-        before.all().iter().filter(is_altered).map(|piece| self.of_piece(piece)).collect()
+        let is_altered = |piece: &&VmaPiece| after.piece_at(piece.first) != *piece;
+        before.all().iter().filter(is_altered).map(|piece| self.piece_vma(piece)).collect()
     }
 
-    /// Changes its pages `from..end`.
-    pub fn change(&mut self, from: PageIndex, end: PageIndex, change: Change) {
+    /// Changes the advice or protection of the pages `from..end`.
+    pub fn change(&mut self, from: PageIndex, end: PageIndex, change: VmaChange) {
         let is_whole = from <= self.whole.pgoff && self.whole.end() <= end;
         if self.pieces.is_empty() && is_whole {
             let (mut advice, mut protection) = (self.whole.advice, self.protection);
             match change {
-                Change::Advice(flag) => advice = advice.and(flag),
-                Change::Protection(new) => protection = new,
+                VmaChange::Advice(flag) => advice = advice.and(flag),
+                VmaChange::Protection(new) => protection = new,
             }
-            return self.all_are(advice, protection);
+            return self.set_whole(advice, protection);
         }
         if self.pieces.is_empty() {
-            self.pieces = self.cut();
+            self.pieces = self.to_pieces();
         }
         self.pieces.change(from, end, change);
         let (first, rest) = self.pieces.all().split_first().expect("a mapping has a VMA");
         if rest.is_empty() {
             let (advice, protection) = (first.advice, first.protection);
-            self.has_copies = first.anonymous > 0;
-            self.pieces = Pieces::NONE;
-            self.all_are(advice, protection);
+            self.has_copies = first.anon_vma > 0;
+            self.pieces = VmaPieces::NONE;
+            self.set_whole(advice, protection);
         }
     }
 
-    fn all_are(&mut self, advice: Advice, protection: Protection) {
+    fn set_whole(&mut self, advice: Advice, protection: Protection) {
         self.protection = protection;
         self.whole.advice = advice;
         self.whole.executable = self.is_executable(protection);
     }
 
-    /// The pages around `from..end`, which are not mapped any more: where the part before them that
-    /// still is mapped ends, and where the one after them begins.
-    pub fn around(
+    /// For the unmapped pages `from..end`: the end of the mapped part before them, and the start of
+    /// the mapped part after them.
+    pub fn mapped_neighbors(
         &self,
         from: PageIndex,
         end: PageIndex,
     ) -> (Option<PageIndex>, Option<PageIndex>) {
-        let mapped = |piece: &&Piece| piece.protection != Protection::Unmapped;
+        let mapped = |piece: &&VmaPiece| piece.protection != Protection::Unmapped;
         let pieces = self.pieces.all();
         let before = pieces.iter().rfind(|piece| piece.end() <= from && mapped(piece));
-        let behind = pieces.iter().find(|piece| piece.first >= end && mapped(piece));
-        (before.map(Piece::end), behind.map(|piece| piece.first))
+        let after = pieces.iter().find(|piece| piece.first >= end && mapped(piece));
+        (before.map(VmaPiece::end), after.map(|piece| piece.first))
     }
 
-    /// The part of it that `index` lies in, which is mapped, up to parts that are not any more: its
-    /// first page, and the page after its last.
+    /// The mapped part around `index`, up to unmapped pages: its first page, and the page after its
+    /// last.
     pub fn mapped_part(&self, index: PageIndex) -> (PageIndex, PageIndex) {
-        let gone = |piece: &&Piece| piece.protection == Protection::Unmapped;
+        let gone = |piece: &&VmaPiece| piece.protection == Protection::Unmapped;
         let pieces = self.pieces.all();
         let before = pieces.iter().rfind(|piece| piece.end() <= index && gone(piece));
-        let behind = pieces.iter().find(|piece| piece.first > index && gone(piece));
-        let first = before.map_or(self.whole.pgoff, Piece::end);
-        (first, behind.map_or(self.whole.end(), |piece| piece.first))
+        let after = pieces.iter().find(|piece| piece.first > index && gone(piece));
+        let first = before.map_or(self.whole.pgoff, VmaPiece::end);
+        (first, after.map_or(self.whole.end(), |piece| piece.first))
     }
 
     /// Gives advice for its pages `from..end`.
     pub fn advise(&mut self, from: PageIndex, end: PageIndex, flag: AdviceFlag) {
-        self.change(from, end, Change::Advice(flag));
+        self.change(from, end, VmaChange::Advice(flag));
     }
 
-    /// Its VMAs, as they are where no range was changed.
-    fn cut(&self) -> Pieces {
+    /// Its VMAs before any range was changed.
+    fn to_pieces(&self) -> VmaPieces {
         let length = self.split.map_or(self.whole.pages, |split| split.pages).0;
         let vmas = self.vmas(self.whole.pgoff, self.whole.end());
-        let pieces = vmas.map(|(vma, first, _)| Piece {
+        let pieces = vmas.map(|(vma, first, _)| VmaPiece {
             first,
             pages: vma.pages,
             advice: vma.advice,
             number: (first - self.whole.pgoff).0 / length,
             protection: self.protection,
-            anonymous: u32::from(self.has_copies),
+            anon_vma: u32::from(self.has_copies),
         });
-        Pieces::new(pieces.collect())
+        VmaPieces::new(pieces.collect())
     }
 
-    /// A write copied the page `index`.
+    /// Records a private copy of page `index`.
     #[inline]
-    pub fn copied(&mut self, index: PageIndex) {
-        if self.pieces.is_empty() { self.has_copies = true } else { self.pieces.copied(index) }
+    pub fn record_copy(&mut self, index: PageIndex) {
+        if self.pieces.is_empty() { self.has_copies = true } else { self.pieces.record_copy(index) }
     }
 
     /// Whether any of its VMAs is executable.
     pub fn has_code(&self) -> bool {
         let by_split =
             |split: Split| split.prot == SplitProt::Exec && split.pages < self.whole.pages;
-        let by_change = |piece: &Piece| self.is_executable(piece.protection);
+        let by_change = |piece: &VmaPiece| self.is_executable(piece.protection);
         if self.pieces.is_empty() {
             self.whole.executable || self.split.is_some_and(by_split)
         } else {
@@ -244,10 +245,10 @@ impl Mapping {
         }
     }
 
-    /// Whether reclaim believes the accessed bits of the entries in `vma`, one of its VMAs.
+    /// Whether reclaim honours the accessed bits of entries in `vma`, one of its VMAs.
     ///
     /// Mirrors `vma_has_recency`, 6.12 and 6.18. Test: `tests/advice.rs`.
-    pub fn believes(&self, vma: &Vma) -> bool {
+    pub fn vma_has_recency(&self, vma: &Vma) -> bool {
         self.has_recency_with(vma.advice) && !self.no_reuse
     }
 
@@ -255,8 +256,8 @@ impl Mapping {
         advice.has_recency() || self.random_counts && advice.is_random()
     }
 
-    /// Whether reclaim believes the accessed bits of its entries; `None` where that depends on the
-    /// VMA.
+    /// Whether reclaim honours the accessed bits of its entries; `None` if that differs between
+    /// VMAs.
     pub fn has_recency(&self) -> Option<bool> {
         if self.no_reuse {
             return Some(false);
@@ -268,11 +269,11 @@ impl Mapping {
         pieces.all(|other| other == first).then_some(first)
     }
 
-    /// The pages of `word` whose accessed bits reclaim believes.
-    pub fn believed_mask(&self, word: u64) -> u64 {
+    /// The pages of `word` whose accessed bits reclaim honours.
+    pub fn recency_mask(&self, word: u64) -> u64 {
         let (first, end) = (PageIndex(word * WORD_PAGES), PageIndex((word + 1) * WORD_PAGES));
-        let believed = self.vmas(first, end).filter(|(vma, ..)| self.believes(vma));
-        believed.fold(0, |mask, (_, from, end)| mask | word_mask(word, from, end))
+        let recency = self.vmas(first, end).filter(|(vma, ..)| self.vma_has_recency(vma));
+        recency.fold(0, |mask, (_, from, end)| mask | word_mask(word, from, end))
     }
 
     /// The pages of `word` that an executable VMA maps.

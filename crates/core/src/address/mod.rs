@@ -1,4 +1,4 @@
-//! What processes map: VMAs, page tables, and who maps a page of a file.
+//! Address spaces: VMAs, page tables, and the reverse map.
 
 pub mod advice;
 pub mod entries;

@@ -1,31 +1,31 @@
-//! Page tables: which parts of the address space have a page of entries.
+//! Page tables: which page-table pages exist.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::units::{PageCount, Vpn};
 
-/// Which page-table pages exist: those of page entries, and two levels above them. The topmost
-/// level comes with the process.
+/// The page-table pages of a process: those with PTEs and two levels above. The topmost level
+/// exists with the process.
 ///
-/// A PMD-sized folio is mapped by one PMD entry only where no page-table page is in its place.
+/// A PMD-sized folio can be mapped by a PMD entry only if no page-table page is in its place.
 #[derive(Clone, Debug, Default)]
 pub struct PageTables {
     levels: [Tables; 3],
-    /// Page-table pages that a private copy was made in first: they are not counted.
-    of_copies: Tables,
+    /// Page-table pages first created for a private copy; they are not counted.
+    copy_tables: Tables,
     pages: PageCount,
 }
 
-/// The page-table pages of one level, one bit each: 4096 a block, by the number of the block.
+/// The page-table pages of one level, one bit each, in blocks of 4096.
 #[derive(Clone, Debug, Default)]
 struct Tables(BTreeMap<u64, Box<[u64; 64]>>);
 
 impl Tables {
-    /// A block with its place in the map.
+    /// Size of a block including its map entry.
     const BLOCK_BYTES: u64 = 512 + 40;
 
-    /// Notes page-table page `number`; returns whether it is new.
+    /// Inserts page-table page `number`; returns whether it is new.
     #[inline]
     fn insert(&mut self, number: u64) -> bool {
         let Some(block) = self.0.get_mut(&(number / 4096)) else {
@@ -49,7 +49,7 @@ impl Tables {
         block[(number / 64 % 64) as usize] &= !(1 << (number % 64));
     }
 
-    /// None of `numbers` exists from now on. Returns how many did.
+    /// Removes all of `numbers`. Returns how many existed.
     fn remove_all(&mut self, numbers: Range<u64>) -> u64 {
         let (mut next, mut removed) = (numbers.start, 0);
         while let Some(number) = self.next(next..numbers.end) {
@@ -85,8 +85,8 @@ impl Tables {
 }
 
 impl PageTables {
-    /// The page-table page of `entries` entries, a power of two, that maps `vpn` exists from now
-    /// on.
+    /// Creates the page-table page of `entries` entries, a power of two, that maps `vpn`, and its
+    /// upper levels.
     pub fn install(&mut self, vpn: Vpn, entries: u64) {
         let (mut number, bits) = (vpn.0, entries.ilog2());
         for level in &mut self.levels {
@@ -98,17 +98,17 @@ impl PageTables {
         }
     }
 
-    /// The page-table page of `entries` entries that maps `vpn` exists from now on, for a private
-    /// copy, and counts for nothing unless something else needs it.
+    /// Creates the page-table page that maps `vpn` for a private copy. It is not counted until
+    /// something else needs it.
     pub fn install_for_copy(&mut self, vpn: Vpn, entries: u64) {
-        self.of_copies.insert(vpn.0 >> entries.ilog2());
+        self.copy_tables.insert(vpn.0 >> entries.ilog2());
     }
 
-    /// The page-table pages that map nothing but the `pages` pages from `start` are gone, where
-    /// nothing else is mapped in the reach of those at the ends.
+    /// Frees the page-table pages that map only the `pages` pages from `start`; nothing else may be
+    /// mapped within reach of the outermost ones.
     pub fn remove(&mut self, start: Vpn, pages: PageCount, entries: u64) {
         let (mut first, mut last) = (start.0, (start + pages).0 - 1);
-        self.of_copies.remove_all(first >> entries.ilog2()..(last >> entries.ilog2()) + 1);
+        self.copy_tables.remove_all(first >> entries.ilog2()..(last >> entries.ilog2()) + 1);
         for level in 0..self.levels.len() {
             let (below, above) = self.levels.split_at_mut(level);
             (first, last) = (first >> entries.ilog2(), last >> entries.ilog2());
@@ -127,28 +127,28 @@ impl PageTables {
         }
     }
 
-    /// The page-table pages all of whose entries lie in the `pages` pages from `start` are gone;
-    /// those above them stay.
+    /// Frees the lowest-level page-table pages whose entries all lie in the `pages` pages from
+    /// `start`; upper levels stay.
     pub fn remove_lowest(&mut self, start: Vpn, pages: PageCount, entries: u64) {
         let first = start.0.div_ceil(entries);
         let numbers = first..((start + pages).0 / entries).max(first);
         self.pages -= PageCount(self.levels[0].remove_all(numbers.clone()));
-        self.of_copies.remove_all(numbers);
+        self.copy_tables.remove_all(numbers);
     }
 
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
         let number = vpn.0 >> entries.ilog2();
-        self.levels[0].contains(number) || self.of_copies.contains(number)
+        self.levels[0].contains(number) || self.copy_tables.contains(number)
     }
 
-    /// About how many bytes of memory the notes on them take.
+    /// Approximate memory used by this structure, in bytes.
     pub fn held_bytes(&self) -> u64 {
-        let all = self.levels.iter().chain([&self.of_copies]);
+        let all = self.levels.iter().chain([&self.copy_tables]);
         all.map(|level| level.0.len() as u64 * Tables::BLOCK_BYTES).sum()
     }
 
-    /// Pages that all of them take.
+    /// Number of pages charged for page tables.
     pub fn pages(&self) -> PageCount {
         self.pages
     }

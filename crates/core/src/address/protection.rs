@@ -1,24 +1,24 @@
-//! What a mapping may be used for besides reading (`mprotect(2)`).
+//! Protection of mappings (`mprotect(2)`).
 
 use serde::{Deserialize, Serialize};
 
-/// What a part of a mapping may be used for, besides reading.
+/// Protection of part of a mapping, beyond read access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize)]
 pub enum Protection {
-    /// What it was mapped for.
+    /// As mapped.
     #[default]
     AsMapped,
-    /// To be written to as well, which it was not mapped for.
+    /// Made writable, which it was not mapped as.
     Write,
-    /// To be executed as well, which it was not mapped for.
+    /// Made executable, which it was not mapped as.
     Exec,
-    /// For nothing: it was taken away (`munmap(2)`).
+    /// Unmapped (`munmap(2)`).
     Unmapped,
 }
 
 impl Protection {
-    /// Every one that `mprotect(2)` can ask for.
+    /// Every protection that `mprotect(2)` can set.
     pub const ALL: [Protection; 3] = [Protection::AsMapped, Protection::Write, Protection::Exec];
 
     /// The name in job files and reports.

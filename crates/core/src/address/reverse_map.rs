@@ -1,10 +1,10 @@
-//! Who maps a page: the mappings of each file, some of whose pages several of them map.
+//! The reverse map: which mappings map the pages of a file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::entries::Layer;
-use super::mapping::Mapping;
+use super::mapping::FileMapping;
 use super::vma::Vma;
 use crate::units::{FileId, PageIndex};
 use crate::word::{WORD_PAGES, word_mask};
@@ -16,43 +16,43 @@ pub struct ReverseMap {
 }
 
 impl ReverseMap {
-    /// Of that many files, none of which is mapped.
+    /// A reverse map for `files` files without mappings.
     pub fn new(files: usize) -> ReverseMap {
         ReverseMap { files: vec![FileMappings::default(); files] }
     }
 
     /// The mappings of `file`.
     #[inline]
-    pub fn of(&self, file: FileId) -> &FileMappings {
+    pub fn file(&self, file: FileId) -> &FileMappings {
         &self.files[file.number()]
     }
 
-    /// The mappings of `file`, to be changed.
-    pub fn of_mut(&mut self, file: FileId) -> &mut FileMappings {
+    /// The mappings of `file`, mutable.
+    pub fn file_mut(&mut self, file: FileId) -> &mut FileMappings {
         &mut self.files[file.number()]
     }
 }
 
-/// The mappings of one file, each in a layer in which no other maps its pages.
+/// The mappings of one file, arranged in layers without overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileMappings {
     /// The mappings of each layer, in the order of their pages.
-    layers: Vec<Vec<Mapping>>,
-    /// Reclaim believes the accessed bits of no entry.
-    is_ignored: bool,
-    /// Reclaim believes those of some entries only.
-    is_mixed: bool,
+    layers: Vec<Vec<FileMapping>>,
+    /// No mapping has recency.
+    ignores_recency: bool,
+    /// Some mappings or parts of them have recency, others do not.
+    has_mixed_recency: bool,
     /// Some VMA is executable.
     has_code: bool,
 }
 
 impl FileMappings {
-    /// Adds `mapping` in the lowest layer that has its pages free.
-    pub fn insert(&mut self, mapping: Mapping) -> Layer {
+    /// Adds `mapping` to the lowest layer where its pages are free.
+    pub fn insert(&mut self, mapping: FileMapping) -> Layer {
         let (first, end) = (mapping.whole.pgoff, mapping.whole.end());
-        let has_room = |layer: &Vec<Mapping>| {
-            let behind = layer.partition_point(|other| other.whole.end() <= first);
-            layer.get(behind).is_none_or(|next| end <= next.whole.pgoff)
+        let has_room = |layer: &Vec<FileMapping>| {
+            let after = layer.partition_point(|other| other.whole.end() <= first);
+            layer.get(after).is_none_or(|next| end <= next.whole.pgoff)
         };
         let layer = self.layers.iter().position(has_room).unwrap_or_else(|| {
             self.layers.push(Vec::new());
@@ -60,13 +60,13 @@ impl FileMappings {
         });
         let mappings = &mut self.layers[layer];
         mappings.insert(mappings.partition_point(|other| other.whole.pgoff < first), mapping);
-        self.note_kinds();
+        self.update_summary();
         Layer(layer as u32)
     }
 
-    /// Adds mappings, in as few layers as there can be where they are the first. Returns the layer
+    /// Adds mappings, using as few layers as possible if they are the first ones. Returns the layer
     /// of each.
-    pub fn insert_all(&mut self, mappings: &[Mapping]) -> Vec<Layer> {
+    pub fn insert_all(&mut self, mappings: &[FileMapping]) -> Vec<Layer> {
         if !self.layers.is_empty() {
             return mappings.iter().map(|mapping| self.insert(mapping.clone())).collect();
         }
@@ -90,33 +90,33 @@ impl FileMappings {
             self.layers[layer].push(mapping.clone());
             of_each[position] = Layer(layer as u32);
         }
-        self.note_kinds();
+        self.update_summary();
         of_each
     }
 
-    /// Takes away the mapping of `layer` that begins at page `first`.
+    /// Removes the mapping of `layer` that begins at page `first`.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     pub fn remove(&mut self, layer: Layer, first: PageIndex) {
         let mappings = &mut self.layers[layer.0 as usize];
         let at = mappings.partition_point(|mapping| mapping.whole.pgoff < first);
         assert_eq!(mappings[at].whole.pgoff, first, "the mapping is there");
         mappings.remove(at);
-        self.note_kinds();
+        self.update_summary();
     }
 
-    /// The mapping of `layer` that begins where `mapping` does is like that from now on.
+    /// Replaces the mapping of `layer` that begins at the same page as `mapping`.
     ///
     /// # Panics
-    /// When there is none.
-    pub fn replace(&mut self, layer: Layer, mapping: Mapping) {
+    /// If there is none.
+    pub fn replace(&mut self, layer: Layer, mapping: FileMapping) {
         let mappings = &mut self.layers[layer.0 as usize];
         let first = mapping.whole.pgoff;
         let at = mappings.partition_point(|mapping| mapping.whole.pgoff < first);
         assert_eq!(mappings[at].whole.pgoff, first, "the mapping is there");
         mappings[at] = mapping;
-        self.note_kinds();
+        self.update_summary();
     }
 
     /// The VMA of `layer` that maps `index`.
@@ -125,15 +125,15 @@ impl FileMappings {
     }
 
     /// The mapping of `layer` that `index` lies in.
-    fn mapping(&self, layer: Layer, index: PageIndex) -> Option<&Mapping> {
+    fn mapping(&self, layer: Layer, index: PageIndex) -> Option<&FileMapping> {
         let mappings = self.layers.get(layer.0 as usize)?;
-        let behind = mappings.partition_point(|mapping| mapping.whole.pgoff <= index);
-        mappings[..behind].last().filter(|mapping| index < mapping.whole.end())
+        let after = mappings.partition_point(|mapping| mapping.whole.pgoff <= index);
+        mappings[..after].last().filter(|mapping| index < mapping.whole.end())
     }
 
-    /// The pages of `from..end` that mappings of `layer` map that belong to other processes than
-    /// `process`: the first of each, and the page after its last.
-    pub fn of_others(
+    /// The parts of `from..end` that processes other than `process` map in `layer`, as first page
+    /// and end.
+    pub fn mapped_by_others(
         &self,
         layer: Layer,
         (from, end): (PageIndex, PageIndex),
@@ -141,27 +141,27 @@ impl FileMappings {
     ) -> impl Iterator<Item = (PageIndex, PageIndex)> {
         let mappings = self.layers.get(layer.0 as usize).map_or(&[][..], Vec::as_slice);
         let first = mappings.partition_point(|mapping| mapping.whole.end() <= from);
-        let within = mappings[first..].iter().take_while(move |of| of.whole.pgoff < end);
+        let within = mappings[first..].iter().take_while(move |mapping| mapping.whole.pgoff < end);
         let others = within.filter(move |mapping| mapping.process != process);
-        others.map(move |of| (of.whole.pgoff.max(from), of.whole.end().min(end)))
+        others.map(move |mapping| (mapping.whole.pgoff.max(from), mapping.whole.end().min(end)))
     }
 
-    /// Whether reclaim believes the accessed bits of any entry.
+    /// Whether any mapping has recency.
     #[inline]
     pub fn has_recency(&self) -> bool {
-        !self.is_ignored
+        !self.ignores_recency
     }
 
-    /// The pages of `word` whose accessed bits in `layer` reclaim believes.
+    /// The pages of `word` mapped with recency in `layer`.
     #[inline]
-    pub fn believed_mask(&self, layer: Layer, word: u64) -> u64 {
-        if !self.is_mixed {
-            return if self.is_ignored { 0 } else { u64::MAX };
+    pub fn recency_mask(&self, layer: Layer, word: u64) -> u64 {
+        if !self.has_mixed_recency {
+            return if self.ignores_recency { 0 } else { u64::MAX };
         }
-        self.mask(layer, word, |mapping| match mapping.has_recency() {
+        self.combined_mask(layer, word, |mapping| match mapping.has_recency() {
             Some(true) => word_mask(word, mapping.whole.pgoff, mapping.whole.end()),
             Some(false) => 0,
-            None => mapping.believed_mask(word),
+            None => mapping.recency_mask(word),
         })
     }
 
@@ -171,27 +171,27 @@ impl FileMappings {
         if !self.has_code {
             return 0;
         }
-        self.mask(layer, word, |mapping| mapping.executable_mask(word))
+        self.combined_mask(layer, word, |mapping| mapping.executable_mask(word))
     }
 
-    /// What `of` says of each mapping of `layer` that maps pages of `word`, together.
-    fn mask(&self, layer: Layer, word: u64, of: impl Fn(&Mapping) -> u64) -> u64 {
-        self.of_word(layer, word).fold(0, |mask, mapping| mask | of(mapping))
+    /// Combines the masks returned by `mask_of` for each mapping of `layer` that maps pages of `word`.
+    fn combined_mask(&self, layer: Layer, word: u64, mask_of: impl Fn(&FileMapping) -> u64) -> u64 {
+        self.mappings_of_word(layer, word).fold(0, |mask, mapping| mask | mask_of(mapping))
     }
 
     /// The mappings of `layer` that map pages of `word`.
-    fn of_word(&self, layer: Layer, word: u64) -> impl Iterator<Item = &Mapping> {
+    fn mappings_of_word(&self, layer: Layer, word: u64) -> impl Iterator<Item = &FileMapping> {
         let mappings = self.layers.get(layer.0 as usize).map_or(&[][..], Vec::as_slice);
         let (start, end) = (PageIndex(word * WORD_PAGES), PageIndex((word + 1) * WORD_PAGES));
         let first = mappings.partition_point(|mapping| mapping.whole.end() <= start);
         mappings[first..].iter().take_while(move |mapping| mapping.whole.pgoff < end)
     }
 
-    fn note_kinds(&mut self) {
-        self.has_code = self.layers.iter().flatten().any(Mapping::has_code);
-        let mut recency = self.layers.iter().flatten().map(Mapping::has_recency);
+    fn update_summary(&mut self) {
+        self.has_code = self.layers.iter().flatten().any(FileMapping::has_code);
+        let mut recency = self.layers.iter().flatten().map(FileMapping::has_recency);
         let first = recency.next().unwrap_or(Some(true));
-        self.is_mixed = first.is_none() || recency.any(|other| other != first);
-        self.is_ignored = first == Some(false) && !self.is_mixed;
+        self.has_mixed_recency = first.is_none() || recency.any(|other| other != first);
+        self.ignores_recency = first == Some(false) && !self.has_mixed_recency;
     }
 }

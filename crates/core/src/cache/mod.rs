@@ -1,11 +1,11 @@
-//! What a file has cached.
+//! The cached pages of a file.
 
 use std::ops::Range;
 
 use crate::units::{Order, PageCount, PageIndex};
 pub use crate::word::{WORD_PAGES, by_word, up_to_bit, word_mask, words};
 
-/// Whether folios of `order` are smaller than a word.
+/// Whether folios of `order` are stored in leaf nodes of the index: smaller than a word.
 pub fn in_leaf(order: Order) -> bool {
     order.pages() < WORD_PAGES
 }
@@ -30,14 +30,14 @@ impl Folio {
     }
 }
 
-/// Folios of one order to be added, one after the other.
+/// Consecutive folios of one order to be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolioRun {
     /// First page of the first folio, aligned to `order`.
     pub start: PageIndex,
     /// Order of each.
     pub order: Order,
-    /// How many: at least 1.
+    /// Number of folios: at least 1.
     pub folios: u64,
     /// First page of the folio that gets the mark.
     pub marked: Option<PageIndex>,
@@ -60,15 +60,15 @@ impl FolioRun {
         FolioRun { marked: self.marked.filter(|&marked| marked < part.end()), ..part }
     }
 
-    /// Those after the first `folios` of them.
-    pub fn behind(&self, folios: u64) -> FolioRun {
+    /// The folios after the first `folios`.
+    pub fn after_first(&self, folios: u64) -> FolioRun {
         let start = self.first(folios).end();
         let marked = self.marked.filter(|&marked| marked >= start);
         FolioRun { start, folios: self.folios - folios, marked, ..*self }
     }
 }
 
-/// What one file has in the page cache.
+/// The part of the page cache that belongs to one file.
 pub trait FileCache {
     /// The folio that holds `index`.
     fn folio(&self, index: PageIndex) -> Option<Folio>;
@@ -79,25 +79,25 @@ pub trait FileCache {
     /// The first cached page at or after `from`, or `end`.
     fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex;
 
-    /// The first absent pages at or after `from`, up to the first cached one after them or `end`:
-    /// none where all are cached.
+    /// The first run of absent pages at or after `from`, up to the first cached page or `end`;
+    /// empty if all are cached.
     fn gap(&self, from: PageIndex, end: PageIndex) -> Range<PageIndex> {
         let start = self.next_absent(from, end);
         start..self.next_present(start, end)
     }
 
-    /// The end of the base pages from `from` on that are cached, and neither locked nor marked: at
-    /// most `end`, and `from` where its page is none of these. It may be earlier than the last of
-    /// them, but not by all.
+    /// The end of the base pages from `from` on that are cached, unlocked and unmarked: at most
+    /// `end`, and `from` if its page is not. It may be earlier than the last of them, but not by
+    /// all.
     fn plain_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let is_plain = |folio: &Folio| folio.order == Order(0) && !folio.locked && !folio.marked;
         let plain = (from < end).then(|| self.folio(from)).flatten().filter(is_plain);
         plain.map_or(from, |folio| folio.end())
     }
 
-    /// The end of the folios from `from` on, of any size, that are cached, and neither locked nor
-    /// marked: at most `end`, though the last of them may go on after it. It may be earlier than
-    /// the last of them, but not by all.
+    /// The end of the folios of any size from `from` on that are cached, unlocked and unmarked: at
+    /// most `end`, though the last folio may extend past it. It may be earlier than the last of
+    /// them, but not by all.
     fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let is_ready = |folio: &Folio| !folio.locked && !folio.marked;
         let ready = (from < end).then(|| self.folio(from)).flatten().filter(is_ready);
@@ -110,11 +110,11 @@ pub trait FileCache {
     /// Cached pages of `from..end`.
     fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount;
 
-    /// Takes the readahead mark from the folio that holds `index`.
+    /// Clears the readahead mark of the folio that holds `index`.
     fn clear_mark(&mut self, index: PageIndex);
 
-    /// The folio that holds `index` was used, by `read(2)` or by an entry that is taken away
-    /// ([`crate::lru::reclaim::used`]).
+    /// Marks the folio that holds `index` as accessed, by `read(2)` or by an accessed entry that is
+    /// zapped ([`crate::lru::reclaim::access_effect`]).
     fn mark_accessed(&mut self, index: PageIndex);
 
     /// [`FileCache::mark_accessed`] for each folio that holds pages of `from..end`, lowest first,
@@ -139,6 +139,6 @@ pub trait FileCache {
         }
     }
 
-    /// The folio that holds `index` is referenced from now on, which moves it to no other list.
+    /// Sets the referenced flag of the folio that holds `index`, without moving it.
     fn set_referenced(&mut self, index: PageIndex);
 }

@@ -2,7 +2,7 @@
 
 use super::map;
 use super::view::View;
-use crate::address::entries::{MappedFile, Pages};
+use crate::address::entries::{MappedFile, WordPages};
 use crate::address::vma::Vma;
 use crate::cache::{Folio, WORD_PAGES, word_mask};
 use crate::decision::{Decision, Log, MissChange, MissChangeCause};
@@ -10,40 +10,40 @@ use crate::readahead::{Limits, miss};
 use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The file pages that a fault-around looks at, first and last.
+/// The window of a fault-around, in file pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Around {
+pub struct AroundWindow {
     /// First page.
     pub from: PageIndex,
-    /// Last page; before `from` where the end of the file leaves nothing.
+    /// Last page; before `from` if the file ends earlier.
     pub last: PageIndex,
 }
 
-/// What a fault-around mapped.
+/// Result of a fault-around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapped {
-    /// Pages that were not mapped before, by entries of their own.
+pub struct AroundResult {
+    /// Pages newly mapped by entries of their own.
     pub pages: PageCount,
     /// Whether the faulting page is now mapped.
     pub reached: bool,
-    /// Whether it did that itself, and as accessed, by an entry for this page only.
+    /// Whether this call mapped it as accessed, by an entry for this page only.
     pub young: bool,
-    /// Whether it saw that the faulting page is not cached.
+    /// Whether it found the faulting page absent from the cache.
     pub absent: bool,
 }
 
-impl Mapped {
-    /// Nothing, and what is cached was not looked at.
-    pub const NOTHING: Mapped =
-        Mapped { pages: PageCount(0), reached: false, young: false, absent: false };
+impl AroundResult {
+    /// Nothing was mapped or looked up.
+    pub const NOTHING: AroundResult =
+        AroundResult { pages: PageCount(0), reached: false, young: false, absent: false };
 }
 
-/// The window of a fault-around for `index`: in page-table entries, so it depends on where the VMA
-/// begins. A start clamped to the VMA moves the end with it.
+/// The window of a fault-around for `index`. It is aligned in page-table entries, so it depends on
+/// the start of the VMA. A start clamped to the VMA moves the end with it.
 ///
 /// Mirrors `do_fault_around`, and for the end of the file `filemap_map_pages`, 6.12 and 6.18. Test:
 /// `tests/fault_around.rs`.
-pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
+pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> AroundWindow {
     let entries = limits.arch.pte_entries;
     let vpn = vma.vpn(index);
     let table = vpn.align_down(entries);
@@ -52,18 +52,18 @@ pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
     let end =
         (from + limits.fault_around).min(table + PageCount(entries)).min(vma.start + vma.pages);
     let last = vma.index(end) - PageCount(1);
-    Around { from: vma.index(from), last: last.min(limits.last_page()) }
+    AroundWindow { from: vma.index(from), last: last.min(limits.last_page()) }
 }
 
-/// Maps what is cached, up to date and unmarked in the window around `index`, and takes the hits
-/// from the counter.
+/// Maps the cached pages of the window around `index` that are up to date and unmarked, and
+/// subtracts the hits from `mmap_miss`.
 ///
 /// Mirrors `filemap_map_pages`, 6.12, 6.18 and 7.2. Test: `tests/fault_around.rs`.
 pub fn map_around<C: MappedFile, L: Log>(
     index: PageIndex,
     tried: bool,
     view: &mut View<'_, C, L>,
-) -> Mapped {
+) -> AroundResult {
     let View { limits, vma, ra, tables, cache, log } = view;
     let around = window(index, vma, limits);
     let end = around.last + PageCount(1);
@@ -81,17 +81,17 @@ pub fn map_around<C: MappedFile, L: Log>(
         let visit = match &mut visit {
             Some(visit) => visit,
             None => {
-                let folio = first_of(word, mappable, &pages, *cache);
-                let spared = spares(folio, limits);
+                let folio = lowest_folio(word, mappable, &pages, *cache);
+                let spared = skips_file_end(folio, limits);
                 if !spared && map::map_huge(folio, vma, limits, tables, *cache, *log) {
-                    return Mapped { reached: true, ..Mapped::NOTHING };
+                    return AroundResult { reached: true, ..AroundResult::NOTHING };
                 }
                 let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
                 if spared && !tables.is_installed(vpn, entries) {
-                    return Mapped { absent, ..Mapped::NOTHING };
+                    return AroundResult { absent, ..AroundResult::NOTHING };
                 }
                 tables.install(vpn, entries);
-                visit.insert(Visit::new(index))
+                visit.insert(AroundWalk::new(index))
             }
         };
         visit.base_pages(word, mappable & !pages.large, &pages, limits, *cache);
@@ -100,16 +100,16 @@ pub fn map_around<C: MappedFile, L: Log>(
             next = next.max(visit.large_folios(word, large, &pages, end, (vma, limits), *cache));
         }
     }
-    let Some(Visit { hits, mapped, reached, young, .. }) = visit else {
-        return Mapped { absent, ..Mapped::NOTHING };
+    let Some(AroundWalk { hits, mapped, reached, young, .. }) = visit else {
+        return AroundResult { absent, ..AroundResult::NOTHING };
     };
     let credit = credit(hits, reached, tried, vma, limits);
     let before = ra.mmap_miss;
-    ra.credit(credit, limits.rules.series);
+    ra.record_hits(credit, limits.rules.series);
     let cause = MissChangeCause::Around { hits: credit };
     log.mmap_miss_changed(MissChange { cause, before, after: ra.mmap_miss });
     log.record(Decision::MapPages { from: around.from, last: around.last, mapped, credit });
-    Mapped { pages: mapped, reached: reached != Reached::No, young, absent }
+    AroundResult { pages: mapped, reached: reached != FaultPage::Unmapped, young, absent }
 }
 
 /// The bit of `index` in `word`, if it lies there.
@@ -117,8 +117,8 @@ fn bit_of(index: PageIndex, word: u64) -> u64 {
     u64::from(index.0 / WORD_PAGES == word) << (index.0 % WORD_PAGES)
 }
 
-/// Hits to be taken from the counter.
-fn credit(hits: u32, reached: Reached, tried: bool, vma: &Vma, limits: &Limits) -> u32 {
+/// Hits to subtract from `mmap_miss`.
+fn credit(hits: u32, reached: FaultPage, tried: bool, vma: &Vma, limits: &Limits) -> u32 {
     let rules = &limits.rules;
     let rents = rules.series.has(Switch::RentOrBuy);
     if tried && (!rules.retry_credits || rents || rules.series.has(Switch::MissNoRetry)) {
@@ -128,20 +128,20 @@ fn credit(hits: u32, reached: Reached, tried: bool, vma: &Vma, limits: &Limits) 
         return 0;
     }
     if rules.credits_fault_address || rents || rules.series.has(Switch::MissFaultAddress) {
-        return u32::from(reached == Reached::Yes);
+        return u32::from(reached == FaultPage::Mapped);
     }
     hits
 }
 
-/// Whether fault-around does no more for `folio` than map its pages inside the window: it does not
-/// even make a page-table page for it.
-fn spares(folio: Folio, limits: &Limits) -> bool {
+/// Whether fault-around only maps pages of `folio` inside the window, and does not even create a
+/// page-table page for it, because the folio reaches the end of the file.
+fn skips_file_end(folio: Folio, limits: &Limits) -> bool {
     limits.rules.around_spares_file_end && folio.end() > limits.last_page()
 }
 
 /// The folio of the lowest page of `mask` in `word`, whose pages are neither locked nor marked.
 #[inline]
-fn first_of(word: u64, mask: u64, pages: &Pages, cache: &impl MappedFile) -> Folio {
+fn lowest_folio(word: u64, mask: u64, pages: &WordPages, cache: &impl MappedFile) -> Folio {
     let lowest = mask.trailing_zeros();
     let head = PageIndex(word * WORD_PAGES + u64::from(lowest));
     if pages.large >> lowest & 1 == 1 {
@@ -150,37 +150,43 @@ fn first_of(word: u64, mask: u64, pages: &Pages, cache: &impl MappedFile) -> Fol
     Folio { head, order: Order(0), locked: false, marked: false }
 }
 
-/// What a walk over the window has done so far.
-struct Visit {
+/// State of a walk over the window.
+struct AroundWalk {
     index: PageIndex,
-    /// Pages visited that count as hits: those whose folio has no workingset flag, or all.
+    /// Visited pages that count as hits: those in folios without the workingset flag, or all.
     hits: u32,
     mapped: PageCount,
-    reached: Reached,
-    /// It mapped the faulting page by an entry of its own.
+    reached: FaultPage,
+    /// The faulting page was mapped by an entry of its own.
     young: bool,
 }
 
 /// Whether the walk mapped the faulting page.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reached {
-    No,
+enum FaultPage {
+    Unmapped,
     /// Yes, and its folio has the workingset flag.
-    Workingset,
-    Yes,
+    MappedWorkingset,
+    Mapped,
 }
 
-impl Visit {
-    fn new(index: PageIndex) -> Visit {
-        Visit { index, hits: 0, mapped: PageCount(0), reached: Reached::No, young: false }
+impl AroundWalk {
+    fn new(index: PageIndex) -> AroundWalk {
+        AroundWalk {
+            index,
+            hits: 0,
+            mapped: PageCount(0),
+            reached: FaultPage::Unmapped,
+            young: false,
+        }
     }
 
-    /// Visits the pages of `mask` in `word`, each of which is a folio.
+    /// Visits pages of `mask` in `word` that are base-page folios.
     fn base_pages(
         &mut self,
         word: u64,
         mask: u64,
-        pages: &Pages,
+        pages: &WordPages,
         limits: &Limits,
         cache: &mut impl MappedFile,
     ) {
@@ -194,27 +200,27 @@ impl Visit {
         self.mapped += PageCount(count(unmapped).into());
         if index != 0 {
             self.young = true;
-            self.reach(pages.workingset & index != 0);
+            self.record_fault_page(pages.workingset & index != 0);
         }
     }
 
-    /// Visits the pages of `mask` in `word`, which are in large folios: as far as the window goes,
-    /// or whole folios. Returns the page after the last folio.
+    /// Visits pages of `mask` in `word` that are in large folios: up to the end of the window, or
+    /// whole folios. Returns the page after the last folio.
     #[inline(never)]
     fn large_folios(
         &mut self,
         word: u64,
         mask: u64,
-        pages: &Pages,
+        pages: &WordPages,
         end: PageIndex,
         (vma, limits): (&Vma, &Limits),
         cache: &mut impl MappedFile,
     ) -> PageIndex {
-        let (mut left, mut behind) = (mask, PageIndex(0));
+        let (mut left, mut after) = (mask, PageIndex(0));
         while left != 0 {
-            let folio = first_of(word, left, pages, cache);
+            let folio = lowest_folio(word, left, pages, cache);
             let first = PageIndex(word * WORD_PAGES + u64::from(left.trailing_zeros()));
-            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
+            let whole = !skips_file_end(folio, limits) && map::maps_whole(folio, vma, limits);
             let (start, stop) =
                 if whole { (folio.head, folio.end()) } else { (first, folio.end().min(end)) };
             let bit = left & left.wrapping_neg();
@@ -223,31 +229,31 @@ impl Visit {
             let young = limits.arch.prefaults_young || holds_index;
             self.mapped += map::map_range(start, stop, young, cache);
             if holds_index {
-                self.reach(pages.workingset & bit != 0);
+                self.record_fault_page(pages.workingset & bit != 0);
             }
             left &= !word_mask(word, first, folio.end());
-            behind = folio.end();
+            after = folio.end();
         }
-        behind
+        after
     }
 
-    fn reach(&mut self, workingset: bool) {
-        self.reached = if workingset { Reached::Workingset } else { Reached::Yes };
+    fn record_fault_page(&mut self, workingset: bool) {
+        self.reached = if workingset { FaultPage::MappedWorkingset } else { FaultPage::Mapped };
     }
 }
 
-/// How many of the pages of `mask` count as hits.
-fn hits(mask: u64, pages: &Pages, limits: &Limits) -> u32 {
+/// Number of pages of `mask` that count as hits.
+fn hits(mask: u64, pages: &WordPages, limits: &Limits) -> u32 {
     let counted = if limits.rules.workingset_hits_count { mask } else { mask & !pages.workingset };
     count(counted)
 }
 
-/// How many pages a mask has: often one, which was read by itself.
+/// Number of pages in a mask, most often one that was read on its own.
 fn count(mask: u64) -> u32 {
     if mask & mask.wrapping_sub(1) == 0 { u32::from(mask != 0) } else { count_several(mask) }
 }
 
-// Without an instruction of the processor for it, counting takes many steps.
+// Slow without a popcount instruction.
 #[inline(never)]
 fn count_several(mask: u64) -> u32 {
     mask.count_ones()

@@ -1,9 +1,9 @@
-//! Mapping what is cached: by one PMD entry, folios whole, or page by page.
+//! Mapping cached folios: by one PMD entry, whole, or page by page.
 
 use super::view::View;
 use crate::address::advice::HugeHint;
-use crate::address::entries::{MappedFile, Unmapped};
-use crate::address::mapping::Mapping;
+use crate::address::entries::{MappedFile, UnmappedPages};
+use crate::address::mapping::FileMapping;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
 use crate::cache::{Folio, WORD_PAGES, by_word, word_mask, words};
@@ -12,7 +12,7 @@ use crate::readahead::Limits;
 use crate::rules::{Family, FreedTables};
 use crate::units::{PageCount, PageIndex};
 
-/// Maps `folio` by one PMD entry where it can be; returns whether it did.
+/// Maps `folio` by a PMD entry if possible; returns whether it did.
 ///
 /// Mirrors `filemap_map_pmd` and `do_set_pmd`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
 #[inline(always)]
@@ -33,8 +33,8 @@ pub fn map_huge(
     true
 }
 
-/// Whether one PMD entry can map `folio`, where no page-table page is in its place and the VMA was
-/// not advised NOHUGEPAGE.
+/// Whether a PMD entry can map `folio`: no page-table page is in its place, and the VMA is not
+/// advised NOHUGEPAGE.
 #[inline(never)]
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
@@ -62,8 +62,8 @@ fn lies_within(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
     folio.head >= vma.pgoff && folio.end() <= vma.end().min(file_end)
 }
 
-/// Maps those pages of `from..end` that are cached and not mapped yet; on processors that let
-/// fault-around leave old entries, only `young` makes them accessed. Returns how many.
+/// Maps the cached, unmapped pages of `from..end`. On architectures whose fault-around leaves
+/// entries old, only `young` sets the accessed bit. Returns their number.
 pub fn map_range(
     from: PageIndex,
     end: PageIndex,
@@ -81,8 +81,7 @@ pub fn map_range(
     mapped
 }
 
-/// Maps the page `index` that a fault found in `folio`: by one PMD entry, with the rest of its
-/// folio, or alone.
+/// Maps page `index`, found in `folio`: by a PMD entry, with its whole folio, or alone.
 ///
 /// Mirrors `finish_fault`, 6.12 and 6.18. Test: `tests/fault.rs`.
 pub fn map_found<C: MappedFile, L: Log>(index: PageIndex, folio: Folio, view: &mut View<'_, C, L>) {
@@ -106,7 +105,7 @@ fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
     })
 }
 
-/// A write to the page `index`, which its private mapping has mapped to read: the page is copied.
+/// Copies page `index`, which is mapped read-only in a private mapping, on write.
 ///
 /// Mirrors `do_wp_page`, 6.12 and 6.18. Test: `tests/page_table.rs`.
 pub fn copy_mapped(index: PageIndex, cache: &mut impl MappedFile, log: &mut impl Log) {
@@ -114,13 +113,13 @@ pub fn copy_mapped(index: PageIndex, cache: &mut impl MappedFile, log: &mut impl
     log.record(Decision::Copied { index });
 }
 
-/// Takes away the entries of `mapping` for the pages `from..end`, as `munmap(2)` and MADV_DONTNEED
-/// do. Where advice lets accesses count, each batch of entries of which one was accessed is a use
-/// of its folio. Returns how many private copies are gone.
+/// Zaps the entries of `mapping` for the pages `from..end`, as `munmap(2)` and MADV_DONTNEED do. In
+/// mappings with recency each batch with an accessed entry marks its folio accessed. Returns the
+/// number of private copies freed.
 ///
 /// Mirrors `zap_present_folio_ptes`, 6.12 and 6.18. Test: `tests/page_table.rs`.
 pub fn unmap(
-    mapping: &Mapping,
+    mapping: &FileMapping,
     from: PageIndex,
     end: PageIndex,
     limits: &Limits,
@@ -128,13 +127,13 @@ pub fn unmap(
 ) -> PageCount {
     let mut copies = 0;
     for (vma, from, end) in mapping.vmas(from, end) {
-        let believed = mapping.believes(&vma);
-        let mut batch = Batch { next: None, is_used: false };
+        let recency = mapping.vma_has_recency(&vma);
+        let mut batch = PteBatch { next: None, is_used: false };
         for word in cache.words_with_entries(from, end) {
             let mask = word_mask(word, from, end);
             let unmapped = cache.unmap(word, mask);
             copies += u64::from(unmapped.copied.count_ones());
-            if believed && unmapped.accessed != 0 {
+            if recency && unmapped.accessed != 0 {
                 batch.word(word, unmapped, &vma, limits, cache);
             }
         }
@@ -142,20 +141,20 @@ pub fn unmap(
     PageCount(copies)
 }
 
-/// Entries one after the other, in one page-table page and of one folio.
-struct Batch {
+/// Consecutive entries of one folio in one page-table page.
+struct PteBatch {
     /// The page after its last.
     next: Option<PageIndex>,
-    /// One of them was accessed.
+    /// Whether any of them was accessed.
     is_used: bool,
 }
 
-impl Batch {
-    /// Goes on with the entries of a word, in which some were accessed.
+impl PteBatch {
+    /// Continues with the entries of a word, some of which were accessed.
     fn word(
         &mut self,
         word: u64,
-        Unmapped { mut mapped, accessed, .. }: Unmapped,
+        UnmappedPages { mut mapped, accessed, .. }: UnmappedPages,
         vma: &Vma,
         limits: &Limits,
         cache: &mut impl MappedFile,
@@ -186,11 +185,11 @@ impl Batch {
     }
 }
 
-/// A VMA is to end, or entries are to be taken away, before page `at` of `mapping`: a PMD entry
-/// that maps pages on both sides of that goes.
+/// Splits a PMD entry that maps pages on both sides of page `at` of `mapping`, before a VMA is
+/// split or entries are zapped there.
 pub fn split_huge(
     at: PageIndex,
-    mapping: &Mapping,
+    mapping: &FileMapping,
     limits: &Limits,
     tables: &PageTables,
     cache: &mut impl MappedFile,
@@ -201,8 +200,8 @@ pub fn split_huge(
     }
 }
 
-/// Takes away the PMD entry that maps the page `index` of `vma`, if one does. Its folio is
-/// referenced, if it was accessed. Returns whether one did.
+/// Removes the PMD entry that maps page `index` of `vma`, if there is one. If it was accessed, its
+/// folio becomes referenced. Returns whether there was one.
 ///
 /// Mirrors `__split_huge_pmd`, 6.12 and 6.18. Test: `tests/page_table.rs`.
 pub fn unmap_huge(
@@ -235,12 +234,12 @@ pub fn unmap_huge(
     true
 }
 
-/// MADV_DONTNEED took away the entries of `mapping` for the pages `from..end`: page-table pages
-/// all of whose entries one VMA has there are freed.
+/// Frees page-table pages after MADV_DONTNEED has zapped `from..end` of `mapping`: those whose
+/// entries all belong to one VMA in the range.
 ///
 /// Mirrors `zap_pte_range`, 6.18 and 7.0. Test: `tests/page_table.rs`.
 pub fn free_tables(
-    mapping: &Mapping,
+    mapping: &FileMapping,
     from: PageIndex,
     end: PageIndex,
     limits: &Limits,

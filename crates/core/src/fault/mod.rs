@@ -7,8 +7,8 @@ pub mod read;
 mod step;
 mod view;
 
-use self::around::Mapped;
-use self::lock::Io;
+use self::around::AroundResult;
+use self::lock::LockedIo;
 use crate::address::entries::MappedFile;
 use crate::cache::Folio;
 use crate::decision::{Decision, Lock, Log};
@@ -16,57 +16,57 @@ use crate::readahead::{Window, marked, sync};
 use crate::rules::Rules;
 use crate::units::{PageCount, PageIndex};
 
-pub use self::step::{Access, Outcome, Step};
+pub use self::step::{AccessKind, FaultResult, Step};
 pub use self::view::View;
 
-/// One fault. An engine asks for step after step, until [`Step::Done`]: each time for
-/// [`Fault::step_ahead`], and where that has none for [`Fault::step_with`].
+/// One fault. An engine calls [`Fault::step_ahead`], or [`Fault::step_with`] if that returns
+/// `None`, until [`Step::Done`].
 ///
 /// Mirrors `handle_mm_fault` and `filemap_fault` with the retries of the architecture's fault
 /// handler, 6.12 and 6.18. Test: `tests/fault.rs`.
 #[derive(Debug)]
 pub struct Fault {
     index: PageIndex,
-    access: Access,
-    /// MADV_POPULATE_READ asked for it.
+    access: AccessKind,
+    /// It was requested by MADV_POPULATE_READ.
     populates: bool,
     lock: Lock,
-    /// The retry that may not drop its lock again.
-    tried: bool,
+    /// It is a retry that may not drop its lock again (`FAULT_FLAG_TRIED`).
+    is_tried: bool,
     tries: u32,
-    /// Misses that this fault met: PGMAJFAULT events.
+    /// Misses of this fault: PGMAJFAULT events.
     misses: u32,
-    /// Those of them that a retry met.
+    /// Misses of retries.
     retry_misses: u32,
     /// Pages that fault-around mapped.
     mapped: PageCount,
-    /// This try met a miss.
+    /// This try had a miss.
     major: bool,
     /// This try dropped its lock.
-    dropped: bool,
-    /// This try found no folio to wait for, and reads its page by itself.
+    has_dropped_lock: bool,
+    /// This try found no folio to wait for, and reads its page alone.
     read_alone: bool,
-    /// Other tasks were at work between two steps.
-    interrupted: bool,
-    /// It has mapped its page as accessed, not only found it mapped.
+    /// Other tasks ran between two steps.
+    was_interrupted: bool,
+    /// It mapped its page as accessed, rather than finding it mapped.
     is_young: bool,
     /// It made a private copy.
-    copied: bool,
-    /// The window to be read from [`State::Read`] on.
+    has_copied: bool,
+    /// The window to be read from [`FaultState::Read`] on.
     window: Option<Window>,
-    state: State,
+    state: FaultState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FaultState {
     Begin,
-    /// The lock was asked for. With it the page is looked up.
-    Look,
-    /// The window of a miss or of a mark is to be read now.
+    /// The lock was requested; next the page is looked up.
+    LookUp,
+    /// The window of a miss or of a mark is read next.
     Read,
-    /// Readahead is done: the page should be there.
-    Settle,
-    /// The page is there, and was being read at the last step.
+    /// Readahead is done; the page should be cached.
+    Resolve,
+    /// The page is cached, and was being read at the last step.
     Reading,
     /// The page's data has arrived.
     Arrived,
@@ -74,40 +74,39 @@ enum State {
 
 impl Fault {
     /// A fault on page `index` of the file.
-    pub fn new(index: PageIndex, access: Access) -> Fault {
+    pub fn new(index: PageIndex, access: AccessKind) -> Fault {
         Fault {
             index,
             access,
             populates: false,
             lock: Lock::Vma,
-            tried: false,
+            is_tried: false,
             tries: 0,
             misses: 0,
             retry_misses: 0,
             mapped: PageCount(0),
             major: false,
-            dropped: false,
+            has_dropped_lock: false,
             read_alone: false,
-            interrupted: false,
+            was_interrupted: false,
             is_young: false,
-            copied: false,
+            has_copied: false,
             window: None,
-            state: State::Begin,
+            state: FaultState::Begin,
         }
     }
 
-    /// A fault on page `index` that no access made: MADV_POPULATE_READ asks for it. It begins
-    /// under `mmap_lock`, so its first retry may not drop that again, where that is not a new
-    /// fault.
+    /// A fault on page `index` requested by MADV_POPULATE_READ. It starts under `mmap_lock`, so its
+    /// first retry may not drop the lock again, unless the kernel starts over with a new fault.
     ///
     /// Mirrors `faultin_page_range`, 6.12 and 6.18, and `faultin_vma_page_range`, 6.1 and 6.6.
     /// Test: `tests/fault.rs`.
     pub fn populating(index: PageIndex) -> Fault {
-        let fault = Fault::new(index, Access::Read);
+        let fault = Fault::new(index, AccessKind::Read);
         Fault { populates: true, lock: Lock::Mmap, ..fault }
     }
 
-    /// How often it has begun.
+    /// Number of tries.
     pub fn tries(&self) -> u32 {
         self.tries
     }
@@ -117,13 +116,12 @@ impl Fault {
         self.misses
     }
 
-    /// Those of them that a retry met: it found its page gone.
+    /// PGMAJFAULT events of retries, whose page was gone.
     pub fn retry_misses(&self) -> u32 {
         self.retry_misses
     }
 
-    /// Pages that fault-around has mapped so far: the time for them passes before the fault drops
-    /// its last lock.
+    /// Pages mapped by fault-around; their cost is charged before the fault drops its last lock.
     pub fn mapped(&self) -> PageCount {
         self.mapped
     }
@@ -131,43 +129,44 @@ impl Fault {
     /// The window that [`Step::Read`] asks for.
     ///
     /// # Panics
-    /// Before a miss or a mark made one.
+    /// If there was no miss or mark yet.
     pub fn window(&self) -> &Window {
         self.window.as_ref().expect("a miss or a mark made it")
     }
 
-    /// Other tasks were at work since the last step.
-    pub fn interrupted(&mut self) {
-        self.interrupted = true;
+    /// Notes that other tasks ran since the last step.
+    pub fn set_interrupted(&mut self) {
+        self.was_interrupted = true;
     }
 
-    /// Whether it has mapped its page as accessed: the access after it changes nothing then.
+    /// Whether it mapped its page as accessed, so that the access itself changes nothing.
     pub fn is_young(&self) -> bool {
         self.is_young
     }
 
     /// Whether it made a private copy.
-    pub fn copied(&self) -> bool {
-        self.copied
+    pub fn has_copied(&self) -> bool {
+        self.has_copied
     }
 
-    /// Answers [`Step::Lock`] where the VMA's lock cannot be had, as somebody writes to the VMA or
-    /// waits to: the next step asks for `mmap_lock`, which is waited for. It is the same try.
+    /// Answers [`Step::Lock`] if the VMA lock cannot be taken because of a writer: the next step
+    /// asks for `mmap_lock`, which is waited for. This is still the same try.
     ///
     /// Mirrors `lock_vma_under_rcu` and what its callers do without the lock, 6.12 and 6.18.
     /// Test: `tests/fault.rs`.
     ///
     /// # Panics
-    /// When the last step did not ask for the VMA's lock.
-    pub fn refused(&mut self) {
-        assert!(self.state == State::Look && self.lock == Lock::Vma, "it was asked for");
+    /// If the last step did not request the VMA lock.
+    pub fn on_lock_refused(&mut self) {
+        assert!(self.state == FaultState::LookUp && self.lock == Lock::Vma, "it was asked for");
         self.tries -= 1;
         self.lock = Lock::Mmap;
-        self.state = State::Begin;
+        self.state = FaultState::Begin;
     }
 
-    /// [`Fault::step_ahead`] and [`Fault::step_with`] in one, for tests. [`Step::Lock`] may be
-    /// answered by [`Fault::refused`]; a step that is followed by the next one was carried out.
+    /// [`Fault::step_ahead`] and [`Fault::step_with`] combined, for tests. [`Step::Lock`] may be
+    /// answered by [`Fault::on_lock_refused`]; any other step has to be carried out before the next
+    /// call.
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         match self.step_ahead(false, &view.limits.rules, view.log) {
             Some(step) => step,
@@ -175,10 +174,9 @@ impl Fault {
         }
     }
 
-    /// The next step where that depends on nothing that a view shows; `None` where it does, and is
-    /// that of [`Fault::step_with`]. A page that was being read at the last step need not be looked
-    /// up again where it is `undisturbed`: nothing was done since then but what that step asked
-    /// for, and nothing has arrived.
+    /// The next step, if it does not depend on the view; otherwise `None`, and [`Fault::step_with`]
+    /// has it. A page that was being read at the last step need not be looked up again if the fault
+    /// is `undisturbed`: only that step was carried out since, and no I/O has completed.
     #[inline(always)]
     pub fn step_ahead(
         &mut self,
@@ -187,50 +185,53 @@ impl Fault {
         log: &mut impl Log,
     ) -> Option<Step> {
         match self.state {
-            State::Begin => Some(self.begin(rules)),
-            State::Read => Some(self.read_window()),
-            State::Reading if undisturbed => Some(self.wait(rules, log)),
-            State::Arrived if self.dropped => Some(self.retry(rules)),
-            State::Look | State::Settle | State::Reading | State::Arrived => None,
+            FaultState::Begin => Some(self.begin(rules)),
+            FaultState::Read => Some(self.read_window()),
+            FaultState::Reading if undisturbed => Some(self.wait(rules, log)),
+            FaultState::Arrived if self.has_dropped_lock => Some(self.retry(rules)),
+            FaultState::LookUp
+            | FaultState::Resolve
+            | FaultState::Reading
+            | FaultState::Arrived => None,
         }
     }
 
-    /// The next step, where [`Fault::step_ahead`] has none.
+    /// The next step, if [`Fault::step_ahead`] returned `None`.
     ///
     /// # Panics
-    /// Where that has one.
-    // Within its callers it would take registers from what they do at every step.
+    /// If that has a step.
+    // Out of line: inlining costs registers on the path of every step.
     #[inline(never)]
     pub fn step_with<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         match self.state {
-            State::Look => self.look(view),
-            State::Arrived => self.arrived(view),
-            State::Settle | State::Reading => {
-                self.state = State::Settle;
-                self.settle(view.cache.folio(self.index), view)
+            FaultState::LookUp => self.begin_locked(view),
+            FaultState::Arrived => self.arrived(view),
+            FaultState::Resolve | FaultState::Reading => {
+                self.state = FaultState::Resolve;
+                self.resolve(view.cache.folio(self.index), view)
             }
-            State::Begin | State::Read => unreachable!("that step depends on no view"),
+            FaultState::Begin | FaultState::Read => unreachable!("that step depends on no view"),
         }
     }
 
     fn begin(&mut self, rules: &Rules) -> Step {
-        if self.tries == 0 && lock::of_access(rules) == Lock::Mmap {
+        if self.tries == 0 && lock::access_lock(rules) == Lock::Mmap {
             self.lock = Lock::Mmap;
         }
-        self.state = State::Look;
+        self.state = FaultState::LookUp;
         self.tries += 1;
         self.major = false;
-        self.dropped = false;
+        self.has_dropped_lock = false;
         self.read_alone = false;
         Step::Lock(self.lock)
     }
 
-    fn look<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        // Without locks of VMAs the faults of accesses alone are told by theirs.
-        if !self.populates || lock::of_access(&view.limits.rules) == Lock::Vma {
+    fn begin_locked<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        // Kernels without VMA locks only report the lock of faults caused by accesses.
+        if !self.populates || lock::access_lock(&view.limits.rules) == Lock::Vma {
             view.log.record(Decision::Locked { lock: self.lock });
         }
-        if self.interrupted && self.is_served(view) {
+        if self.was_interrupted && self.is_already_mapped(view) {
             return self.done(view);
         }
         let around = self.map_around(view);
@@ -240,40 +241,40 @@ impl Fault {
         if !lock::looks_up(self.lock, &view.limits.rules) {
             return self.hand_over(view);
         }
-        // What fault-around saw is still so.
+        // The cache has not changed since fault-around.
         let found = if around.absent { None } else { view.cache.folio(self.index) };
         match self.look_up(found, view) {
             Some(step) => step,
-            None if self.state == State::Settle => self.settle(found, view),
+            None if self.state == FaultState::Resolve => self.resolve(found, view),
             None => self.read_window(),
         }
     }
 
-    /// The same try goes on under `mmap_lock`, from the beginning.
+    /// Restarts the same try under `mmap_lock`.
     fn hand_over<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         view.log.record(Decision::Dropped { lock: self.lock });
         self.tries -= 1;
         self.lock = Lock::Mmap;
-        self.state = State::Begin;
+        self.state = FaultState::Begin;
         Step::Unlock
     }
 
-    /// Goes on with the folio that was found, or with none.
-    fn settle<C: MappedFile, L: Log>(
+    /// Continues with the folio found, or without one.
+    fn resolve<C: MappedFile, L: Log>(
         &mut self,
         found: Option<Folio>,
         view: &mut View<'_, C, L>,
     ) -> Step {
         match found {
-            // The single page is created before the lock goes, and waited for after.
+            // The single page is added before the lock is dropped, and waited for afterwards.
             None => self.read_page(),
             Some(folio) if folio.locked => self.wait(&view.limits.rules, view.log),
-            Some(_) if self.dropped => self.retry(&view.limits.rules),
+            Some(_) if self.has_dropped_lock => self.retry(&view.limits.rules),
             Some(folio) => self.finish(folio, view),
         }
     }
 
-    /// What was waited for with the lock held is there, or gone.
+    /// The page that was waited for under the lock has arrived, or is gone.
     fn arrived<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         let Some(folio) = view.cache.folio(self.index) else {
             return self.read_page();
@@ -282,23 +283,23 @@ impl Fault {
     }
 
     fn read_window(&mut self) -> Step {
-        self.state = State::Settle;
+        self.state = FaultState::Resolve;
         Step::Read
     }
 
     fn read_page(&mut self) -> Step {
-        self.state = State::Reading;
+        self.state = FaultState::Reading;
         self.read_alone = true;
         Step::ReadPage(self.index)
     }
 
-    /// Waits for the page, which is being read, once the lock is dropped.
+    /// Waits for the page being read, after dropping the lock.
     fn wait(&mut self, rules: &Rules, log: &mut impl Log) -> Step {
-        self.state = State::Reading;
-        if let Some(step) = self.drop_lock(Io::Wait, rules, log) {
+        self.state = FaultState::Reading;
+        if let Some(step) = self.drop_lock(LockedIo::Wait, rules, log) {
             return step;
         }
-        self.state = State::Arrived;
+        self.state = FaultState::Arrived;
         log.record(Decision::Waited { index: self.index });
         Step::Wait(self.index)
     }
@@ -308,24 +309,24 @@ impl Fault {
         self.done(view)
     }
 
-    /// Whether another task has mapped the page since the access, or copied it where that writes:
-    /// an entry that is there needs nothing more.
-    fn is_served<C: MappedFile, L: Log>(&self, view: &View<'_, C, L>) -> bool {
+    /// Whether another task has already mapped the page, or copied it for a write: nothing is left
+    /// to do.
+    fn is_already_mapped<C: MappedFile, L: Log>(&self, view: &View<'_, C, L>) -> bool {
         let (is_mapped, is_copied) = view.cache.entry(self.index);
-        is_copied || is_mapped && self.access == Access::Read
+        is_copied || is_mapped && self.access == AccessKind::Read
     }
 
-    fn map_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Mapped {
-        if self.access != Access::Read || view.limits.fault_around.0 <= 1 {
-            return Mapped::NOTHING;
+    fn map_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> AroundResult {
+        if self.access != AccessKind::Read || view.limits.fault_around.0 <= 1 {
+            return AroundResult::NOTHING;
         }
-        let around = around::map_around(self.index, self.tried, view);
+        let around = around::map_around(self.index, self.is_tried, view);
         self.mapped += around.pages;
         self.is_young |= around.young;
         around
     }
 
-    /// Decides on readahead, by what was found in the cache.
+    /// Decides on readahead for a hit or a miss.
     fn look_up<C: MappedFile, L: Log>(
         &mut self,
         found: Option<Folio>,
@@ -334,13 +335,13 @@ impl Fault {
         view.log.record(Decision::Lookup {
             index: self.index,
             hit: found.is_some(),
-            tried: self.tried,
+            tried: self.is_tried,
             mmap_miss: view.ra.mmap_miss,
         });
-        self.state = State::Settle;
+        self.state = FaultState::Resolve;
         let View { limits, vma, ra, cache, log, .. } = view;
         let window = match found {
-            Some(_) if self.tried => return None,
+            Some(_) if self.is_tried => return None,
             Some(folio) => {
                 let hit = marked::on_fault_hit(self.index, folio, vma, limits, ra, *cache, *log)?;
                 hit.window
@@ -354,37 +355,37 @@ impl Fault {
         };
         if window.is_some() {
             self.window = window;
-            self.state = State::Read;
+            self.state = FaultState::Read;
         }
-        self.drop_lock(Io::Read, &limits.rules, *log)
+        self.drop_lock(LockedIo::Read, &limits.rules, *log)
     }
 
-    /// Drops the lock before I/O, unless that was done, or this is the retry that may not, or the
-    /// kernel keeps it.
-    fn drop_lock(&mut self, io: Io, rules: &Rules, log: &mut impl Log) -> Option<Step> {
-        if self.dropped || self.tried || !lock::drops(io, rules) {
+    /// Drops the lock before I/O, unless it was dropped, this is the last retry, or the kernel
+    /// keeps it.
+    fn drop_lock(&mut self, io: LockedIo, rules: &Rules, log: &mut impl Log) -> Option<Step> {
+        if self.has_dropped_lock || self.is_tried || !lock::drops_lock(io, rules) {
             return None;
         }
-        self.dropped = true;
+        self.has_dropped_lock = true;
         log.record(Decision::Dropped { lock: self.lock });
         Some(Step::Unlock)
     }
 
-    /// Begins again.
+    /// Retries the fault.
     fn retry(&mut self, rules: &Rules) -> Step {
         if !(self.populates && rules.populating_begins_anew) {
-            self.tried = lock::is_last(self.tried, self.major, self.lock);
+            self.is_tried = lock::is_last(self.is_tried, self.major, self.lock);
         }
-        self.lock = lock::of_retry(self.lock, self.read_alone, rules.series);
+        self.lock = lock::retry_lock(self.lock, self.read_alone, rules.series);
         self.begin(rules)
     }
 
-    /// Maps the folio found, whole where the kernel does so.
+    /// Maps the folio found, as a whole if the kernel does so.
     fn map<C: MappedFile, L: Log>(&mut self, folio: Folio, view: &mut View<'_, C, L>) {
-        if self.access == Access::WritePrivate {
+        if self.access == AccessKind::WritePrivate {
             view.tables.install_for_copy(view.vma.vpn(self.index), view.limits.arch.pte_entries);
             view.cache.copy(self.index);
-            self.copied = true;
+            self.has_copied = true;
             view.log.record(Decision::Copied { index: self.index });
             return;
         }
@@ -392,7 +393,7 @@ impl Fault {
     }
 
     fn done<C, L: Log>(&self, view: &mut View<'_, C, L>) -> Step {
-        let outcome = Outcome { major: self.major || self.tried, tries: self.tries };
+        let outcome = FaultResult { major: self.major || self.is_tried, tries: self.tries };
         view.log.record(Decision::Served {
             index: self.index,
             major: outcome.major,

@@ -6,71 +6,69 @@ use crate::decision::{Cause, Decision, Log};
 use crate::readahead::{Limits, ReadaheadState, Request, Window, marked, on_demand};
 use crate::units::{Order, PageCount, PageIndex};
 
-/// What a step of a read looks at and changes. The caller owns it between steps.
+/// The state that a step of a read uses. The caller owns it between steps.
 #[derive(Debug)]
 pub struct ReadView<'a, C, L> {
     /// Bounds of readahead.
     pub limits: &'a Limits,
     /// Readahead state of the open file.
     pub ra: &'a mut ReadaheadState,
-    /// What is cached of the file.
+    /// The page cache of the file.
     pub cache: &'a mut C,
     /// Where decisions go.
     pub log: &'a mut L,
 }
 
-/// One `read(2)` of some bytes. [`Read::step`] is called until it returns `None`; it never asks for
-/// a lock.
+/// One `read(2)`. [`ReadCall::step`] is called until it returns `None`; it never asks for a lock.
 ///
 /// Mirrors `filemap_read` and `filemap_get_pages`, 6.12 and 6.18. Test: `tests/read.rs`.
 #[derive(Debug)]
-pub struct Read {
-    /// The next page to be copied out.
+pub struct ReadCall {
+    /// Next page to copy to the user.
     next: PageIndex,
-    /// The page after the last one asked for, even beyond the file.
-    asked_end: PageIndex,
-    /// The page after the last one that the file has of them.
+    /// The page after the last one requested, even past the end of the file.
+    request_end: PageIndex,
+    /// The page after the last one requested inside the file.
     end: PageIndex,
-    /// The byte after the last one that is read.
+    /// The byte after the last one read.
     end_byte: u64,
-    /// Nothing was copied out yet.
+    /// Nothing was copied yet.
     is_first: bool,
     /// The window that [`Step::Read`] asks for.
     window: Option<Window>,
-    state: State,
+    state: ReadState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReadState {
     Look,
     /// Readahead for an empty batch is done.
     Missed,
-    /// Copy out the folios from `next` to the one that ends here.
+    /// Copy the folios from `next` up to this page.
     Copy(PageIndex),
 }
 
-impl Read {
+impl ReadCall {
     /// A read of `bytes` bytes, at least 1, at byte `offset` of a file of `file_bytes` bytes.
-    pub fn new(offset: u64, bytes: u64, file_bytes: u64, limits: &Limits) -> Read {
+    pub fn new(offset: u64, bytes: u64, file_bytes: u64, limits: &Limits) -> ReadCall {
         let page_size = limits.arch.page_size;
         let end_byte = (offset + bytes).min(file_bytes).max(offset);
         let next = PageIndex(offset / page_size);
         let end = PageIndex(end_byte.div_ceil(page_size)).max(next);
         let asked_end = PageIndex((offset + bytes).div_ceil(page_size));
         let whole = if limits.rules.reads_whole_blocks { limits.min_folio } else { Order(0) };
-        Read {
+        ReadCall {
             next,
-            asked_end: asked_end.align_up(whole),
+            request_end: asked_end.align_up(whole),
             end,
             end_byte,
             is_first: true,
             window: None,
-            state: State::Look,
+            state: ReadState::Look,
         }
     }
 
-    /// The next page to be copied out. From here up to a mark that it meets, a read holds its
-    /// folios.
+    /// Next page to copy to the user.
     pub fn position(&self) -> PageIndex {
         self.next
     }
@@ -78,22 +76,22 @@ impl Read {
     /// The window that [`Step::Read`] asks for.
     ///
     /// # Panics
-    /// Before the first such step.
+    /// If there was no such step yet.
     pub fn window(&self) -> &Window {
         self.window.as_ref().expect("a miss or a mark made it")
     }
 
-    /// Goes on until the caller has to do something. `Done` carries no fault.
+    /// Continues until the caller has to act. [`Step::Done`] is never returned.
     pub fn step<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Option<Step> {
-        // Nobody else is at work within a step, and copying keeps folios as they are in this.
+        // No other task runs within a step, and copying does not change these folios.
         let mut ready_end = self.next;
         loop {
             match self.state {
-                State::Look | State::Missed if self.next >= self.end => {
+                ReadState::Look | ReadState::Missed if self.next >= self.end => {
                     view.ra.previous_end = Some(self.end_byte);
                     return None;
                 }
-                State::Look => {
+                ReadState::Look => {
                     if ready_end <= self.next {
                         ready_end = view.cache.ready_end(self.next, self.end);
                     }
@@ -105,30 +103,30 @@ impl Read {
                     let Some(batch) = self.batch(view.limits, view.cache) else {
                         return Some(self.miss(view));
                     };
-                    self.state = State::Copy(batch.last.end());
+                    self.state = ReadState::Copy(batch.last.end());
                     if let Some(step) = self.hit(batch.last, view) {
                         return Some(step);
                     }
                 }
-                State::Missed => match self.batch(view.limits, view.cache) {
+                ReadState::Missed => match self.batch(view.limits, view.cache) {
                     None => return Some(Step::ReadPage(self.next)),
-                    Some(_) => self.state = State::Look,
+                    Some(_) => self.state = ReadState::Look,
                 },
-                State::Copy(end) => {
+                ReadState::Copy(end) => {
                     let last = view.cache.folio(end - PageCount(1));
                     if last.is_some_and(|folio| folio.locked) {
                         view.log.record(Decision::Waited { index: end - PageCount(1) });
                         return Some(Step::Wait(end - PageCount(1)));
                     }
                     self.copy(end, view);
-                    self.state = State::Look;
+                    self.state = ReadState::Look;
                 }
             }
         }
     }
 
-    /// The end of batches from here on of which every folio is neither marked nor still being read,
-    /// as none before `ready_end` is: nothing is decided between them.
+    /// The end of the batches from here on that contain no marked or locked folio, given that there
+    /// is none before `ready_end`: nothing is decided between them.
     fn ready_batches<C: FileCache, L>(
         &self,
         ready_end: PageIndex,
@@ -142,7 +140,7 @@ impl Read {
         self.next + PageCount(plain.0 / batch * batch)
     }
 
-    /// The cached folios from here on, up to the first that is marked or still being read.
+    /// The last folio of the next batch: cached folios up to the first marked or locked one.
     fn batch(&self, limits: &Limits, cache: &impl FileCache) -> Option<Batch> {
         let mut next = self.next;
         let mut last = None;
@@ -167,16 +165,16 @@ impl Read {
         last.map(|last| Batch { last })
     }
 
-    /// Asks readahead for what is still to be read from `index` on.
+    /// The readahead request for the rest of the read, from `index` on.
     fn request(&self, cause: Cause, index: PageIndex, limits: &Limits) -> Request {
-        Request { cause, index, pages: self.asked_end - index, last: limits.last_page() }
+        Request { cause, index, pages: self.request_end - index, last: limits.last_page() }
     }
 
     fn miss<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Step {
-        self.state = State::Missed;
+        self.state = ReadState::Missed;
         let ReadView { limits, ra, cache, log } = view;
         let request = self.request(Cause::ReadStream, self.next, limits);
-        log.record(ra.entered(&request));
+        log.record(ra.entered_decision(&request));
         self.window = Some(on_demand::on_miss(request, limits, ra, *cache));
         Step::Read
     }
@@ -191,7 +189,7 @@ impl Read {
         }
         let ReadView { limits, ra, cache, log } = view;
         let request = self.request(Cause::AsyncRead, folio.head, limits);
-        log.record(ra.entered(&request));
+        log.record(ra.entered_decision(&request));
         let window = marked::next_window(request, folio, limits, ra, *cache);
         if window.is_none() {
             log.record(Decision::NothingAbsent { index: folio.head });
@@ -201,7 +199,7 @@ impl Read {
         Some(Step::Read)
     }
 
-    /// Marks the folios as accessed, but for the first where the last read ended in it.
+    /// Marks the copied folios accessed, except the first one if the previous read ended in it.
     fn copy<C: FileCache, L>(&mut self, end: PageIndex, view: &mut ReadView<'_, C, L>) {
         let page_size = view.limits.arch.page_size;
         let (first, end) = (self.next, end.min(self.end));

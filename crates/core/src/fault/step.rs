@@ -1,41 +1,41 @@
-//! What a fault or a read asks its caller to do.
+//! Steps that faults and reads ask their caller to carry out.
 
 use crate::decision::Lock;
 use crate::units::PageIndex;
 
-/// What the faulting instruction does.
+/// How the faulting instruction accesses the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessKind {
     /// Reads, or fetches an instruction.
     Read,
     /// Writes to a private mapping.
     WritePrivate,
 }
 
-/// What the caller has to do before the fault goes on.
+/// What the caller has to do before the fault continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Take this lock.
     Lock(Lock),
     /// Drop the lock that was taken.
     Unlock,
-    /// Lay out the window, which [`super::Fault::window`] or [`super::read::Read::window`] says,
-    /// add its folios and begin to read them.
+    /// Lay out the window returned by [`super::Fault::window`] or
+    /// [`super::read::ReadCall::window`], add its folios and submit the reads.
     Read,
-    /// Add a folio of one base page, if it is still absent, and begin to read it.
+    /// Add a folio of the smallest order, if it is still absent, and submit the read.
     ReadPage(PageIndex),
     /// Wait until the folio that holds the page is up to date.
     Wait(PageIndex),
-    /// The fault was served; the lock that it still holds is to be dropped.
-    Done(Outcome),
+    /// The fault was served; the caller drops the lock still held.
+    Done(FaultResult),
 }
 
 /// How a fault was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// Counts as major in the process's own accounting: the last try missed the cache, or was
-    /// the retry of one that missed.
+pub struct FaultResult {
+    /// Counts as major for the process: the last try missed the cache, or was the retry of one that
+    /// did.
     pub major: bool,
-    /// How often it began.
+    /// Number of tries.
     pub tries: u32,
 }

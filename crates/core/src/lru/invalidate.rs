@@ -1,11 +1,10 @@
-//! Dropping what is cached: POSIX_FADV_DONTNEED.
+//! Dropping cached pages: POSIX_FADV_DONTNEED.
 
 use crate::cache::Folio;
 use crate::units::PageIndex;
 
-/// The pages that dropping `len` bytes from byte `offset` is about, the last excluded; `None` for
-/// `len` goes to the end of any file. A page of which a part is meant stays, but for the last one
-/// of the file.
+/// The pages covered by dropping `len` bytes from byte `offset`, end exclusive; `None` means to the
+/// end of the file. Partly covered pages stay, except the last page of the file.
 ///
 /// Mirrors `generic_fadvise`, 6.12 and 6.18. Test: `tests/invalidate.rs`.
 pub fn range(
@@ -23,8 +22,8 @@ pub fn range(
     (from, PageIndex(end).max(from))
 }
 
-/// Whether `folio` is dropped with the pages `from..end`: it lies in them as a whole, its data has
-/// arrived, and nobody maps a page of it.
+/// Whether `folio` is dropped with the pages `from..end`: it lies entirely in the range, is
+/// unlocked, and is not mapped.
 ///
 /// Mirrors `find_lock_entries` and `mapping_evict_folio`, 6.12 and 6.18.
 /// Test: `tests/invalidate.rs`.

@@ -1,45 +1,44 @@
-//! What becomes of folios that reclaim looks at.
+//! Reclaim's decision on each folio.
 
 use crate::address::entries::Layer;
 use crate::address::reverse_map::FileMappings;
 use crate::units::PageIndex;
 use crate::word::{WORD_PAGES, word_mask};
 
-/// What becomes of the base pages of one word from the inactive list's tail. The three masks are
-/// disjoint and cover what was looked at.
+/// Decisions on base pages of one word at the tail of the inactive list. The masks are disjoint and
+/// cover the judged pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdicts {
-    /// Leave the lists.
+pub struct PageVerdicts {
+    /// Evicted.
     pub evict: u64,
-    /// Go round the inactive list once more, now referenced.
+    /// Rotated to the head of the inactive list, now referenced.
     pub keep: u64,
-    /// Go to the active list.
+    /// Moved to the active list.
     pub activate: u64,
 }
 
-/// Judges base pages: `young` have an accessed entry, `referenced` were seen young before or have
-/// accessed entries in several VMAs, `executable` lie in an executable VMA.
+/// Judges base pages. `young`: accessed; `referenced`: seen young before, or accessed through
+/// several VMAs; `executable`: mapped by an executable VMA.
 ///
 /// Mirrors `folio_check_references`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
-pub fn judge_pages(pages: u64, young: u64, referenced: u64, executable: u64) -> Verdicts {
+pub fn judge_pages(pages: u64, young: u64, referenced: u64, executable: u64) -> PageVerdicts {
     let young = young & pages;
     let activate = young & (referenced | executable);
-    Verdicts { evict: pages & !young, keep: young & !activate, activate }
+    PageVerdicts { evict: pages & !young, keep: young & !activate, activate }
 }
 
-/// What becomes of one folio.
+/// Decision on one folio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Leaves the lists.
+pub enum FolioVerdict {
+    /// It is evicted.
     Evict,
-    /// Goes round the inactive list once more, now referenced.
+    /// It is rotated to the head of the inactive list, now referenced.
     Keep,
-    /// Goes to the active list.
+    /// It moves to the active list.
     Activate,
 }
 
-/// What accessed entries say of one folio: gathered layer by layer, each page by page in
-/// ascending order.
+/// Summary of the accessed entries of one folio, collected layer by layer, in ascending page order.
 ///
 /// Mirrors `folio_referenced`, 6.12 and 6.18: however many entries of one VMA were accessed, they
 /// count once. (Seen on 6.18: 64 MiB of large folios, each mapped by many accessed entries of one
@@ -47,16 +46,16 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Referenced<'a> {
     mappings: &'a FileMappings,
-    /// The last VMA that had an accessed entry, by its layer and first page.
+    /// The last VMA with an accessed entry, by layer and first page.
     last: Option<(Layer, PageIndex)>,
-    /// VMAs with an accessed entry.
+    /// Number of VMAs with an accessed entry.
     pub vmas: u32,
     /// Whether any of them is executable.
     pub executable: bool,
 }
 
 impl<'a> Referenced<'a> {
-    /// Nothing gathered yet of a folio of the file that these map.
+    /// An empty summary for a folio of the file with these mappings.
     pub fn new(mappings: &'a FileMappings) -> Self {
         Referenced { mappings, last: None, vmas: 0, executable: false }
     }
@@ -76,37 +75,37 @@ impl<'a> Referenced<'a> {
     }
 }
 
-/// Judges a large folio: `young` VMAs have accessed entries for it, an `executable` one among
-/// them or not.
+/// Judges a large folio with accessed entries in `young` VMAs, `executable` if any of them is.
 ///
 /// Mirrors `folio_check_references`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
-pub fn judge_folio(young: u32, referenced: bool, executable: bool) -> Verdict {
+pub fn judge_folio(young: u32, referenced: bool, executable: bool) -> FolioVerdict {
     match young {
-        0 => Verdict::Evict,
-        1 if !referenced && !executable => Verdict::Keep,
-        _ => Verdict::Activate,
+        0 => FolioVerdict::Evict,
+        1 if !referenced && !executable => FolioVerdict::Keep,
+        _ => FolioVerdict::Activate,
     }
 }
 
-/// What a use by `read(2)` does to a folio on the inactive list.
+/// Effect of an access by `read(2)` on a folio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Used {
+pub enum AccessEffect {
     /// It becomes referenced.
     Reference,
-    /// It was referenced: it moves to the active list's head and is no longer referenced.
+    /// It was referenced: it is activated, and loses the referenced flag.
     Activate,
 }
 
-/// The second use of an inactive folio makes it active.
+/// The second access to an inactive folio activates it.
 ///
 /// Mirrors `folio_mark_accessed`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
-pub fn used(referenced: bool, active: bool) -> Used {
-    if referenced && !active { Used::Activate } else { Used::Reference }
+pub fn access_effect(referenced: bool, active: bool) -> AccessEffect {
+    if referenced && !active { AccessEffect::Activate } else { AccessEffect::Reference }
 }
 
-/// What uses do to base pages of one word. The two masks are disjoint and cover what was used.
+/// Effects of accesses on base pages of one word. The masks are disjoint and cover the accessed
+/// pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsedPages {
+pub struct AccessEffects {
     /// Become referenced.
     pub reference: u64,
     /// Go to the active list, and are no longer referenced.
@@ -116,7 +115,7 @@ pub struct UsedPages {
 /// [`used`] for the base pages of one word.
 ///
 /// Mirrors `folio_mark_accessed`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
-pub fn used_pages(pages: u64, referenced: u64, active: u64) -> UsedPages {
+pub fn access_effects(pages: u64, referenced: u64, active: u64) -> AccessEffects {
     let activate = pages & referenced & !active;
-    UsedPages { reference: pages & !activate, activate }
+    AccessEffects { reference: pages & !activate, activate }
 }

@@ -1,30 +1,30 @@
-//! The inactive and the active list.
+//! The inactive and the active list of a memory.
 
 use std::ops::AddAssign;
 
-use super::statistics::{Known, Refaults, Statistics};
+use super::statistics::{ListSizes, LruvecStats, Refaults};
 use crate::address::reverse_map::ReverseMap;
 use crate::decision::Log;
 use crate::units::PageCount;
 
-/// What one pass over the inactive list's tail did.
+/// Results of a scan of the inactive list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shrunk {
+pub struct ShrinkStats {
     /// Pages evicted.
     pub evicted: PageCount,
-    /// Those of them that were mapped: their entries are gone, and every CPU has to be told. 0
-    /// where the scan did not ask for it.
+    /// Evicted pages that were mapped, which requires a TLB flush on all CPUs. 0 unless the scan
+    /// counts them.
     pub unmapped: PageCount,
-    /// Pages that went round the inactive list, or to the active one.
+    /// Pages kept: rotated or activated.
     pub kept: PageCount,
-    /// Those of them that were locked.
+    /// Kept pages that were locked.
     pub locked: PageCount,
-    /// Those of them that went to the active one.
+    /// Kept pages that were activated.
     pub activated: PageCount,
 }
 
-impl AddAssign for Shrunk {
-    fn add_assign(&mut self, other: Shrunk) {
+impl AddAssign for ShrinkStats {
+    fn add_assign(&mut self, other: ShrinkStats) {
         self.evicted += other.evicted;
         self.unmapped += other.unmapped;
         self.kept += other.kept;
@@ -33,61 +33,61 @@ impl AddAssign for Shrunk {
     }
 }
 
-/// How far a pass over the inactive list's tail goes.
+/// Limits of a scan of the inactive list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// Until so many pages are evicted.
+    /// Stop after this many evicted pages.
     pub goal: PageCount,
-    /// Until so many pages were looked at.
-    pub look: PageCount,
-    /// Whether [`Shrunk::unmapped`] is wanted, which takes time to count.
+    /// Stop after this many scanned pages.
+    pub max_scan: PageCount,
+    /// Whether to count [`ShrinkStats::unmapped`], which takes time.
     pub counts_unmapped: bool,
 }
 
 impl Scan {
-    /// Over the whole list, where that takes it.
+    /// Scans the whole list if necessary to reach `goal`.
     pub const fn until(goal: PageCount) -> Scan {
-        Scan { goal, look: PageCount(u64::MAX), counts_unmapped: false }
+        Scan { goal, max_scan: PageCount(u64::MAX), counts_unmapped: false }
     }
 }
 
-/// The lists of one memory, to which folios of all files belong.
-pub trait Lists {
+/// The LRU lists of one memory (`lruvec`), with folios of all files.
+pub trait LruLists {
     /// Pages on the inactive list.
     fn inactive(&self) -> PageCount;
 
     /// Pages on the active list.
     fn active(&self) -> PageCount;
 
-    /// What reclaim knows of the lists.
-    fn known(&self) -> Known;
+    /// The statistics reclaim uses.
+    fn lruvec_stats(&self) -> LruvecStats;
 
-    /// The same, to be changed.
-    fn known_mut(&mut self) -> &mut Known;
+    /// The statistics, mutable.
+    fn lruvec_stats_mut(&mut self) -> &mut LruvecStats;
 
-    /// The sizes of the lists at the last flush.
-    fn statistics(&self) -> Statistics {
-        self.known().statistics
+    /// List sizes as of the last flush.
+    fn flushed_sizes(&self) -> ListSizes {
+        self.lruvec_stats().sizes
     }
 
-    /// Refaults that went to the active list.
+    /// Activated refaults.
     fn refaults(&mut self) -> &mut Refaults {
-        &mut self.known_mut().refaults
+        &mut self.lruvec_stats_mut().refaults
     }
 
-    /// The statistics catch up with the lists and the refaults.
+    /// Flushes the statistics: they catch up with the lists and the refaults.
     fn flush_statistics(&mut self) {
-        let statistics = Statistics { inactive: self.inactive(), active: self.active() };
-        self.known_mut().flush(statistics);
+        let statistics = ListSizes { inactive: self.inactive(), active: self.active() };
+        self.lruvec_stats_mut().flush(statistics);
     }
 
-    /// Moves folios from the active list's tail to the inactive list's head until at least
-    /// `pages` pages have moved; young executable ones stay ([`super::reclaim`]), each of which
-    /// moves the clock of evictions ([`super::workingset`]).
+    /// Moves folios from the tail of the active list to the head of the inactive list until at
+    /// least `pages` pages have moved. Young executable folios are rotated instead
+    /// ([`super::reclaim`]), which advances the refault clock ([`super::workingset`]).
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap);
 
-    /// Takes folios from the inactive list's tail as far as `scan` says, each folio that was on
-    /// the list once at most; [`super::reclaim`] judges them. What becomes active moves the clock
-    /// of evictions in the end.
-    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk;
+    /// Scans the inactive list from the tail as far as `scan` says, each folio at most once, and
+    /// applies the decisions of [`super::reclaim`]. Activations advance the refault clock at the
+    /// end.
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> ShrinkStats;
 }

@@ -1,4 +1,4 @@
-//! The lists that memory is reclaimed from.
+//! The LRU lists and reclaim.
 
 pub mod charge;
 pub mod direct;

@@ -1,81 +1,81 @@
-//! Reclaim over two lists, batch by batch.
+//! Reclaim of a whole machine: two lists, batch by batch.
 
-use super::lists::{Lists, Scan, Shrunk};
-use super::statistics::Statistics;
+use super::lists::{LruLists, Scan, ShrinkStats};
+use super::statistics::ListSizes;
 use crate::address::reverse_map::ReverseMap;
 use crate::decision::Log;
 use crate::units::PageCount;
 
 pub use super::judge::{
-    Referenced, Used, UsedPages, Verdict, Verdicts, judge_folio, judge_pages, used, used_pages,
+    AccessEffect, AccessEffects, FolioVerdict, PageVerdicts, Referenced, access_effect,
+    access_effects, judge_folio, judge_pages,
 };
 
-/// Pages looked at together (`SWAP_CLUSTER_MAX`): goals are whole batches.
+/// Pages scanned per batch (`SWAP_CLUSTER_MAX`); goals are whole batches.
 pub const BATCH: PageCount = PageCount(32);
 
-/// Both lists are first gone through by one part in `2^12`, then by twice as much, until it is all
-/// (`DEF_PRIORITY`).
+/// Initial scan priority (`DEF_PRIORITY`): `1/2^12` of both lists, then twice as much each time.
 pub(super) const FIRST_PRIORITY: u32 = 12;
 
-/// Base pages in one GiB of 4 KiB pages are 2^18; the ratio grows with the lists' bytes.
+/// log2 of the bytes in one GiB, for the ratio of the lists.
 const GIB_SHIFT: u32 = 30;
 
-/// Reclaim under way: evicts at least a goal, rounded up to whole batches, or what can be.
+/// A reclaim: evicts at least the goal, rounded up to whole batches, or as much as possible.
 ///
-/// [`Reclaim::step`] is called until it returns [`Step::Done`]. In between the lists are the
-/// caller's, who may let other tasks run, let time pass for what was looked at, or give up:
-/// [`Reclaim::evicted`] says what was evicted by then.
+/// [`MachineReclaim::step`] is called until it returns [`ReclaimStep::Done`]. Between steps the
+/// caller may let other tasks run, let time pass for the scanned pages, or give up;
+/// [`MachineReclaim::evicted`] is the number of pages evicted by then.
 ///
-/// The active list is aged along with the inactive one while the statistics say that it has
-/// outgrown its share, and where nothing can be evicted otherwise.
+/// The active list is aged as well if the statistics show that it has outgrown its share, or if
+/// nothing can be evicted otherwise.
 ///
 /// Mirrors `do_try_to_free_pages` and `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test:
 /// `tests/aging.rs`.
 #[derive(Debug)]
-pub struct Reclaim {
+pub struct MachineReclaim {
     goal: PageCount,
     evicted: PageCount,
-    /// Passes go over both lists.
+    /// Whether passes include the active list.
     ages: bool,
-    /// The last passes, which evicted nothing.
+    /// Number of passes since anything was evicted.
     idle_passes: u32,
-    /// What the pass under way evicted in the rounds that it made.
+    /// Pages evicted by the current pass.
     freed: PageCount,
-    /// Of the next round of a pass over both lists.
+    /// Scan priority of the next round over both lists.
     priority: u32,
-    round: Option<Round>,
+    round: Option<ScanRound>,
     is_done: bool,
 }
 
-/// What a step of reclaim did.
+/// Result of a step of reclaim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// It looked at a part of the lists, and there may be more to be done.
-    Batch(Shrunk),
-    /// It did nothing: so many pages were evicted in all, and that is enough or what could be.
+pub enum ReclaimStep {
+    /// Part of the lists was scanned, and there may be more to do.
+    Batch(ShrinkStats),
+    /// Nothing was left to do. The total number of evicted pages.
     Done(PageCount),
 }
 
-/// One way along the inactive list's tail, and what goes with it.
+/// One scan along the inactive list, with the ageing that belongs to it.
 #[derive(Debug)]
-struct Round {
+struct ScanRound {
     /// Pages to evict.
     goal: PageCount,
-    /// Pages on the lists when it began.
+    /// Pages on the lists at the start.
     inactive: PageCount,
     active: PageCount,
-    /// Of the inactive ones those that it has not looked at: none is looked at twice.
+    /// Inactive pages not scanned yet: no page is scanned twice.
     left: PageCount,
-    /// What it did so far.
-    shrunk: Shrunk,
+    /// Results so far.
+    shrunk: ShrinkStats,
 }
 
-impl Reclaim {
-    /// Nothing evicted yet; the statistics as `known`.
+impl MachineReclaim {
+    /// A new reclaim, given the flushed list sizes.
     #[inline]
-    pub fn new(goal: PageCount, known: Statistics, page_size: u64) -> Reclaim {
+    pub fn new(goal: PageCount, known: ListSizes, page_size: u64) -> MachineReclaim {
         let goal = PageCount(goal.0.next_multiple_of(BATCH.0));
-        Reclaim {
+        MachineReclaim {
             goal,
             evicted: PageCount(0),
             ages: inactive_is_low(known.inactive, known.active, page_size),
@@ -87,49 +87,49 @@ impl Reclaim {
         }
     }
 
-    /// Looks at `look` pages at most, rounded up to whole folios, at least one; ages the active
-    /// list where a round over both lists is complete.
+    /// Scans at most `look` pages, rounded up to whole folios, at least one; ages the active list
+    /// at the end of a round over both lists.
     #[inline]
-    pub fn step<L: Lists>(
+    pub fn step<L: LruLists>(
         &mut self,
         look: PageCount,
         lists: &mut L,
         mappings: &ReverseMap,
         log: &mut impl Log,
-    ) -> Step {
+    ) -> ReclaimStep {
         if self.is_done {
-            return Step::Done(self.evicted);
+            return ReclaimStep::Done(self.evicted);
         }
         let mut round = match self.round.take() {
             Some(round) => round,
             None => self.begin_round(lists),
         };
-        let (shrunk, goes_on) = self.look(look, &mut round, lists, mappings, log);
+        let (shrunk, goes_on) = self.scan(look, &mut round, lists, mappings, log);
         if goes_on {
             self.round = Some(round);
         } else {
             self.end_round(&round, lists, mappings);
         }
-        Step::Batch(shrunk)
+        ReclaimStep::Batch(shrunk)
     }
 
-    /// Looks at `look` pages at most in a round. Returns what that did, and whether it goes on.
+    /// Scans at most `look` pages of a round. Returns the results, and whether the round continues.
     #[inline(always)]
-    fn look<L: Lists>(
+    fn scan<L: LruLists>(
         &mut self,
         look: PageCount,
-        round: &mut Round,
+        round: &mut ScanRound,
         lists: &mut L,
         mappings: &ReverseMap,
         log: &mut impl Log,
-    ) -> (Shrunk, bool) {
+    ) -> (ShrinkStats, bool) {
         let scan = Scan {
             goal: round.goal.saturating_sub(round.shrunk.evicted),
-            look: look.max(PageCount(1)).min(round.left),
+            max_scan: look.max(PageCount(1)).min(round.left),
             counts_unmapped: false,
         };
         let shrunk = match scan.goal {
-            PageCount(0) => Shrunk::default(),
+            PageCount(0) => ShrinkStats::default(),
             _ => lists.shrink(scan, mappings, log),
         };
         let looked_at = shrunk.evicted + shrunk.kept;
@@ -140,7 +140,7 @@ impl Reclaim {
         (shrunk, !is_met && looked_at > PageCount(0))
     }
 
-    /// Whether the next step does nothing.
+    /// Whether the reclaim is finished.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
@@ -150,30 +150,30 @@ impl Reclaim {
         self.evicted
     }
 
-    fn begin_round(&self, lists: &impl Lists) -> Round {
+    fn begin_round(&self, lists: &impl LruLists) -> ScanRound {
         let (inactive, active) = (lists.inactive(), lists.active());
         let goal = if self.ages {
             PageCount(inactive.0 >> self.priority)
         } else {
             self.goal - self.evicted
         };
-        Round { goal, inactive, active, left: inactive, shrunk: Shrunk::default() }
+        ScanRound { goal, inactive, active, left: inactive, shrunk: ShrinkStats::default() }
     }
 
-    /// A pass over both lists evicts a part of the inactive list and ages the same part of the
-    /// active one, and then twice as much of both, until at least a batch is evicted. One over the
-    /// inactive list is one round.
+    /// A pass over both lists evicts a fraction of the inactive list and ages the same fraction of
+    /// the active list, then twice as much of both, until at least a batch is evicted. A pass over
+    /// the inactive list only is a single round.
     ///
-    /// Where pages are accessed, more has to be looked at to evict that part; the active list is
-    /// aged in proportion to what was. (The kernel looks at the part, whatever it evicts of it.)
-    fn end_round(&mut self, round: &Round, lists: &mut impl Lists, mappings: &ReverseMap) {
+    /// If pages are accessed, more has to be scanned to evict that fraction; the active list is
+    /// aged in proportion to the scan. (The kernel scans the fraction, however much of it is
+    /// evicted.)
+    fn end_round(&mut self, round: &ScanRound, lists: &mut impl LruLists, mappings: &ReverseMap) {
         self.freed += round.shrunk.evicted;
         if self.ages {
             let (inactive, active) = (round.inactive.0, round.active.0);
             let looked_at = (round.shrunk.evicted + round.shrunk.kept).0;
             let aged = (active >> self.priority).max(looked_at * active / inactive.max(1));
-            // The lists take turns, a batch each; of the active one no more once a batch is
-            // evicted.
+            // The lists take turns, a batch each; ageing stops once a batch is evicted.
             let turns = looked_at.next_multiple_of(BATCH.0);
             let is_enough = self.freed >= BATCH;
             lists.age(PageCount(if is_enough { aged.min(turns) } else { aged }), mappings);
@@ -185,7 +185,7 @@ impl Reclaim {
         self.end_pass(lists);
     }
 
-    fn end_pass(&mut self, lists: &impl Lists) {
+    fn end_pass(&mut self, lists: &impl LruLists) {
         if self.freed > PageCount(0) {
             self.idle_passes = 0;
         } else {
@@ -199,27 +199,27 @@ impl Reclaim {
     }
 }
 
-/// A [`Reclaim`] that nothing interrupts. Returns the number of pages evicted.
-// Within its callers it would have too few registers.
+/// Runs a [`MachineReclaim`] without interruption. Returns the number of evicted pages.
+// Out of line: inlining costs registers in the callers.
 #[inline(never)]
-pub fn reclaim<L: Lists>(
+pub fn reclaim<L: LruLists>(
     lists: &mut L,
     goal: PageCount,
     page_size: u64,
     mappings: &ReverseMap,
     log: &mut impl Log,
 ) -> PageCount {
-    let mut reclaim = Reclaim::new(goal, lists.statistics(), page_size);
+    let mut reclaim = MachineReclaim::new(goal, lists.flushed_sizes(), page_size);
     while !reclaim.is_done {
         let mut round = reclaim.begin_round(lists);
-        while reclaim.look(PageCount(u64::MAX), &mut round, lists, mappings, log).1 {}
+        while reclaim.scan(PageCount(u64::MAX), &mut round, lists, mappings, log).1 {}
         reclaim.end_round(&round, lists, mappings);
     }
     reclaim.evicted
 }
 
-/// Whether the active list has outgrown its share: the inactive list should hold at least one
-/// part in `1 + ratio`, where the ratio is 1 below one GiB and then the root of ten times the GiB.
+/// Whether the active list has outgrown its share: the inactive list should hold at least
+/// `1/(1 + ratio)` of the pages, where the ratio is 1 below one GiB, and then `sqrt(10 * GiB)`.
 ///
 /// Mirrors `inactive_is_low`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
 #[inline]
@@ -228,8 +228,8 @@ pub fn inactive_is_low(inactive: PageCount, active: PageCount, page_size: u64) -
         && inactive.0.saturating_mul(inactive_ratio(inactive + active, page_size)) < active.0
 }
 
-/// The ratio of both lists together.
-// Most often the inactive list is the longer one, and nobody asks.
+/// The target ratio of the lists.
+// Out of line: usually the inactive list is longer, and the ratio is not needed.
 #[inline(never)]
 fn inactive_ratio(pages: PageCount, page_size: u64) -> u64 {
     let gib = pages.bytes(page_size) >> GIB_SHIFT;

@@ -1,42 +1,41 @@
-//! The statistics of a memory cgroup: what reclaim and refaults know of the lists' sizes.
+//! Memory cgroup statistics: list sizes and refaults as reclaim sees them.
 
 use crate::units::PageCount;
 
-/// Between two flushes, in nanoseconds (`FLUSH_TIME`, 6.12 and 6.18).
-pub const FLUSH_NS: u64 = 2_000_000_000;
+/// Interval between flushes in nanoseconds (`FLUSH_TIME`, 6.12 and 6.18).
+pub const FLUSH_INTERVAL_NS: u64 = 2_000_000_000;
 
-/// Sizes of the lists as of the last flush: of empty lists before the first.
+/// List sizes as of the last flush; zero before the first.
 ///
 /// Stands for `lruvec_page_state` after `flush_memcg_stats_dwork`, 6.12 and 6.18: counts are kept
 /// for each CPU, and summed up every two seconds, for all cgroups. Whoever reclaims asks for no
 /// flush of its own while that is on time. Test: `tests/statistics.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ListSizes {
     /// Pages on the inactive list.
     pub inactive: PageCount,
     /// Pages on the active list.
     pub active: PageCount,
 }
 
-/// What reclaim and refaults know of the lists of a memory cgroup.
+/// Statistics of the lists of a memory cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
-    /// Their sizes.
-    pub statistics: Statistics,
-    /// Refaults that went to the active one.
+pub struct LruvecStats {
+    /// Flushed list sizes.
+    pub sizes: ListSizes,
+    /// Activated refaults.
     pub refaults: Refaults,
 }
 
-impl Known {
-    /// The statistics are flushed: the lists are as `statistics` says.
-    pub fn flush(&mut self, statistics: Statistics) {
-        self.statistics = statistics;
+impl LruvecStats {
+    /// Flushes the statistics, given the current list sizes.
+    pub fn flush(&mut self, statistics: ListSizes) {
+        self.sizes = statistics;
         self.refaults.flush();
     }
 }
 
-/// Refaults that went to the active list, in pages: as they are, as of the last flush, and as the
-/// last reclaim knew them.
+/// Pages of activated refaults: current, as of the last flush, and as of the last reclaim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refaults {
     counted: u64,
@@ -45,7 +44,7 @@ pub struct Refaults {
 }
 
 impl Refaults {
-    /// So many pages more.
+    /// Counts activated refaults.
     pub fn count(&mut self, pages: PageCount) {
         self.counted += pages.0;
     }
@@ -54,14 +53,15 @@ impl Refaults {
         self.flushed = self.counted;
     }
 
-    /// Whether a flush since the last reclaim saw any: then this reclaim ages the active list.
+    /// Whether the flushed count has changed since the last reclaim: then this reclaim ages the
+    /// active list.
     ///
     /// Mirrors `prepare_scan_control`, 6.12 and 6.18. Test: `tests/statistics.rs`.
     pub fn are_new(&self) -> bool {
         self.flushed != self.known
     }
 
-    /// A reclaim has ended.
+    /// Takes a snapshot at the end of a reclaim.
     ///
     /// Mirrors `snapshot_refaults`, 6.12 and 6.18. Test: `tests/statistics.rs`.
     pub fn end_reclaim(&mut self) {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Page, PlainCache, State, pages_of};
-use crate::address::entries::{Layer, MappedFile, Pages, Unmapped};
+use super::{FilePage, FolioState, PlainCache, pages_of};
+use crate::address::entries::{Layer, MappedFile, UnmappedPages, WordPages};
 use crate::cache::{FileCache, Folio, WORD_PAGES};
-use crate::lru::reclaim::{self, Used};
+use crate::lru::reclaim::{self, AccessEffect};
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
 /// One file of a [`PlainCache`], with its entries in one layer.
@@ -17,11 +17,11 @@ pub(super) struct PlainFile<'a> {
 }
 
 impl PlainFile<'_> {
-    fn find(&self, index: PageIndex) -> Option<(PageIndex, State)> {
+    fn find(&self, index: PageIndex) -> Option<(PageIndex, FolioState)> {
         self.cache.find((self.file, index))
     }
 
-    fn entry(&self, index: PageIndex) -> (Page, Layer) {
+    fn entry(&self, index: PageIndex) -> (FilePage, Layer) {
         ((self.file, index), self.layer)
     }
 }
@@ -67,20 +67,20 @@ impl FileCache for PlainFile<'_> {
             return;
         };
         let (head, cache) = ((self.file, head), &mut *self.cache);
-        match reclaim::used(state.referenced, state.active) {
-            Used::Reference => cache.state(head).referenced = true,
-            Used::Activate => {
+        match reclaim::access_effect(state.referenced, state.active) {
+            AccessEffect::Reference => cache.state(head).referenced = true,
+            AccessEffect::Activate => {
                 cache.unlist(head, state);
                 cache.clock += state.order.pages();
-                cache.push(head, State { active: true, referenced: false, ..state });
+                cache.push(head, FolioState { active: true, referenced: false, ..state });
             }
         }
     }
 }
 
 impl MappedFile for PlainFile<'_> {
-    fn pages(&self, word: u64, mask: u64) -> Pages {
-        let mut pages = Pages::default();
+    fn pages(&self, word: u64, mask: u64) -> WordPages {
+        let mut pages = WordPages::default();
         for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
             let index = PageIndex(word * WORD_PAGES + offset);
             let entry = self.entry(index);
@@ -126,8 +126,8 @@ impl MappedFile for PlainFile<'_> {
         words.into_iter().collect()
     }
 
-    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
-        let mut unmapped = Unmapped::default();
+    fn unmap(&mut self, word: u64, mask: u64) -> UnmappedPages {
+        let mut unmapped = UnmappedPages::default();
         for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
             let entry = self.entry(PageIndex(word * WORD_PAGES + offset));
             unmapped.mapped |= u64::from(self.cache.mapped.remove(&entry)) << offset;

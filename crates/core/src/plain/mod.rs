@@ -1,4 +1,4 @@
-//! The page cache page by page: slow, and simple enough to be read as the definition.
+//! A page cache kept page by page: slow, and simple enough to serve as the reference.
 
 mod file;
 mod page_cache;
@@ -10,36 +10,36 @@ use crate::address::entries::Layer;
 use crate::address::reverse_map::ReverseMap;
 use crate::cache::{WORD_PAGES, in_leaf};
 use crate::decision::{EvictionRun, Log};
-use crate::lru::lists::{Lists, Scan, Shrunk};
-use crate::lru::reclaim::{self, Referenced, Verdict};
-use crate::lru::statistics::Known;
+use crate::lru::lists::{LruLists, Scan, ShrinkStats};
+use crate::lru::reclaim::{self, FolioVerdict, Referenced};
+use crate::lru::statistics::LruvecStats;
 use crate::lru::workingset;
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
 /// A page of a file.
-type Page = (FileId, PageIndex);
+type FilePage = (FileId, PageIndex);
 
-/// A page cache that stores each page and each folio by itself.
+/// A page cache that stores each page and folio separately.
 #[derive(Debug)]
 pub struct PlainCache {
-    /// By their first pages.
-    folios: BTreeMap<Page, State>,
-    mapped: BTreeSet<(Page, Layer)>,
-    young: BTreeSet<(Page, Layer)>,
-    copied: BTreeSet<(Page, Layer)>,
+    /// Keyed by first page.
+    folios: BTreeMap<FilePage, FolioState>,
+    mapped: BTreeSet<(FilePage, Layer)>,
+    young: BTreeSet<(FilePage, Layer)>,
+    copied: BTreeSet<(FilePage, Layer)>,
     /// The last layer that ever had an entry.
     last_layer: Layer,
     /// First pages of folios, the tail of the list first.
-    inactive: VecDeque<Page>,
-    active: VecDeque<Page>,
+    inactive: VecDeque<FilePage>,
+    active: VecDeque<FilePage>,
     inactive_pages: u64,
     active_pages: u64,
     /// Cached folios smaller than a word, by the word.
     nodes: BTreeMap<(FileId, u64), u32>,
     /// Evictions and activations so far, in pages.
     clock: u64,
-    known: Known,
-    shadows: BTreeMap<Page, Shadow>,
+    known: LruvecStats,
+    shadows: BTreeMap<FilePage, PageShadow>,
     capacity: u64,
 }
 
@@ -50,7 +50,7 @@ impl Default for PlainCache {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct FolioState {
     order: Order,
     locked: bool,
     marked: bool,
@@ -59,12 +59,12 @@ struct State {
     active: bool,
 }
 
-/// What an evicted page leaves behind.
+/// The shadow of an evicted page.
 #[derive(Clone, Copy, Debug)]
-struct Shadow {
+struct PageShadow {
     clock: u64,
     workingset: bool,
-    /// It returns to the active list, however much was evicted since.
+    /// It returns to the active list regardless of later evictions.
     returns: bool,
 }
 
@@ -83,19 +83,19 @@ impl PlainCache {
             active_pages: 0,
             nodes: BTreeMap::new(),
             clock: 0,
-            known: Known::default(),
+            known: LruvecStats::default(),
             shadows: BTreeMap::new(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
         }
     }
 
-    fn find(&self, (file, index): Page) -> Option<(PageIndex, State)> {
-        let (&(of, head), &state) = self.folios.range(..=(file, index)).next_back()?;
-        let holds = of == file && index < head + PageCount(state.order.pages());
+    fn find(&self, (file, index): FilePage) -> Option<(PageIndex, FolioState)> {
+        let (&(found_file, head), &state) = self.folios.range(..=(file, index)).next_back()?;
+        let holds = found_file == file && index < head + PageCount(state.order.pages());
         holds.then_some((head, state))
     }
 
-    fn state(&mut self, head: Page) -> &mut State {
+    fn state(&mut self, head: FilePage) -> &mut FolioState {
         self.folios.get_mut(&head).expect("a listed folio is cached")
     }
 
@@ -103,21 +103,20 @@ impl PlainCache {
         (0..=self.last_layer.0).map(Layer)
     }
 
-    /// Clears the accessed bits of a folio's entries where they are believed, and says what they
-    /// were.
+    /// Clears and returns the accessed bits of a folio in mappings with recency.
     fn take_young<'a>(
         &mut self,
-        (file, head): Page,
+        (file, head): FilePage,
         order: Order,
         mappings: &'a ReverseMap,
     ) -> Referenced<'a> {
-        let mappings = mappings.of(file);
+        let mappings = mappings.file(file);
         let mut referenced = Referenced::new(mappings);
         for layer in self.layers() {
             for page in pages_of(head, order) {
                 let (word, bit) = (page.0 / WORD_PAGES, 1 << (page.0 % WORD_PAGES));
-                let believed = mappings.believed_mask(layer, word) & bit != 0;
-                if believed && self.young.remove(&((file, page), layer)) {
+                let recency = mappings.recency_mask(layer, word) & bit != 0;
+                if recency && self.young.remove(&((file, page), layer)) {
                     referenced.add(layer, word, bit);
                 }
             }
@@ -125,20 +124,20 @@ impl PlainCache {
         referenced
     }
 
-    fn add_folio(&mut self, (file, head): Page, order: Order, marked: bool) {
-        let mut state = State { order, locked: true, marked, ..State::default() };
+    fn add_folio(&mut self, (file, head): FilePage, order: Order, marked: bool) {
+        let mut state = FolioState { order, locked: true, marked, ..FolioState::default() };
         if in_leaf(order) {
             *self.nodes.entry((file, head.0 / WORD_PAGES)).or_default() += 1;
         }
         let mut shadow = None;
         for page in pages_of(head, order) {
             let left = self.shadows.remove(&(file, page));
-            let kept = |left: &Shadow| {
+            let kept = |left: &PageShadow| {
                 left.returns || workingset::is_kept(self.clock, left.clock, self.capacity)
             };
             shadow = left.filter(kept).or(shadow);
         }
-        let active = self.known.statistics.active;
+        let active = self.known.sizes.active;
         if let Some(shadow) = shadow
             && (shadow.returns || workingset::is_recent(self.clock, shadow.clock, active))
         {
@@ -150,8 +149,8 @@ impl PlainCache {
         self.push((file, head), state);
     }
 
-    /// Puts a folio at the head of the list that it belongs to.
-    fn push(&mut self, head: Page, state: State) {
+    /// Adds a folio at the head of its list.
+    fn push(&mut self, head: FilePage, state: FolioState) {
         self.folios.insert(head, state);
         if state.active {
             self.active.push_back(head);
@@ -162,8 +161,8 @@ impl PlainCache {
         }
     }
 
-    /// Takes a folio from its list.
-    fn unlist(&mut self, head: Page, state: State) {
+    /// Removes a folio from its list.
+    fn unlist(&mut self, head: FilePage, state: FolioState) {
         let (list, pages) = if state.active {
             (&mut self.active, &mut self.active_pages)
         } else {
@@ -173,26 +172,27 @@ impl PlainCache {
         *pages -= state.order.pages();
     }
 
-    /// A folio leaves the cache, and its pages their shadows.
-    fn evict(&mut self, (file, head): Page, state: State) {
+    /// Evicts a folio, leaving shadows.
+    fn evict(&mut self, (file, head): FilePage, state: FolioState) {
         self.remove((file, head), state);
         for page in pages_of(head, state.order) {
-            let shadow = Shadow { clock: self.clock, workingset: state.workingset, returns: false };
+            let shadow =
+                PageShadow { clock: self.clock, workingset: state.workingset, returns: false };
             self.shadows.insert((file, page), shadow);
         }
         self.clock += state.order.pages();
     }
 
-    /// Pages of a folio that have an entry.
-    fn mapped_pages(&self, (file, head): Page, order: Order) -> PageCount {
+    /// Number of mapped pages of a folio.
+    fn mapped_pages(&self, (file, head): FilePage, order: Order) -> PageCount {
         let is_mapped = |page: &PageIndex| {
             self.layers().any(|layer| self.mapped.contains(&((file, *page), layer)))
         };
         PageCount(pages_of(head, order).filter(is_mapped).count() as u64)
     }
 
-    /// A folio leaves the cache with its entries.
-    fn remove(&mut self, (file, head): Page, state: State) {
+    /// Removes a folio and its page-table entries.
+    fn remove(&mut self, (file, head): FilePage, state: FolioState) {
         self.folios.remove(&(file, head));
         if let Entry::Occupied(mut folios) = self.nodes.entry((file, head.0 / WORD_PAGES))
             && in_leaf(state.order)
@@ -210,13 +210,13 @@ impl PlainCache {
         }
     }
 
-    fn is_mapped(&self, (file, head): Page, order: Order) -> bool {
+    fn is_mapped(&self, (file, head): FilePage, order: Order) -> bool {
         let mut entries = pages_of(head, order)
             .flat_map(|page| self.layers().map(move |layer| ((file, page), layer)));
         entries.any(|entry| self.mapped.contains(&entry))
     }
 
-    fn judge(&mut self, head: Page, state: State, mappings: &ReverseMap) -> Verdict {
+    fn judge(&mut self, head: FilePage, state: FolioState, mappings: &ReverseMap) -> FolioVerdict {
         let young = self.take_young(head, state.order, mappings);
         if state.order > Order(0) {
             return reclaim::judge_folio(young.vmas, state.referenced, young.executable);
@@ -226,9 +226,9 @@ impl PlainCache {
         let verdicts =
             reclaim::judge_pages(1, bit(young.vmas > 0), referenced, bit(young.executable));
         match (verdicts.evict, verdicts.keep) {
-            (1, _) => Verdict::Evict,
-            (_, 1) => Verdict::Keep,
-            _ => Verdict::Activate,
+            (1, _) => FolioVerdict::Evict,
+            (_, 1) => FolioVerdict::Keep,
+            _ => FolioVerdict::Activate,
         }
     }
 }
@@ -237,7 +237,7 @@ fn pages_of(head: PageIndex, order: Order) -> impl Iterator<Item = PageIndex> {
     (head.0..head.0 + order.pages()).map(PageIndex)
 }
 
-impl Lists for PlainCache {
+impl LruLists for PlainCache {
     fn inactive(&self) -> PageCount {
         PageCount(self.inactive_pages)
     }
@@ -246,11 +246,11 @@ impl Lists for PlainCache {
         PageCount(self.active_pages)
     }
 
-    fn known(&self) -> Known {
+    fn lruvec_stats(&self) -> LruvecStats {
         self.known
     }
 
-    fn known_mut(&mut self) -> &mut Known {
+    fn lruvec_stats_mut(&mut self) -> &mut LruvecStats {
         &mut self.known
     }
 
@@ -269,15 +269,15 @@ impl Lists for PlainCache {
                 continue;
             }
             moved += state.order.pages();
-            self.push(head, State { active: false, workingset: true, ..state });
+            self.push(head, FolioState { active: false, workingset: true, ..state });
         }
     }
 
-    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        let mut shrunk = Shrunk::default();
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> ShrinkStats {
+        let mut shrunk = ShrinkStats::default();
         let mut run = EvictionRun::default();
         for _ in 0..self.inactive.len() {
-            if shrunk.evicted >= scan.goal || shrunk.evicted + shrunk.kept >= scan.look {
+            if shrunk.evicted >= scan.goal || shrunk.evicted + shrunk.kept >= scan.max_scan {
                 break;
             }
             let head = self.inactive.pop_front().expect("the list is as long as it was");
@@ -291,18 +291,18 @@ impl Lists for PlainCache {
                 continue;
             }
             match self.judge(head, state, mappings) {
-                Verdict::Evict => {
+                FolioVerdict::Evict => {
                     shrunk.unmapped += self.mapped_pages(head, state.order);
                     self.evict(head, state);
                     run.push(head.0, head.1, pages, log);
                     shrunk.evicted += pages;
                 }
-                Verdict::Keep => {
-                    self.push(head, State { referenced: true, ..state });
+                FolioVerdict::Keep => {
+                    self.push(head, FolioState { referenced: true, ..state });
                     shrunk.kept += pages;
                 }
-                Verdict::Activate => {
-                    self.push(head, State { referenced: true, active: true, ..state });
+                FolioVerdict::Activate => {
+                    self.push(head, FolioState { referenced: true, active: true, ..state });
                     shrunk.kept += pages;
                     shrunk.activated += pages;
                 }

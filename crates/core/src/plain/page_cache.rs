@@ -1,7 +1,7 @@
-//! The cache as engines see it.
+//! The [`PageCache`] implementation.
 
 use super::file::PlainFile;
-use super::{PlainCache, Shadow, State, pages_of};
+use super::{FolioState, PageShadow, PlainCache, pages_of};
 use crate::address::entries::{Layer, MappedFile};
 use crate::cache::{FileCache, Folio, FolioRun, WORD_PAGES};
 use crate::decision::{EvictionRun, Log};
@@ -49,7 +49,7 @@ impl PageCache for PlainCache {
         let within: Vec<_> =
             self.folios.range((file, from)..(file, end)).map(|(&at, &state)| (at, state)).collect();
         for (head, state) in within {
-            let State { order, locked, marked, .. } = state;
+            let FolioState { order, locked, marked, .. } = state;
             let folio = Folio { head: head.1, order, locked, marked };
             if !invalidate::drops(folio, from, end, self.is_mapped(head, order)) {
                 continue;
@@ -61,7 +61,8 @@ impl PageCache for PlainCache {
             dropped += pages;
         }
         run.flush(log);
-        self.shadows.retain(|&(of, page), _| of != file || page < from || page >= end);
+        self.shadows
+            .retain(|&(shadow_file, page), _| shadow_file != file || page < from || page >= end);
         dropped
     }
 
@@ -86,7 +87,7 @@ impl PageCache for PlainCache {
         for &page in &pages {
             *self.nodes.entry((file, page.0 / WORD_PAGES)).or_default() += 1;
             let marked = state.marked && page == folio.head;
-            self.folios.insert((file, page), State { order: Order(0), marked, ..state });
+            self.folios.insert((file, page), FolioState { order: Order(0), marked, ..state });
         }
         if reversed {
             pages[1..].reverse();
@@ -94,8 +95,8 @@ impl PageCache for PlainCache {
         let list = if state.active { &mut self.active } else { &mut self.inactive };
         let at = list.iter().position(|&head| head == (file, folio.head)).expect("it is listed");
         list.remove(at);
-        for (behind, page) in pages.into_iter().enumerate() {
-            list.insert(at + behind, (file, page));
+        for (after, page) in pages.into_iter().enumerate() {
+            list.insert(at + after, (file, page));
         }
     }
 
@@ -106,7 +107,7 @@ impl PageCache for PlainCache {
             let state = self.folios[&head];
             if state.active {
                 self.unlist(head, state);
-                self.push(head, State { active: false, workingset: true, ..state });
+                self.push(head, FolioState { active: false, workingset: true, ..state });
             }
         }
     }
@@ -119,10 +120,10 @@ impl PageCache for PlainCache {
             self.unlist(head, state);
             let workingset = state.workingset || state.active;
             if of_machine {
-                self.evict(head, State { workingset, ..state });
+                self.evict(head, FolioState { workingset, ..state });
             } else {
                 self.remove(head, state);
-                let shadow = Shadow { clock: self.clock, workingset, returns: true };
+                let shadow = PageShadow { clock: self.clock, workingset, returns: true };
                 for page in pages_of(folio.head, folio.order) {
                     self.shadows.insert((file, page), shadow);
                 }

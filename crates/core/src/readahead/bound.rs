@@ -1,4 +1,4 @@
-//! How far readahead begun by a fault may go.
+//! How far readahead started by a fault may go.
 
 use super::Limits;
 use crate::address::vma::Vma;
@@ -12,8 +12,8 @@ pub fn first(vma: &Vma, limits: &Limits) -> PageIndex {
     if limits.rules.series.has(Switch::VmaBound) { vma.pgoff } else { PageIndex(0) }
 }
 
-/// The last page that readahead begun by a fault in `vma` may read: the last of the file, with
-/// vma-bound of the VMA, and with exec-unify of an executable VMA.
+/// The last page that readahead started by a fault in `vma` may read: the last one of the file;
+/// with vma-bound, of the VMA; with exec-unify, of an executable VMA.
 ///
 /// Mirrors `page_cache_ra_order` and `do_page_cache_ra`, 6.12 and 6.18. Test: `tests/bound.rs`.
 pub fn last(vma: &Vma, limits: &Limits) -> PageIndex {

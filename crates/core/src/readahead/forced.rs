@@ -1,13 +1,13 @@
-//! Forced readahead: what a program asks for, in base pages and without a mark.
+//! Forced readahead: exactly the requested pages, in base pages and without a mark.
 
 use super::{Limits, Request, Window};
 use crate::units::{Order, PageCount};
 
-/// Bytes that are laid out together.
+/// Bytes laid out per chunk.
 pub const CHUNK_BYTES: u64 = 2 << 20;
 
-/// The window for a request: as much of it as the device's optimal I/O size or the readahead size
-/// allows, whichever is larger. The readahead state plays no part, and stays as it is.
+/// The window for a request, limited to the larger of the device's optimal I/O size and the
+/// readahead size. The readahead state is neither used nor changed.
 ///
 /// Mirrors `force_page_cache_ra`, 6.12 and 6.18. Test: `tests/forced.rs`.
 pub fn window(request: Request, limits: &Limits) -> Window {

@@ -1,4 +1,4 @@
-//! Laying out a window: which folios are added to the cache.
+//! Laying out a window as folios.
 
 use std::borrow::Borrow;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::decision::{Decision, Log};
 use crate::rules::OrderGrowth;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The layout of one window, run by run. Each run is to be added before the next is asked for.
+/// The layout of one window, run by run. Each run is added before the next is requested.
 ///
 /// Mirrors `page_cache_ra_order`, `do_page_cache_ra` and `page_cache_ra_unbounded`, 6.1, 6.12,
 /// 6.18 and 7.2. Test: `tests/layout.rs`.
@@ -22,24 +22,25 @@ pub struct Layout<W> {
     marks_file_end: bool,
     two_page_folios: bool,
     early_marks_count: bool,
-    /// No folio is smaller (`mapping_min_folio_order`).
+    /// Minimum folio order (`mapping_min_folio_order`).
     smallest: Order,
     /// Forced readahead is laid out in chunks of this size.
     chunk: PageCount,
-    /// How many pages of a forced window chunks were begun for.
+    /// Pages of a forced window in chunks started so far.
     begun: PageCount,
-    stage: Stage,
+    stage: LayoutStage,
 }
 
 #[derive(Debug)]
-enum Stage {
-    /// In folios of up to this order, up to this page; `mark` lies in the folio that gets it.
+enum LayoutStage {
+    /// In folios of at most this order, up to this page; the folio that contains `mark` gets the
+    /// mark.
     Folios {
         order: Order,
         end: PageIndex,
         mark: Option<PageIndex>,
     },
-    /// In base pages, where none is cached.
+    /// In base pages, skipping cached ones.
     BasePages {
         end: PageIndex,
         mark: Option<PageIndex>,
@@ -48,8 +49,8 @@ enum Stage {
 }
 
 impl<W: Borrow<Window>> Layout<W> {
-    /// Begins the layout of `window`, and keeps in `ra` what the stream goes on with. Who goes on
-    /// later gives the window itself.
+    /// Starts the layout of `window`, and updates `ra` for the rest of the stream. A layout that is
+    /// resumed later has to own its window.
     pub fn new(
         window: W,
         limits: &Limits,
@@ -77,7 +78,7 @@ impl<W: Borrow<Window>> Layout<W> {
             smallest: limits.min_folio,
             chunk: PageCount((CHUNK_BYTES / limits.arch.page_size).max(1)),
             begun: PageCount(0),
-            stage: Stage::Done,
+            stage: LayoutStage::Done,
         };
         let largest = match limits.max_folio {
             _ if base_pages => None,
@@ -108,7 +109,7 @@ impl<W: Borrow<Window>> Layout<W> {
                 let is_marked = rules.marks_file_end || end <= last;
                 let mark = is_marked.then(|| start + size - async_size);
                 layout.next = start.align_down(limits.min_folio);
-                layout.stage = Stage::Folios { order, end, mark };
+                layout.stage = LayoutStage::Folios { order, end, mark };
             }
         }
         layout
@@ -118,17 +119,21 @@ impl<W: Borrow<Window>> Layout<W> {
     pub fn next(&mut self, cache: &impl FileCache, log: &mut impl Log) -> Option<FolioRun> {
         loop {
             match self.stage {
-                Stage::Done => return None,
-                Stage::Folios { end, .. } if self.next >= end => self.stage = Stage::Done,
-                Stage::BasePages { end, .. } if self.next >= end => self.end_base_pages(log),
-                Stage::Folios { order, end, mark } => match self.folios(order, end, mark, cache) {
-                    Some(run) => {
-                        self.next = run.end();
-                        return Some(run);
+                LayoutStage::Done => return None,
+                LayoutStage::Folios { end, .. } if self.next >= end => {
+                    self.stage = LayoutStage::Done
+                }
+                LayoutStage::BasePages { end, .. } if self.next >= end => self.end_base_pages(log),
+                LayoutStage::Folios { order, end, mark } => {
+                    match self.folios(order, end, mark, cache) {
+                        Some(run) => {
+                            self.next = run.end();
+                            return Some(run);
+                        }
+                        None => self.begin_base_pages(log),
                     }
-                    None => self.begin_base_pages(log),
-                },
-                Stage::BasePages { end, mark } => {
+                }
+                LayoutStage::BasePages { end, mark } => {
                     let Range { start, end: stop } = cache.gap(self.next, end);
                     if start < end {
                         self.next = stop;
@@ -148,13 +153,13 @@ impl<W: Borrow<Window>> Layout<W> {
         self.next
     }
 
-    /// Goes back to page `to`: nothing that was given from there on is added, and others may have
-    /// added pages there since.
+    /// Goes back to page `to`: runs returned from there on were not added, and others may have
+    /// added pages since.
     pub fn rewind(&mut self, to: PageIndex) {
         self.next = to;
     }
 
-    /// The same layout with a window of its own, to go on with later.
+    /// The same layout with an owned window, to be resumed later.
     pub fn into_owned(self) -> Layout<Window> {
         Layout {
             window: *self.window.borrow(),
@@ -170,8 +175,8 @@ impl<W: Borrow<Window>> Layout<W> {
         }
     }
 
-    /// As many folios of one order as fit from here; `None` where a cached page is in the way. One
-    /// of the smallest may end after the window, and after the file.
+    /// As many folios of one order as fit from here; `None` if a cached page is in the way. A folio
+    /// of the smallest order may extend past the window and the file.
     fn folios(
         &self,
         largest: Order,
@@ -198,15 +203,15 @@ impl<W: Borrow<Window>> Layout<W> {
         Some(FolioRun { start, order, folios, marked })
     }
 
-    // Once a window: within the loop over runs it would take registers from that.
+    // Out of line: called once per window, and inlining would cost registers in the loop.
     #[inline(never)]
     fn begin_base_pages(&mut self, log: &mut impl Log) {
         let Window { cause, start, size, async_size, last, .. } = *self.window.borrow();
         let first = self.next;
-        // The kernel counts what was laid out from the start as it was asked for, without a sign.
+        // The kernel computes this from the original start, unsigned.
         let is_before = self.fallback_reads_remainder && first < start;
         if first > last || is_before && !cause.is_forced() {
-            self.stage = Stage::Done;
+            self.stage = LayoutStage::Done;
             return;
         }
         let laid_out = if cause.is_forced() {
@@ -228,20 +233,20 @@ impl<W: Borrow<Window>> Layout<W> {
         let has_mark = async_size <= size || self.early_marks_count;
         let mark = has_mark.then(|| self.mark_before(end, async_size));
         self.next = first.align_down(self.smallest);
-        self.stage = Stage::BasePages { end: end.align_up(self.smallest), mark };
+        self.stage = LayoutStage::BasePages { end: end.align_up(self.smallest), mark };
     }
 
-    /// The page of the mark, `async_size` before `end` and rounded up to a folio. It has no sign: a
-    /// mark before the file is far beyond it, or rounds up to its first page.
+    /// The page of the mark: `async_size` before `end`, rounded up to a folio. It is unsigned: a
+    /// mark before the start of the file wraps far past its end, or rounds up to its first page.
     fn mark_before(&self, end: PageIndex, async_size: PageCount) -> PageIndex {
         let mark = end.0.wrapping_sub(async_size.0);
         PageIndex((mark.wrapping_sub(1) | (self.smallest.pages() - 1)).wrapping_add(1))
     }
 
-    /// Goes on with the next chunk of what is forced, if anything is left of it.
+    /// Continues with the next chunk of forced readahead, if any.
     #[inline(never)]
     fn end_base_pages(&mut self, log: &mut impl Log) {
-        self.stage = Stage::Done;
+        self.stage = LayoutStage::Done;
         let Window { cause, size, .. } = *self.window.borrow();
         if cause.is_forced() && self.begun < size {
             self.begin_base_pages(log);
@@ -249,8 +254,8 @@ impl<W: Borrow<Window>> Layout<W> {
     }
 }
 
-/// Smaller windows are laid out in the smallest folios. Before 6.18 these are windows below 4 pages
-/// or below one block. Since then no window is too small.
+/// Smaller windows are laid out in the smallest folios. Before 6.18 that is below 4 pages or one
+/// block; since then there is no minimum.
 fn smallest_window(limits: &Limits) -> PageCount {
     match limits.rules.large_folio_min_window {
         PageCount(1) => PageCount(1),

@@ -1,4 +1,4 @@
-//! Async readahead: a marked folio was hit.
+//! Async readahead, on a hit of a marked folio.
 
 use super::search::first_absent;
 use super::window_size::next_size;
@@ -9,8 +9,8 @@ use crate::decision::{Cause, Decision, Log, MissChange, MissChangeCause};
 use crate::rules::OrderGrowth;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// A fault found `folio` at `index`, and is not the retry of a miss. Counts the hit; returns the
-/// next window where the folio carried the mark.
+/// A fault hit `folio` at `index` and is not the retry of a miss. Counts the hit; returns the next
+/// window if the folio was marked.
 ///
 /// Mirrors `do_async_mmap_readahead`, 6.12, 6.18 and 7.2. Test: `tests/marked.rs`.
 pub fn on_fault_hit(
@@ -21,38 +21,38 @@ pub fn on_fault_hit(
     ra: &mut ReadaheadState,
     cache: &mut impl FileCache,
     log: &mut impl Log,
-) -> Option<Hit> {
+) -> Option<MarkHit> {
     if vma.advice.is_random() || limits.ra_pages == PageCount(0) {
         return None;
     }
     let is_counted = !folio.locked || limits.rules.locked_hit_counts;
     if is_counted && miss::counts_hits(vma, &limits.rules) {
         let before = ra.mmap_miss;
-        ra.credit(1, limits.rules.series);
+        ra.record_hits(1, limits.rules.series);
         let cause = MissChangeCause::Hit;
         log.mmap_miss_changed(MissChange { cause, before, after: ra.mmap_miss });
     }
     if !folio.marked {
         return None;
     }
-    let request = Request::of_fault(Cause::AsyncFault, index, vma, limits);
-    log.record(ra.entered(&request));
+    let request = Request::for_fault(Cause::AsyncFault, index, vma, limits);
+    log.record(ra.entered_decision(&request));
     let window = next_window(request, folio, limits, ra, cache);
     if window.is_none() {
         log.record(Decision::NothingAbsent { index });
     }
-    Some(Hit { window })
+    Some(MarkHit { window })
 }
 
-/// A mark was hit and taken.
+/// A mark was hit and cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hit {
-    /// The next window, if there is anything to read.
+pub struct MarkHit {
+    /// The next window, unless everything is cached.
     pub window: Option<Window>,
 }
 
-/// Takes the mark from `folio`, which a request hit, and moves the stream in `ra` on. `None` where
-/// nothing is absent within a window.
+/// Clears the mark of `folio`, hit by a request, and advances the stream in `ra`. `None` if nothing
+/// is absent within a window.
 ///
 /// Mirrors `page_cache_async_ra`, 6.12 and 6.18. Test: `tests/marked.rs`.
 pub fn next_window(
@@ -90,10 +90,10 @@ pub fn next_window(
     Some(ra.window(&request, order))
 }
 
-/// The layout bounds the order; this only keeps it in range where no layout does.
+/// Keeps the order in range if no layout limits it.
 const MAX_STREAM_ORDER: u8 = 62;
 
-/// Trims the end of the window to the stream's folio order, if something remains.
+/// Trims the end of the window to the stream's folio order, unless nothing would remain.
 fn trim_end(ra: &mut ReadaheadState, max: PageCount) {
     let order = u32::from(ra.order.0).min(max.0.trailing_zeros());
     let end = ra.start + ra.size;

@@ -7,7 +7,7 @@ use crate::series::Switch;
 /// The threshold of kernels without a series that changes it (`MMAP_LOTSAMISS`).
 pub const THRESHOLD: u16 = 100;
 
-/// The counter never rises above this (`10 * MMAP_LOTSAMISS`).
+/// Maximum of the counter (`10 * MMAP_LOTSAMISS`).
 pub const CAP: u16 = 1000;
 
 /// A fault reads no window while the counter is above this.
@@ -19,11 +19,11 @@ pub fn threshold(_rules: &Rules) -> u16 {
 
 /// The counter after a miss that consults it: mirrors `do_sync_mmap_readahead`, 6.12 and 6.18.
 /// Test: `tests/miss.rs`.
-pub fn missed(mmap_miss: u16) -> u16 {
+pub fn after_miss(mmap_miss: u16) -> u16 {
     if mmap_miss < CAP { mmap_miss + 1 } else { mmap_miss }
 }
 
-/// Whether misses in `vma` are counted, and stop readahead there.
+/// Whether misses in `vma` count, and can stop readahead there.
 ///
 /// Mirrors `do_sync_mmap_readahead`, 6.12, 6.18 and 7.2. Test: `tests/newer_kernels.rs`.
 pub fn counts_misses(vma: &Vma, rules: &Rules) -> bool {
@@ -32,7 +32,7 @@ pub fn counts_misses(vma: &Vma, rules: &Rules) -> bool {
     !vma.advice.is_sequential() && !(vma.executable && (passes || !rules.executable_counts))
 }
 
-/// Whether hits in `vma` take from the counter.
+/// Whether hits in `vma` decrement the counter.
 ///
 /// Mirrors `filemap_map_pages` and `do_async_mmap_readahead`, 6.12, 6.18 and 7.2.
 /// Test: `tests/newer_kernels.rs`.
@@ -50,6 +50,6 @@ pub fn reads_window(mmap_miss: u16, rules: &Rules) -> bool {
 
 /// The counter after `hits` hits: mirrors `filemap_map_pages` and `do_async_mmap_readahead`, 6.12
 /// and 6.18. Test: `tests/miss.rs`.
-pub fn credited(mmap_miss: u16, hits: u32) -> u16 {
+pub fn after_hits(mmap_miss: u16, hits: u32) -> u16 {
     (u32::from(mmap_miss)).saturating_sub(hits) as u16
 }

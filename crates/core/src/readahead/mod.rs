@@ -19,7 +19,7 @@ use crate::units::{Order, PageCount, PageIndex};
 
 pub use self::state::{ReadaheadState, Request, Window};
 
-/// What of the machine and the file bounds readahead and fault-around.
+/// The properties of machine and file that limit readahead and fault-around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The kernel's rules.
@@ -32,9 +32,9 @@ pub struct Limits {
     pub io_pages: PageCount,
     /// Fault-around size: a power of two; 1 is off.
     pub fault_around: PageCount,
-    /// Largest folio of the filesystem; `None` where it has base pages only.
+    /// Largest folio of the filesystem; `None` if it only has base pages.
     pub max_folio: Option<Order>,
-    /// Smallest folio of the file: that of a block of its filesystem.
+    /// Smallest folio of the file: one filesystem block.
     pub min_folio: Order,
     /// Pages of the file, the last partial one included: at least 1.
     pub file_pages: PageCount,
@@ -46,8 +46,8 @@ impl Limits {
         PageIndex(self.file_pages.0 - 1)
     }
 
-    /// The folio that is read where `index` is read by itself: the smallest, at a multiple of its
-    /// size.
+    /// The folio that is read if `index` is read on its own: of the smallest order, naturally
+    /// aligned.
     ///
     /// Mirrors `__filemap_get_folio` and `filemap_create_folio`, 6.12 and 6.18.
     /// Test: `tests/blocks.rs`.

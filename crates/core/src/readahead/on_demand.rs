@@ -6,9 +6,9 @@ use crate::cache::FileCache;
 use crate::decision::Cause;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window for a request that found nothing at its page, and what it leaves in `ra`. A single
-/// request reads just its pages and leaves `ra` alone; one without readahead reads one page, and
-/// one of an open file advised RANDOM what it asks for.
+/// The window for a miss, and the update of `ra`. A random single read reads exactly the requested
+/// pages and leaves `ra` alone; with readahead disabled one page is read; an open file advised
+/// RANDOM reads what is requested.
 ///
 /// Mirrors `page_cache_sync_ra`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
 pub fn on_miss(

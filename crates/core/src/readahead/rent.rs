@@ -1,64 +1,65 @@
-//! Rent or buy: whether a miss reads its page alone or a window, by what windows have been worth.
+//! Rent or buy: whether a miss reads its page alone or a window, based on how useful windows have
+//! been.
 //!
-//! It stands in place of the counter of misses ([`super::miss`]). A page that is read alone is
-//! rented, and a window is bought. A window is bought from credit, which misses that rent earn, and
-//! hits. Its price doubles with each window that was not worth it, and halves with each that was.
-//! A miss close to the last rented page speaks for windows as a hit does.
+//! Replaces the counter of misses ([`super::miss`]). Reading a page alone is renting, reading a
+//! window is buying. Windows are bought from credit, which misses that rent and hits earn. The
+//! price doubles with each window that did not pay off, and halves with each that did. A miss close
+//! to the last rented page counts in favour of windows, like a hit.
 
 use crate::units::{PageCount, PageIndex};
 
-/// What an open file has learnt. The kernel has its 32 bits in place of `mmap_miss`.
+/// What an open file has learnt, in the 32 bits that would replace `mmap_miss`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rent {
-    /// The block of the page that was last read alone: its low 11 bits.
+    /// Block of the page last read alone: its low 11 bits.
     last: u16,
-    /// The last miss bought a window.
+    /// Whether the last miss bought a window.
     bought: bool,
-    /// What windows may cost, in misses that read their page alone.
+    /// Credit for windows, in misses that read their page alone.
     credit: u16,
-    /// How often the price has doubled, up to [`MAX_LEVEL`].
+    /// Number of doublings of the price, up to [`MAX_LEVEL`].
     level: u8,
-    /// What spoke for windows since the last one, up to [`MAX_HITS`].
+    /// Evidence for windows since the last one, up to [`MAX_HITS`].
     hits: u8,
 }
 
-/// Reading as many pages takes about as long as one fault waits for its page.
-pub const PAGES_OF_A_FAULT: u64 = 32;
+/// Reading this many pages takes about as long as a fault waits for its page.
+pub const PAGES_PER_FAULT: u64 = 32;
 
-/// The price doubles as often as this, and no more.
+/// Maximum number of doublings of the price.
 pub const MAX_LEVEL: u8 = 6;
 
-/// Hits of one window are counted up to this: 5 bits.
+/// Maximum number of hits counted per window: 5 bits.
 pub const MAX_HITS: u8 = 31;
 
-/// The highest price, and the highest credit: 12 bits.
+/// Maximum price and maximum credit: 12 bits.
 pub const MAX_PRICE: u16 = 4095;
 
-/// The credit that hits can earn.
+/// Maximum credit that hits can earn.
 pub const MAX_SAVED: u16 = 16;
 
-/// The credit of a file that was just opened.
+/// Initial credit of an open file.
 pub const FIRST_CREDIT: u16 = 256;
 
-/// No price doubles where as much credit is left.
+/// The price does not double while this much credit is left.
 pub const ENOUGH_CREDIT: u16 = 64;
 
-/// Pages of a block, as a power of two: misses in one block or in neighbours are close.
+/// log2 of the pages per block: misses in the same or neighbouring blocks are close.
 pub const BLOCK_SHIFT: u32 = 3;
 
 impl Rent {
-    /// A file that was just opened.
+    /// State of a newly opened file.
     pub const NEW: Rent = Rent { last: 0, bought: false, credit: FIRST_CREDIT, level: 0, hits: 0 };
 
-    /// A miss on page `index`; returns whether it reads a window, which has up to `window` pages.
+    /// Records a miss on page `index`; returns whether it reads a window of up to `window` pages.
     ///
     /// A rule of our own. Test: `tests/rent.rs`.
-    pub fn missed(&mut self, index: PageIndex, window: PageCount) -> bool {
+    pub fn record_miss(&mut self, index: PageIndex, window: PageCount) -> bool {
         if self.is_close(index) {
             self.hits = (self.hits + 1).min(MAX_HITS);
             self.credit = (self.credit + 1).min(MAX_PRICE);
         }
-        let base = window.0.div_ceil(PAGES_OF_A_FAULT).min(MAX_PRICE.into()) as u16;
+        let base = window.0.div_ceil(PAGES_PER_FAULT).min(MAX_PRICE.into()) as u16;
         let price = (u32::from(base) << self.level).min(MAX_PRICE.into()) as u16;
         if self.credit < price {
             self.credit += 1;
@@ -77,11 +78,11 @@ impl Rent {
         true
     }
 
-    /// Counts a hit, if it can be one of the last window: after a page that was read alone hits may
-    /// be those of any page that is cached.
+    /// Counts a hit if it can belong to the last window: after a page that was read alone, hits may
+    /// be on any cached page.
     ///
     /// A rule of our own. Test: `tests/rent.rs`.
-    pub fn hit(&mut self) {
+    pub fn record_hit(&mut self) {
         if self.bought {
             self.hits = (self.hits + 1).min(MAX_HITS);
             if self.credit < MAX_SAVED {
@@ -90,7 +91,7 @@ impl Rent {
         }
     }
 
-    /// Whether page `index` is close to the one that was last read alone.
+    /// Whether page `index` is close to the last one read alone.
     fn is_close(&self, index: PageIndex) -> bool {
         block(index).wrapping_sub(self.last).wrapping_add(1) & BLOCK_MASK <= 2
     }

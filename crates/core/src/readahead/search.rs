@@ -1,9 +1,9 @@
-//! Searches in the page cache for the end of what is cached.
+//! Searches for gaps in the page cache.
 //!
-//! The kernel's index is a tree of nodes with 64 slots. A folio of order 6 or more stands a level
-//! above the single pages, in slots of 64 pages each, and every folio is found in its first slot.
-//! So a search that begins inside a large folio looks at slots that lie before the pages it
-//! counts, until it enters another node: what it finds can be off.
+//! The kernel's index is a tree of nodes with 64 slots. A folio of order 6 or more is stored a
+//! level above single pages, in slots of 64 pages, and every folio is found at its first slot. A
+//! search that starts inside a large folio therefore inspects slots before the pages it counts,
+//! until it enters another node: its result can be off.
 
 use crate::cache::{FileCache, WORD_PAGES};
 use crate::rules::Rules;
@@ -15,7 +15,7 @@ use crate::units::{PageCount, PageIndex};
 /// Mirrors `page_cache_next_miss`, 6.12 and 6.18. Test: `tests/search.rs`.
 pub fn first_absent(from: PageIndex, max: PageCount, cache: &impl FileCache) -> Option<PageIndex> {
     let end = from + max;
-    let Some(mut walk) = Walk::begin(from, cache) else {
+    let Some(mut walk) = IndexWalk::begin(from, cache) else {
         return Some(from).filter(|&from| from < end);
     };
     while !walk.is_exact() {
@@ -31,8 +31,8 @@ pub fn first_absent(from: PageIndex, max: PageCount, cache: &impl FileCache) -> 
     (found < end).then_some(found)
 }
 
-/// How many pages that end at `last` are cached without a gap, as the index of the page cache
-/// counts them. It looks at `max` pages: one that meets no gap there counts one less before 7.2.
+/// Number of cached pages without a gap up to and including `last`, as counted by the index. It
+/// inspects `max` pages; before 7.2 the result is one less if there is no gap among them.
 ///
 /// Mirrors `page_cache_prev_miss`, 6.12, 6.18 and 7.2. Test: `tests/search.rs`.
 pub fn cached_before(
@@ -42,7 +42,7 @@ pub fn cached_before(
     cache: &impl FileCache,
 ) -> PageCount {
     let uncounted = PageCount(u64::from(!rules.full_search_counts_all));
-    let Some(mut walk) = Walk::begin(last, cache) else {
+    let Some(mut walk) = IndexWalk::begin(last, cache) else {
         return PageCount(0);
     };
     while !walk.is_exact() {
@@ -64,23 +64,23 @@ pub fn cached_before(
 }
 
 /// A walk over the slots of the index.
-struct Walk {
-    /// The page that the walk counts.
+struct IndexWalk {
+    /// The page that the walk has counted to.
     counted: u64,
-    /// First page of the slot that it looks at.
+    /// First page of the slot that it inspects.
     slot: u64,
-    /// Level of the slot's node: slots of single pages are at 0.
+    /// Level of the slot's node: 0 for slots of single pages.
     level: u32,
 }
 
-impl Walk {
-    /// Stands where `index` is found; `None` where it is absent.
-    fn begin(index: PageIndex, cache: &impl FileCache) -> Option<Walk> {
+impl IndexWalk {
+    /// Starts where `index` is found; `None` if it is absent.
+    fn begin(index: PageIndex, cache: &impl FileCache) -> Option<IndexWalk> {
         let folio = cache.folio(index)?;
-        Some(Walk { counted: index.0, slot: folio.head.0, level: level_of(folio.order.0) })
+        Some(IndexWalk { counted: index.0, slot: folio.head.0, level: level_of(folio.order.0) })
     }
 
-    /// Looks at the page that it counts: from here on the walk is not off.
+    /// Whether slot and count agree: from here on the walk is exact.
     fn is_exact(&self) -> bool {
         self.slot == self.counted - self.counted % pages_of_slot(self.level)
     }
@@ -99,7 +99,7 @@ impl Walk {
         }
     }
 
-    /// Returns whether there is a slot before.
+    /// Returns whether there is a previous slot.
     fn step_back(&mut self) -> bool {
         self.counted -= 1;
         let first_slot = self.slot_number(self.slot) == 0;
@@ -119,8 +119,8 @@ impl Walk {
         true
     }
 
-    /// Goes down from the slot to the folio in it, by the page that is counted. Returns whether
-    /// there is one.
+    /// Descends from the slot to the folio in it, following the counted page. Returns whether there
+    /// is one.
     fn enter(&mut self, cache: &impl FileCache) -> bool {
         loop {
             let here = PageIndex(self.slot);
@@ -146,7 +146,7 @@ impl Walk {
     }
 }
 
-/// Levels that an index of 2^54 pages can have.
+/// Maximum level of an index of 2^54 pages.
 const MAX_LEVEL: u32 = 8;
 
 const fn pages_of_slot(level: u32) -> u64 {

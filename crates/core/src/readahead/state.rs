@@ -1,4 +1,4 @@
-//! The readahead state of an open file, and what asks for windows and gets them.
+//! The readahead state of an open file, and requests and windows.
 
 use super::rent::Rent;
 use super::{Limits, bound, miss};
@@ -8,8 +8,8 @@ use crate::series::{Series, Switch};
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The readahead state of an open file (`struct file_ra_state`).
-// In this order `mmap_miss` does not begin four aligned bytes. It would be loaded together with
-// those after it right after it was stored, and the processor would wait for the store.
+// The field order keeps `mmap_miss` from starting four aligned bytes: it would be loaded together
+// with its neighbours right after being stored, which stalls store forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ReadaheadState {
@@ -23,12 +23,12 @@ pub struct ReadaheadState {
     pub previous_end: Option<u64>,
     /// Folio order of the stream.
     pub order: Order,
-    /// POSIX_FADV_RANDOM was given for the open file (`FMODE_RANDOM`): on-demand readahead reads
-    /// what is asked for, and no more.
+    /// POSIX_FADV_RANDOM is in effect (`FMODE_RANDOM`): on-demand readahead reads exactly what is
+    /// requested.
     pub is_random: bool,
     /// The counter of misses.
     pub mmap_miss: u16,
-    /// What stands in its place with rent-or-buy.
+    /// Replaces `mmap_miss` with rent-or-buy.
     pub rent: Rent,
 }
 
@@ -45,16 +45,16 @@ impl ReadaheadState {
         is_random: false,
     };
 
-    /// Counts `hits` hits, each of which speaks for windows.
-    pub fn credit(&mut self, hits: u32, series: Series) {
+    /// Counts `hits` hits in favour of windows.
+    pub fn record_hits(&mut self, hits: u32, series: Series) {
         if !series.has(Switch::RentOrBuy) {
-            self.mmap_miss = miss::credited(self.mmap_miss, hits);
+            self.mmap_miss = miss::after_hits(self.mmap_miss, hits);
         } else if hits > 0 {
-            self.rent.hit();
+            self.rent.record_hit();
         }
     }
 
-    /// Whether a request at `index` goes on where the last `read(2)` ended, or in the page after.
+    /// Whether a request at `index` continues where the last `read(2)` ended, or in the page after.
     pub(super) fn follows_read(&self, index: PageIndex, limits: &Limits) -> bool {
         self.previous_end.is_some_and(|end| {
             let previous = PageIndex(end / limits.arch.page_size);
@@ -62,8 +62,8 @@ impl ReadaheadState {
         })
     }
 
-    /// The page at which the stream expects its mark to be hit, in folios of `order`. The mark may
-    /// lie before the start of a stream that has since moved.
+    /// The page at which the stream expects its mark to be hit, in folios of `order`. It may be
+    /// before the start of a stream that has moved.
     pub(super) fn due_mark(&self, order: Order) -> PageIndex {
         let mark = (self.start.0 + self.size.0).wrapping_sub(self.async_size.0);
         PageIndex(mark & !(order.pages() - 1))
@@ -83,8 +83,8 @@ impl ReadaheadState {
         }
     }
 
-    /// What the log says where readahead is entered with this state.
-    pub fn entered(&self, request: &Request) -> Decision {
+    /// The log entry for entering readahead with this state.
+    pub fn entered_decision(&self, request: &Request) -> Decision {
         let found = Found {
             index: request.index,
             req: request.pages,
@@ -98,7 +98,7 @@ impl ReadaheadState {
     }
 }
 
-/// What asks for readahead.
+/// A request for readahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Why.
@@ -112,8 +112,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// What a fault on page `index` asks for: as much as readahead reads at once.
-    pub(super) fn of_fault(cause: Cause, index: PageIndex, vma: &Vma, limits: &Limits) -> Request {
+    /// The request of a fault on page `index`: a full readahead size.
+    pub(super) fn for_fault(cause: Cause, index: PageIndex, vma: &Vma, limits: &Limits) -> Request {
         Request { cause, index, pages: limits.ra_pages, last: bound::last(vma, limits) }
     }
 }

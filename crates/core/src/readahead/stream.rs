@@ -5,8 +5,8 @@ use super::{Limits, ReadaheadState, Request, Window, search};
 use crate::cache::FileCache;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window for a request that found nothing at its page. A miss at the page after the last
-/// window, or where its mark is due, moves the stream on.
+/// The window for a miss. A miss right after the last window, or where its mark is due, advances
+/// the stream.
 ///
 /// Mirrors `ondemand_readahead` without a folio, 6.1 and 6.6. Test: `tests/stream.rs`.
 pub fn on_miss(
@@ -32,8 +32,8 @@ pub fn on_miss(
 
 /// The window for a request that hit a mark in a folio of order `order`.
 ///
-/// Where all of a window is cached after the mark, the search ends with the last page that it
-/// looked at, and the stream goes on from there.
+/// If a whole window after the mark is cached, the search ends at the last page it inspected, and
+/// the stream continues there.
 ///
 /// Mirrors `ondemand_readahead` with a folio, 6.1 and 6.6. Test: `tests/stream.rs`.
 pub fn on_mark(
@@ -54,8 +54,8 @@ pub fn on_mark(
     window(request, order, max, ra)
 }
 
-/// Begins a stream where the request is for the start of the file, or moves on the one that expects
-/// it: where its mark is due in folios of `order`, or after its last window. `false`: neither.
+/// Starts a stream at the start of the file, or advances the stream that expects the request: where
+/// its mark is due in folios of `order`, or after its last window. `false`: neither.
 fn moves_on(request: &Request, order: Order, max: PageCount, ra: &mut ReadaheadState) -> bool {
     let index = request.index;
     if index == PageIndex(0) {
@@ -77,7 +77,7 @@ fn begin(index: PageIndex, req: PageCount, max: PageCount, ra: &mut ReadaheadSta
     ra.async_size = if ra.size > req { ra.size - req } else { ra.size };
 }
 
-/// The window of `ra`. One whose mark would be the page that asks for it is joined with the next.
+/// The window of `ra`. If its mark would be the requesting page, it is merged with the next one.
 fn window(request: Request, order: Order, max: PageCount, ra: &mut ReadaheadState) -> Window {
     if request.index == ra.start && ra.size == ra.async_size {
         let next = next_size(ra.size, max);

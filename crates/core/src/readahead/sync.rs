@@ -8,8 +8,8 @@ use crate::rules::HugeFolios;
 use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window that a fault reads which found nothing at `index`, and what it leaves in `ra`.
-/// `None` where readahead is off: a single page is read.
+/// The window of a fault that missed at `index`, and the update of `ra`. `None` if readahead is
+/// off: a single page is read.
 ///
 /// Mirrors `do_sync_mmap_readahead`, 6.12, 6.18 and 7.2. Test: `tests/sync.rs`.
 pub fn on_miss(
@@ -37,8 +37,8 @@ pub fn on_miss(
         return None;
     }
     if vma.advice.is_sequential() {
-        let request = Request::of_fault(Cause::SequentialFault, index, vma, limits);
-        log.record(ra.entered(&request));
+        let request = Request::for_fault(Cause::SequentialFault, index, vma, limits);
+        log.record(ra.entered_decision(&request));
         return Some(on_demand::on_miss(request, limits, ra, cache));
     }
     if !reads_window(index, vma, limits, ra, log) {
@@ -63,7 +63,7 @@ pub fn on_miss(
     })
 }
 
-/// Counts a miss where those of the mapping count; returns whether a window is read.
+/// Counts a miss if misses of the mapping count; returns whether a window is read.
 fn reads_window(
     index: PageIndex,
     vma: &Vma,
@@ -76,9 +76,9 @@ fn reads_window(
     }
     let before = ra.mmap_miss;
     let reads = if limits.rules.series.has(Switch::RentOrBuy) {
-        ra.rent.missed(index, limits.ra_pages)
+        ra.rent.record_miss(index, limits.ra_pages)
     } else {
-        ra.mmap_miss = miss::missed(ra.mmap_miss);
+        ra.mmap_miss = miss::after_miss(ra.mmap_miss);
         miss::reads_window(ra.mmap_miss, &limits.rules)
     };
     let cause = MissChangeCause::Miss { reads_window: reads };
@@ -90,9 +90,8 @@ fn reads_window(
     false
 }
 
-/// The order of the folios that a mapping advised HUGEPAGE reads; `None` where it is read as
-/// without the advice. Without thp-order, which 7.2 has, that is where the page cache cannot hold
-/// folios that a PMD entry maps.
+/// Folio order for a mapping advised HUGEPAGE; `None` if it is read as without the advice. Without
+/// thp-order (merged in 7.2), that is if the page cache cannot hold PMD-sized folios.
 fn huge_order(limits: &Limits) -> Option<Order> {
     let series = limits.rules.series;
     let two_mib = Order::fitting(PageCount((2 << 20) / limits.arch.page_size));
@@ -109,8 +108,7 @@ fn huge_order(limits: &Limits) -> Option<Order> {
     serves.then(|| of_file.min(two_mib))
 }
 
-/// One large folio, and the next one where the program did not say RANDOM. The stream's start
-/// stays what it was.
+/// One large folio, and the next one unless advised RANDOM. The stream's start is unchanged.
 fn huge_page(
     index: PageIndex,
     order: Order,
@@ -134,8 +132,8 @@ fn huge_page(
     }
 }
 
-/// From the page on, in folios of the order that the architecture prefers for code, inside the
-/// VMA, without a mark.
+/// From the page on, in folios of the architecture's preferred order for code, inside the VMA,
+/// without a mark.
 fn executable_window(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadState) {
     let order = limits.arch.exec_order;
     ra.start = index.align_down(order).max(vma.pgoff);

@@ -1,4 +1,4 @@
-//! How large windows of streams are.
+//! The sizes of the windows of streams.
 
 use super::{Request, Window, search};
 use crate::cache::FileCache;
@@ -6,7 +6,8 @@ use crate::decision::Cause;
 use crate::rules::Rules;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window after cached pages that a stream could have left: more of them than are asked for.
+/// The window size after cached pages that look like the history of a stream: more of them than are
+/// requested.
 pub(super) fn size_by_context(
     index: PageIndex,
     req: PageCount,
@@ -24,7 +25,7 @@ pub(super) fn size_by_context(
     Some((cached + req).min(max))
 }
 
-/// Just the pages of the request.
+/// A window of exactly the requested pages.
 pub(super) fn single(request: Request) -> Window {
     let Request { cause, index, pages, last } = request;
     Window {

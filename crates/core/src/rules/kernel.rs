@@ -1,6 +1,6 @@
 //! The kernels whose rules are modelled.
 
-/// A kernel whose rules are modelled.
+/// A modelled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kernel {
     /// Linux 6.1, longterm.
@@ -76,14 +76,14 @@ impl Kernel {
         }
     }
 
-    /// Whether a running kernel was compared with these rules, decision by decision
-    /// (docs/KERNELS.md). A tree between two releases was not.
+    /// Whether these rules were compared with a running kernel, decision by decision
+    /// (docs/KERNELS.md). Trees between two releases were not.
     pub const fn is_compared(self) -> bool {
         self.version().is_some()
     }
 
-    /// The modelled kernel nearest to a release such as `6.18.3-amd64`: the newest that is not
-    /// newer, or the oldest. `None` when the release does not begin with two numbers.
+    /// The modelled kernel nearest to a release such as `6.18.3-amd64`: the newest one not newer
+    /// than the release, or the oldest. `None` if the release does not begin with two numbers.
     pub fn nearest(release: &str) -> Option<Nearest> {
         let (before, after) = Kernel::around(release)?;
         let kernel = before.or(after)?;
@@ -91,9 +91,9 @@ impl Kernel {
         Some(Nearest { kernel, next, is_exact: before.is_some() && before == after })
     }
 
-    /// The modelled kernels next to a release: the newest that is not newer, and the oldest that is
-    /// not older. They are the same where the release itself is modelled. `None` when the release
-    /// does not begin with two numbers.
+    /// The modelled kernels around a release: the newest one not newer, and the oldest one not
+    /// older. Both are the same if the release itself is modelled. `None` if the release does not
+    /// begin with two numbers.
     pub fn around(release: &str) -> Option<(Option<Kernel>, Option<Kernel>)> {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let version = Some((numbers.next()?.ok()?, numbers.next()?.ok()?));
@@ -103,20 +103,20 @@ impl Kernel {
     }
 }
 
-/// The modelled kernel whose rules a release is given.
+/// The modelled kernel used for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nearest {
     /// The kernel.
     pub kernel: Kernel,
-    /// The oldest that is newer than the release, where that lies between two.
+    /// The next newer modelled kernel, if the release is between two.
     pub next: Option<Kernel>,
-    /// Whether the release is of that version. The rules of others may differ from it, and nobody
-    /// looked.
+    /// Whether the release is of that version. Otherwise its rules may differ; this was not
+    /// checked.
     pub is_exact: bool,
 }
 
 impl Nearest {
-    /// The kernel, or both that the release lies between: `6.1 or 6.6`.
+    /// The kernel, or both if the release is between two: `6.1 or 6.6`.
     pub fn names(&self) -> String {
         let next = self.next.map(|next| format!(" or {}", next.name()));
         format!("{}{}", self.kernel.name(), next.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What kernels and architectures differ in, as tables of values.
+//! The differences between kernels and architectures, as tables of values.
 
 mod kernel;
 
@@ -30,30 +30,29 @@ pub enum OrderGrowth {
 /// What MADV_COLD and MADV_PAGEOUT do with a large folio that page-table entries map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdvisedFolios {
-    /// It is split, unless several VMAs map the page where it is met: then the rest of the
-    /// page-table page is left as it is (6.1).
+    /// It is split, unless several VMAs map the encountered page: then the rest of the page-table
+    /// page is skipped (6.1).
     SplitByPage,
-    /// The same, of its first page, which one VMA has to map (6.6).
+    /// It is split if exactly one VMA maps its first page; otherwise the rest of the page-table
+    /// page is skipped (6.6).
     SplitByFirstPage,
-    /// It is split where not all of it is met in one piece, unless its entries say that several
-    /// VMAs map it (6.12).
+    /// It is split if only partly covered, unless its entries show that several VMAs map it (6.12).
     KeepByEntries,
-    /// The same, unless several processes map it (6.18).
+    /// It is split if only partly covered, unless several processes map it (6.18).
     KeepByProcesses,
 }
 
-/// Which folios the mappings advised HUGEPAGE read.
+/// Folios read by mappings advised HUGEPAGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HugeFolios {
-    /// Those that one PMD entry maps, also of a file without large folios, whose pages are read as
-    /// many at once (6.1).
+    /// PMD-sized ones; for a file without large folios, that many base pages (6.1).
     Pmd,
-    /// The largest of the file, up to 2 MiB. A file without large folios is read as without the
-    /// advice (7.2).
+    /// The largest ones of the file, up to 2 MiB. A file without large folios is read as without
+    /// the advice (7.2).
     OfFile,
 }
 
-/// On which architectures MADV_DONTNEED frees page-table pages all of whose entries it takes away.
+/// On which architectures MADV_DONTNEED frees page-table pages that it empties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreedTables {
     /// On none (6.1).
@@ -82,10 +81,10 @@ pub struct Rules {
     pub series: Series,
     /// What faults do under the lock of their VMA.
     pub vma_lock: VmaLock,
-    /// A fault of MADV_POPULATE_READ that dropped its lock begins again like a new one.
+    /// A fault of MADV_POPULATE_READ that dropped its lock starts over as a new fault.
     pub populating_begins_anew: bool,
-    /// A miss and a hit on a mark go by one rule: a miss where the stream's next window or its mark
-    /// is due moves the stream on.
+    /// Misses and hits on marks share one rule: a miss where the stream's next window or its mark
+    /// is due advances the stream.
     pub misses_move_streams: bool,
     /// Folios of two pages.
     pub two_page_folios: bool,
@@ -93,85 +92,84 @@ pub struct Rules {
     pub workingset_hits_count: bool,
     /// Folios that `read(2)` looks up together (`PAGEVEC_SIZE`).
     pub read_batch_folios: u8,
-    /// `read(2)` notes where it is after each folio, not when it is done.
+    /// `read(2)` updates its position after each folio, not at the end.
     pub read_notes_each_folio: bool,
-    /// A window that begins beyond the end of the file grows by the pages between, in the state
-    /// that the stream goes on with.
+    /// A window that starts past the end of the file grows by the pages in between, in the
+    /// readahead state.
     pub windows_beyond_end_grow: bool,
     /// MADV_NOHUGEPAGE keeps folios from being mapped by one PMD entry.
     pub nohugepage_keeps_pmd_off: bool,
-    /// Accesses through mappings advised RANDOM, or of open files advised NOREUSE, count as others
-    /// do.
+    /// Accesses through mappings advised RANDOM, or of open files advised NOREUSE, count like
+    /// others.
     pub random_accesses_count: bool,
-    /// `munmap(2)` and MADV_DONTNEED: each accessed entry is a use of its folio.
+    /// `munmap(2)` and MADV_DONTNEED: each accessed entry marks its folio accessed.
     pub entries_are_uses: bool,
     /// Each pass of reclaim begins with a flush of the list statistics.
     pub reclaim_flushes_statistics: bool,
-    /// Faults map the whole large folio where it lies inside the VMA and the page-table page.
+    /// Faults map a large folio whole if it lies inside the VMA and the page-table page.
     pub maps_whole_folio: bool,
-    /// Fault-around maps a large folio whole, or makes a page-table page because of a folio, only
-    /// where that ends before the file's last page.
+    /// Fault-around maps a large folio whole, or creates a page-table page for a folio, only if the
+    /// folio ends before the last page of the file.
     pub around_spares_file_end: bool,
     /// Executable mappings have a readahead rule of their own, which RANDOM advice does not stop.
     pub executable_readahead: bool,
-    /// A cache hit takes one from `mmap_miss` even while the folio is locked.
+    /// A cache hit decrements `mmap_miss` even if the folio is locked.
     pub locked_hit_counts: bool,
     /// The end of an asynchronous window is trimmed to the stream's folio order.
     pub trims_async_end: bool,
-    /// What raises the order of the folios of a stream.
+    /// When the folio order of a stream grows.
     pub order_growth: OrderGrowth,
     /// Windows of fewer pages are laid out in base pages.
     pub large_folio_min_window: PageCount,
-    /// After meeting a cached page, the base-page layout reads what remains of the window, not
-    /// the full size again.
+    /// After a cached page, the base-page layout reads the rest of the window, not the full size
+    /// again.
     pub fallback_reads_remainder: bool,
-    /// XFS has blocks that are larger than a page, each of which is read as one folio.
+    /// XFS supports blocks larger than a page, each of which is read as one folio.
     pub xfs_large_blocks: bool,
-    /// A mark that lies before what is left of a window, in base pages or blocks, is rounded up to
-    /// a block as others are.
+    /// A mark before the rest of a window, in base pages or blocks, is rounded up to a block like
+    /// others.
     pub early_marks_count: bool,
     /// `read(2)` asks readahead for whole blocks.
     pub reads_whole_blocks: bool,
     /// ext4 supports large folios.
     pub ext4_large_folios: bool,
-    /// Misses in mappings advised HUGEPAGE are counted, and stop readahead, as others are.
+    /// Misses in mappings advised HUGEPAGE count, and stop readahead, like others.
     pub huge_page_counts: bool,
     /// Which folios mappings advised HUGEPAGE read.
     pub huge_folios: HugeFolios,
     /// Misses and hits of executable mappings are counted, and misses there stop readahead.
     pub executable_counts: bool,
-    /// Hits through mappings advised SEQUENTIAL take from `mmap_miss`, whose misses never count.
+    /// Hits in mappings advised SEQUENTIAL decrement `mmap_miss`, although their misses do not
+    /// count.
     pub sequential_hits_count: bool,
-    /// Fault-around credits the faulting page only, where this call mapped it.
+    /// Fault-around credits only the faulting page, if this call mapped it.
     pub credits_fault_address: bool,
     /// The fault-around of a retry after one's own miss credits hits.
     pub retry_credits: bool,
     /// A window that reaches the last page of the file has its mark.
     pub marks_file_end: bool,
-    /// A search backwards that meets no gap counts all pages that it looked at; else one less.
+    /// A backward search without a gap counts all inspected pages; otherwise one less.
     pub full_search_counts_all: bool,
     /// What a fault does with its lock for I/O.
     pub lock_for_io: LockForIo,
     /// On which architectures MADV_DONTNEED frees page-table pages that it empties.
     pub dontneed_frees_tables: FreedTables,
-    /// MADV_DONTNEED of pages of one VMA takes the lock of that, and not `mmap_lock`.
+    /// MADV_DONTNEED within one VMA takes the VMA lock instead of `mmap_lock`.
     pub dontneed_locks_vma: bool,
     /// MADV_PAGEOUT leaves a folio cached that was accessed through other mappings.
     pub paging_out_judges: bool,
-    /// Which large folios MADV_COLD and MADV_PAGEOUT split, and which they pass over.
+    /// Which large folios MADV_COLD and MADV_PAGEOUT split, and which they skip.
     pub advised_folios: AdvisedFolios,
-    /// The pages of a folio that is split stand after its first one in their list, the last page
-    /// next to it.
+    /// The pages of a split folio follow its first page in descending order.
     pub split_reverses: bool,
 }
 
-/// Bytes of the largest folio of ext4: 2048 blocks, here of 4 KiB, as its journal reserves credits
-/// for no more.
+/// Largest folio of ext4 in bytes: 2048 blocks, assumed to be 4 KiB, limited by journal credits.
 const EXT4_MAX_FOLIO_BYTES: u64 = 2048 * 4096;
 
 impl Rules {
-    /// The rules of `kernel` with the switches of `series`: all of the oldest kernel, and of each
-    /// later one those that are not as in the kernel before it.
+    /// The rules of `kernel` with the switches of `series`: complete for the oldest kernel, and the
+    /// differences from the previous one for each later kernel.
     pub const fn new(kernel: Kernel, series: Series) -> Self {
         match kernel {
             Kernel::V6_1 => Rules {
@@ -287,8 +285,8 @@ impl Rules {
         }
     }
 
-    /// Why `switch` has no place in this kernel, which lacks what it changes, or has the rule
-    /// already; `None` where it has.
+    /// Why `switch` does not apply to this kernel, which lacks what it changes or already has it;
+    /// `None` if it applies.
     pub fn lacks(&self, switch: Switch) -> Option<&'static str> {
         let reads_with_vma_lock = self.vma_lock == VmaLock::WholeFault;
         let is_merged = match switch {
@@ -304,14 +302,14 @@ impl Rules {
         is_merged.then_some("has it as merged")
     }
 
-    /// The largest folio of a file on ext4; `None` where it has base pages only.
+    /// The largest folio of a file on ext4; `None` if it only has base pages.
     pub fn ext4_max_folio(&self, arch: &Arch) -> Option<Order> {
         let of_journal = Order::fitting(PageCount(EXT4_MAX_FOLIO_BYTES / arch.page_size));
         self.ext4_large_folios.then(|| of_journal.min(arch.max_cache_order))
     }
 }
 
-/// What the rules need to know of an architecture at one base page size.
+/// Properties of an architecture with one base page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arch {
     /// The family.
@@ -324,9 +322,9 @@ pub struct Arch {
     pub max_cache_order: Order,
     /// Order of the folios that executable mappings ask for.
     pub exec_order: Order,
-    /// Entries that the contiguous bit joins into one translation, as an order; 0 without it.
+    /// Order of the entries joined by the contiguous bit; 0 without it.
     pub contiguous_order: Order,
-    /// Fault-around leaves entries marked as accessed.
+    /// Fault-around sets the accessed bit of entries.
     pub prefaults_young: bool,
 }
 

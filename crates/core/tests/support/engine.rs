@@ -5,8 +5,8 @@ use filemap_core::address::page_table::PageTables;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::{Cause, Decision};
-use filemap_core::fault::read::{Read, ReadView};
-use filemap_core::fault::{Access, Fault, Outcome, Step, View};
+use filemap_core::fault::read::{ReadCall, ReadView};
+use filemap_core::fault::{AccessKind, Fault, FaultResult, Step, View};
 use filemap_core::readahead::layout::Layout;
 use filemap_core::readahead::marked;
 use filemap_core::readahead::on_demand;
@@ -55,17 +55,17 @@ impl Engine {
     }
 
     /// A read of one page of the mapping; faults only where it is not mapped.
-    pub fn touch(&mut self, index: u64) -> Option<Outcome> {
+    pub fn touch(&mut self, index: u64) -> Option<FaultResult> {
         if self.cache.touch(PageIndex(index)) {
             return None;
         }
-        let outcome = self.fault(index, Access::Read);
+        let outcome = self.fault(index, AccessKind::Read);
         self.cache.touch(PageIndex(index));
         Some(outcome)
     }
 
     /// A fault on the page `index`.
-    pub fn fault(&mut self, index: u64, access: Access) -> Outcome {
+    pub fn fault(&mut self, index: u64, access: AccessKind) -> FaultResult {
         self.fault_with(index, access, |_, _| {})
     }
 
@@ -73,9 +73,9 @@ impl Engine {
     pub fn fault_with(
         &mut self,
         index: u64,
-        access: Access,
+        access: AccessKind,
         meddle: impl FnMut(Step, &mut Engine),
-    ) -> Outcome {
+    ) -> FaultResult {
         self.serve(Fault::new(PageIndex(index), access), meddle)
     }
 
@@ -84,7 +84,7 @@ impl Engine {
         &mut self,
         mut fault: Fault,
         mut meddle: impl FnMut(Step, &mut Engine),
-    ) -> Outcome {
+    ) -> FaultResult {
         for _ in 0..100 {
             let step = fault.step(&mut View {
                 limits: &self.limits,
@@ -106,7 +106,7 @@ impl Engine {
 
     /// A `read(2)` of some bytes.
     pub fn read_bytes(&mut self, offset: u64, bytes: u64, file_bytes: u64) {
-        let mut read = Read::new(offset, bytes, file_bytes, &self.limits);
+        let mut read = ReadCall::new(offset, bytes, file_bytes, &self.limits);
         for _ in 0..1000 {
             let step = read.step(&mut ReadView {
                 limits: &self.limits,

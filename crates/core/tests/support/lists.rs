@@ -1,13 +1,13 @@
 //! The reclaim lists of a cache, brought into a state by hand.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
 use filemap_core::decision::Log;
-use filemap_core::lru::direct::Direct;
-use filemap_core::lru::lists::{Lists, Scan, Shrunk};
+use filemap_core::lru::direct::DirectReclaim;
+use filemap_core::lru::lists::{LruLists, Scan, ShrinkStats};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::machine::part;
@@ -16,7 +16,7 @@ use super::one_file::{OneFile, mapped};
 
 /// A mapping of the whole cache.
 pub fn whole(vma: Vma) -> ReverseMap {
-    mapped(Mapping::new(vma, None))
+    mapped(FileMapping::new(vma, None))
 }
 
 pub fn plain() -> ReverseMap {
@@ -30,13 +30,13 @@ pub fn touch(cache: &mut OneFile, index: u64) {
 }
 
 /// All steps of a `direct` reclaim. Returns what they did together.
-pub fn reclaim<L: Lists>(
-    mut direct: Direct,
+pub fn reclaim<L: LruLists>(
+    mut direct: DirectReclaim,
     lists: &mut L,
     mappings: &ReverseMap,
     log: &mut impl Log,
-) -> Shrunk {
-    let mut shrunk = Shrunk::default();
+) -> ShrinkStats {
+    let mut shrunk = ShrinkStats::default();
     while let Some(step) = direct.step(lists, mappings, log) {
         shrunk += step;
     }

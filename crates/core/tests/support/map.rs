@@ -14,12 +14,12 @@
 //! In both a number repeats the letter after it, and blanks only divide: `60# 4.` is 64 pages.
 
 use super::one_file::{OneFile, mapped};
-use filemap_core::address::entries::{MappedFile, Pages};
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::entries::{MappedFile, WordPages};
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::LruLists;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 /// The map with its numbers and blanks resolved.
@@ -79,7 +79,7 @@ fn mapping(letters: &[u8]) -> ReverseMap {
         advice: Advice::NORMAL,
         executable: false,
     };
-    mapped(Mapping::new(whole, None))
+    mapped(FileMapping::new(whole, None))
 }
 
 /// A folio in a map.
@@ -180,7 +180,7 @@ pub fn set_mapped(cache: &mut OneFile, map: &str) {
     }
 }
 
-fn page(cache: &OneFile, index: PageIndex) -> Pages {
+fn page(cache: &OneFile, index: PageIndex) -> WordPages {
     cache.pages(index.0 / WORD_PAGES, 1 << (index.0 % WORD_PAGES))
 }
 

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 
-use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::entries::{Layer, MappedFile, UnmappedPages, WordPages};
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::decision::Log;
-use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::statistics::Known;
+use filemap_core::lru::lists::{LruLists, Scan, ShrinkStats};
+use filemap_core::lru::statistics::LruvecStats;
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
@@ -28,9 +28,9 @@ impl OneFile {
 }
 
 /// What reclaim knows of the mappings of one file.
-pub fn mapped(mapping: Mapping) -> ReverseMap {
+pub fn mapped(mapping: FileMapping) -> ReverseMap {
     let mut mappings = ReverseMap::new(1);
-    mappings.of_mut(FileId::FIRST).insert(mapping);
+    mappings.file_mut(FileId::FIRST).insert(mapping);
     mappings
 }
 
@@ -69,7 +69,7 @@ impl FileCache for OneFile {
 }
 
 impl MappedFile for OneFile {
-    fn pages(&self, word: u64, mask: u64) -> Pages {
+    fn pages(&self, word: u64, mask: u64) -> WordPages {
         self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).pages(word, mask)
     }
 
@@ -93,12 +93,12 @@ impl MappedFile for OneFile {
         self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).words_with_entries(from, end)
     }
 
-    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
+    fn unmap(&mut self, word: u64, mask: u64) -> UnmappedPages {
         self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).unmap(word, mask)
     }
 }
 
-impl Lists for OneFile {
+impl LruLists for OneFile {
     fn inactive(&self) -> PageCount {
         self.0.borrow().inactive()
     }
@@ -107,19 +107,19 @@ impl Lists for OneFile {
         self.0.borrow().active()
     }
 
-    fn known(&self) -> Known {
-        self.0.borrow().known()
+    fn lruvec_stats(&self) -> LruvecStats {
+        self.0.borrow().lruvec_stats()
     }
 
-    fn known_mut(&mut self) -> &mut Known {
-        self.0.get_mut().known_mut()
+    fn lruvec_stats_mut(&mut self) -> &mut LruvecStats {
+        self.0.get_mut().lruvec_stats_mut()
     }
 
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
         self.0.get_mut().age(pages, mappings);
     }
 
-    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> ShrinkStats {
         self.0.get_mut().shrink(scan, mappings, log)
     }
 }

@@ -23,7 +23,7 @@ mod wire;
 
 use std::time::Duration;
 
-use filemap_core::lru::statistics::FLUSH_NS;
+use filemap_core::lru::statistics::FLUSH_INTERVAL_NS;
 
 pub use folio_ops::FolioProbe;
 pub use folio_sample::{FolioSample, Timing};
@@ -53,7 +53,7 @@ pub fn main_if_child() {
 }
 
 /// The kernel sums up the statistics of memory cgroups this often.
-const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_NS);
+const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_INTERVAL_NS);
 
 /// Commands to a waiting child: allocate a page, and begin.
 const HOLD_OWN_PAGE: u8 = 0;

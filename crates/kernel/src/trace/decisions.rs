@@ -165,7 +165,7 @@ impl<'a> DecisionReader<'a> {
         let file = process.opens[area.open];
         (self.area, self.executable) = (Some(area), area.is_executable(page));
         self.fault = Some((file, index));
-        self.push(file, Decision::Locked { lock: lock::of_access(self.child.rules) });
+        self.push(file, Decision::Locked { lock: lock::access_lock(self.child.rules) });
     }
 
     /// `of_fault` within a fault, else `of_read`.

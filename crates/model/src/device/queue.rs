@@ -1,86 +1,92 @@
-//! Requests that wait for places in the queue of a device.
+//! Requests that wait for free slots in the device queue.
 
 use filemap_core::units::FileId;
 
-use super::{Device, Row};
+use super::{Device, RequestRun};
 
-/// Places in the queue that are free one after the other.
-struct Places {
+/// Queue slots that become free one after the other.
+struct FreeSlots {
     /// How many.
-    number: u64,
-    /// When the first of them is.
+    count: u64,
+    /// When the first slot becomes free.
     first_ns: u64,
-    /// How much later each one after it is.
+    /// Interval between slots.
     each_ns: u64,
 }
 
-/// The request whose place in the queue the next one takes, as the requests before it and after
-/// it are complete in their order.
+/// The request whose completion frees the slot of the next request. Requests complete in order, so
+/// this is always the one a queue depth earlier.
 struct Predecessor {
-    /// Its row.
+    /// Its position in `Device::in_flight`.
     row: usize,
-    /// Requests of that row, and of those after it.
-    behind: u64,
+    /// Requests in that run and all later ones.
+    requests_left: u64,
 }
 
 impl Device {
-    /// Begins to read the rows from `number` on of those asked for, whose requests may wait for
-    /// places in the queue: together those that are served one after the other.
+    /// Submits the pending runs from `number` on, whose requests may have to wait for queue slots.
+    /// Requests served back to back are kept as one run.
     #[cold]
     pub(super) fn serve_queued(&mut self, number: usize, file: FileId, now_ns: u64) {
-        let mut predecessor = Predecessor { row: 0, behind: self.under_way };
-        for number in number..self.asked.len() {
-            let mut asked = self.asked[number];
+        let mut predecessor = Predecessor { row: 0, requests_left: self.in_flight_requests };
+        for number in number..self.pending.len() {
+            let mut pending = self.pending[number];
             let mut is_first = true;
-            while asked.requests > 0 {
-                let Places { number, first_ns, each_ns } = self.places(&mut predecessor);
+            while pending.requests > 0 {
+                let FreeSlots { count: number, first_ns, each_ns } =
+                    self.next_slots(&mut predecessor);
                 let from_ns = now_ns.max(first_ns);
-                let first = self.row(asked.first(1), file, from_ns);
-                // Each place has to be there a latency before the device has served those before.
-                let first_byte_ns = first.done_ns.saturating_sub(first.each_ns);
+                let first = self.request_run(pending.first(1), file, from_ns);
+                // A slot must be free one latency before the device has served the requests ahead.
+                let first_byte_ns = first.first_done_ns.saturating_sub(first.request_ns);
                 let latency_ns = self.profile.latency_ns;
                 let spare_ns = first_byte_ns.saturating_sub(first_ns.saturating_add(latency_ns));
-                let behind = match each_ns.saturating_sub(first.each_ns) {
+                let after = match each_ns.saturating_sub(first.request_ns) {
                     0 => u64::MAX,
                     later_ns => spare_ns / later_ns,
                 };
-                let together = asked.requests.min(number).min(behind.saturating_add(1));
-                let row = Row { queued: true, ..self.row(asked.first(together), file, from_ns) };
-                asked = asked.behind(together);
-                let goes_on = row.done_ns == self.busy_until_ns.saturating_add(row.each_ns);
-                if let Some(last) = self.rows.back_mut().filter(|_| goes_on && !is_first) {
+                let together = pending.requests.min(number).min(after.saturating_add(1));
+                let row = RequestRun {
+                    queued: true,
+                    ..self.request_run(pending.first(together), file, from_ns)
+                };
+                pending = pending.after_first(together);
+                let goes_on =
+                    row.first_done_ns == self.busy_until_ns.saturating_add(row.request_ns);
+                if let Some(last) = self.in_flight.back_mut().filter(|_| goes_on && !is_first) {
                     last.pages += row.pages;
                     last.requests += row.requests;
-                    (last.all_done_ns, last.last_ns) = (row.all_done_ns, row.last_ns);
-                    self.busy_until_ns = row.all_done_ns;
-                    self.under_way += row.requests;
+                    (last.last_done_ns, last.last_request_ns) =
+                        (row.last_done_ns, row.last_request_ns);
+                    self.busy_until_ns = row.last_done_ns;
+                    self.in_flight_requests += row.requests;
                 } else {
                     self.serve(row);
                 }
-                predecessor.behind += together;
+                predecessor.requests_left += together;
                 is_first = false;
             }
         }
     }
 
-    /// The places in the queue that the next requests take, after those of `predecessor`.
-    fn places(&self, predecessor: &mut Predecessor) -> Places {
+    /// The queue slots of the next requests, after `predecessor`.
+    fn next_slots(&self, predecessor: &mut Predecessor) -> FreeSlots {
         let depth = u64::from(self.profile.queue_depth);
-        if self.under_way < depth {
-            return Places { number: depth - self.under_way, first_ns: 0, each_ns: 0 };
+        if self.in_flight_requests < depth {
+            return FreeSlots { count: depth - self.in_flight_requests, first_ns: 0, each_ns: 0 };
         }
         let row = loop {
-            let row = &self.rows[predecessor.row];
-            if predecessor.behind - row.requests < depth {
+            let row = &self.in_flight[predecessor.row];
+            if predecessor.requests_left - row.requests < depth {
                 break row;
             }
-            predecessor.behind -= row.requests;
+            predecessor.requests_left -= row.requests;
             predecessor.row += 1;
         };
-        let next = predecessor.behind - depth;
-        let (first_ns, each_ns) = (row.done_ns_of(next), row.each_ns);
+        let next = predecessor.requests_left - depth;
+        let (first_ns, each_ns) = (row.completion_ns(next), row.request_ns);
         let left = row.requests - next;
-        let number = if row.last_ns == each_ns { left } else { (left - 1).max(1) };
-        Places { number, first_ns, each_ns }
+        let number = if row.last_request_ns == each_ns { left } else { (left - 1).max(1) };
+        FreeSlots { count: number, first_ns, each_ns }
     }
 }

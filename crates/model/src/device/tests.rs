@@ -1,4 +1,4 @@
-//! Rows of requests beside requests one by one.
+//! Compares runs of requests with a device that tracks each request separately.
 
 use filemap_core::units::Order;
 use filemap_job::random::Rng;
@@ -6,13 +6,13 @@ use filemap_job::random::Rng;
 use super::*;
 use crate::profile::Profile;
 
-/// A device that keeps each request by itself: its first page, and when it is complete.
-struct Plain {
-    profile: profile::Device,
+/// Tracks each request separately: its first page and its completion time.
+struct ReferenceDevice {
+    profile: profile::DeviceProfile,
     requests: Vec<(u64, u64)>,
 }
 
-impl Plain {
+impl ReferenceDevice {
     fn read(&mut self, run: FolioRun, now_ns: u64) {
         for first in (0..run.folios).step_by(REQUEST_FOLIOS as usize) {
             let folios = (run.folios - first).min(REQUEST_FOLIOS);
@@ -30,16 +30,16 @@ impl Plain {
     }
 }
 
-/// A device of few places, and one like it that keeps each request by itself.
-fn devices(rng: &mut Rng) -> (Device, Plain) {
-    let profile = profile::Device {
+/// A device with a short queue, and the reference for it.
+fn devices(rng: &mut Rng) -> (Device, ReferenceDevice) {
+    let profile = profile::DeviceProfile {
         latency_ns: rng.pick(&[0, 1, 54_000, 900_000, 20_000_000]),
         bandwidth_bytes: rng.pick(&[1_000_000_007, 1_300_000_000, 40_000_000_000]),
         queue_depth: rng.pick(&[1, 2, 5, 32]),
         segment_ns: rng.pick(&[0, 0, 13]),
         ..Profile::DEFAULT.device
     };
-    (Device::new(profile, 4096), Plain { profile, requests: Vec::new() })
+    (Device::new(profile, 4096), ReferenceDevice { profile, requests: Vec::new() })
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn requests_that_wait_for_places_arrive_as_one_by_one() {
                 if alone {
                     device.read(run, FileId::FIRST, now_ns);
                 } else {
-                    device.ask(run);
+                    device.add_pending(run);
                 }
                 plain.read(run, now_ns);
             }
@@ -73,8 +73,8 @@ fn requests_that_wait_for_places_arrive_as_one_by_one() {
             assert_eq!(device.next_done_ns(), Some(plain.requests[arrived].1));
             let wait_ns = rng.pick(&[0, 1_000, 300_000, 50_000_000, 5_000_000_000]);
             now_ns += wait_ns * rng.below(3);
-            let behind = plain.requests.iter().take_while(|request| request.1 <= now_ns).count();
-            while let Some((run, at_ns)) = device.arrived(now_ns, rng.chance(50)) {
+            let after = plain.requests.iter().take_while(|request| request.1 <= now_ns).count();
+            while let Some((run, at_ns)) = device.next_arrival(now_ns, rng.chance(50)) {
                 assert_eq!(run.start.0, plain.requests[arrived].0, "with seed {seed}");
                 let of_run = |request: &&(u64, u64)| {
                     (run.start..run.start + run.pages).contains(&PageIndex(request.0))
@@ -82,7 +82,7 @@ fn requests_that_wait_for_places_arrive_as_one_by_one() {
                 arrived += plain.requests[arrived..].iter().take_while(of_run).count();
                 assert_eq!(at_ns, plain.requests[arrived - 1].1, "with seed {seed}");
             }
-            assert_eq!(arrived, behind, "with seed {seed}");
+            assert_eq!(arrived, after, "with seed {seed}");
         }
     }
 }

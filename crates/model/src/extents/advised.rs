@@ -1,4 +1,4 @@
-//! What MADV_COLD and MADV_PAGEOUT do to folios.
+//! MADV_COLD and MADV_PAGEOUT on extents.
 
 use filemap_core::address::entries::Layer;
 use filemap_core::cache::{Folio, WORD_PAGES, by_word, in_leaf};
@@ -8,13 +8,13 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 use super::Extents;
 use super::evicting::evict_span;
 use super::file::first_page;
-use super::invalidate::Dropped;
-use super::lists::Extent;
+use super::invalidate::DroppedFolios;
+use super::lists::FolioExtent;
 use super::span::by_chunk;
 
 impl<const W: usize> Extents<W> {
-    /// The layers in which pages of `from..end` of the row are mapped, with how many.
-    pub(super) fn layers_of(&mut self, from: u64, end: u64) -> Vec<(Layer, PageCount)> {
+    /// The layers that map any of the pages `from..end`, each with the number of mapped pages.
+    pub(super) fn mapped_layers(&mut self, from: u64, end: u64) -> Vec<(Layer, PageCount)> {
         let (from, end) = (PageIndex(from), PageIndex(end));
         let mut first = 0;
         let mut others: Vec<(Layer, PageCount)> = Vec::new();
@@ -26,9 +26,9 @@ impl<const W: usize> Extents<W> {
             if self.aliases.is_empty() {
                 continue;
             }
-            for (layer, entries) in self.aliases.of_word(number) {
+            for (layer, entries) in self.aliases.word_mut(number) {
                 let pages = PageCount(u64::from((entries.mapped & mask).count_ones()));
-                match others.iter_mut().find(|(of, _)| *of == layer) {
+                match others.iter_mut().find(|(other, _)| *other == layer) {
                     Some((_, all)) => *all += pages,
                     None => others.push((layer, pages)),
                 }
@@ -46,7 +46,7 @@ impl<const W: usize> Extents<W> {
     pub(super) fn split_folio(&mut self, file: FileId, folio: Folio, reversed: bool) {
         let first = first_page(file);
         let (head, end) = (first + folio.head.0, first + folio.end().0);
-        // What is left of it elsewhere has its order.
+        // Stale entries elsewhere keep its order.
         if self.is_active(head) {
             self.inactive.remove(&[(head, end)], 0);
             self.active.split(head, end, reversed);
@@ -73,7 +73,7 @@ impl<const W: usize> Extents<W> {
     /// Carries out [`filemap_core::page_cache::PageCache::deactivate`].
     pub(super) fn deactivate_folios(&mut self, file: FileId, folios: &[Folio]) {
         let first = first_page(file);
-        let (mut dropped, mut moved) = (Dropped::default(), Vec::new());
+        let (mut dropped, mut moved) = (DroppedFolios::default(), Vec::new());
         for folio in folios {
             let (head, end) = (first + folio.head.0, first + folio.end().0);
             let is_active = self.is_active(head);
@@ -84,7 +84,7 @@ impl<const W: usize> Extents<W> {
             });
             if is_active {
                 dropped.add(head, end, true);
-                moved.push(Extent { start: head, pages: end - head, order: folio.order });
+                moved.push(FolioExtent { start: head, pages: end - head, order: folio.order });
             }
         }
         if !moved.is_empty() {
@@ -102,7 +102,7 @@ impl<const W: usize> Extents<W> {
         log: &mut impl Log,
     ) {
         let first = first_page(file);
-        let (mut dropped, mut run) = (Dropped::default(), EvictionRun::default());
+        let (mut dropped, mut run) = (DroppedFolios::default(), EvictionRun::default());
         for folio in folios {
             let (head, end) = (first + folio.head.0, first + folio.end().0);
             let is_active = self.is_active(head);
@@ -110,7 +110,7 @@ impl<const W: usize> Extents<W> {
                 self.set_range(head, end, |flags, mask| flags.workingset |= mask);
             }
             dropped.add(head, end, is_active);
-            self.leave(folio, (head, end), of_machine);
+            self.page_out_folio(folio, (head, end), of_machine);
             run.push(file, folio.head, PageCount(folio.order.pages()), log);
         }
         run.flush(log);
@@ -120,9 +120,8 @@ impl<const W: usize> Extents<W> {
         }
     }
 
-    /// A folio, which is the pages `head..end` of the row, leaves the cache; the lists are left for
-    /// later.
-    fn leave(&mut self, folio: &Folio, (head, end): (u64, u64), of_machine: bool) {
+    /// Removes a folio, the pages `head..end`, from the cache. The lists are updated later.
+    fn page_out_folio(&mut self, folio: &Folio, (head, end): (u64, u64), of_machine: bool) {
         self.clear_aliases(head, end);
         let clock = self.clock;
         if of_machine {

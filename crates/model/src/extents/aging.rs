@@ -1,4 +1,4 @@
-//! Ageing the active list on extents.
+//! Ageing the active list.
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::ReverseMap;
@@ -7,17 +7,17 @@ use filemap_core::units::Order;
 
 use super::Extents;
 use super::file::locate;
-use super::lists::{Extent, bits};
-use super::young::Accessed;
+use super::lists::{FolioExtent, low_bits};
+use super::young::AccessedPages;
 
-/// Pages of the active list's tail that moved to the inactive one, and that did not.
-struct Aged {
+/// Pages at the tail of the active list that were moved to the inactive list, and that stayed.
+struct AgedPages {
     moved: u64,
     stayed: u64,
 }
 
 impl<const W: usize> Extents<W> {
-    /// Moves folios from the active list's tail until `pages` pages have moved.
+    /// Moves folios from the tail of the active list until `pages` pages have moved.
     pub(super) fn age_active(&mut self, pages: u64, mappings: &ReverseMap) {
         let mut moved = 0;
         let mut left = self.active.pages;
@@ -32,30 +32,36 @@ impl<const W: usize> Extents<W> {
         }
     }
 
-    /// The base pages at the active list's tail that lie in one word, until `most` have moved.
-    fn age_word(&mut self, tail: Extent, left: u64, most: u64, mappings: &ReverseMap) -> Aged {
+    /// Ages the base pages at the tail that lie in one word, until `most` have moved.
+    fn age_word(
+        &mut self,
+        tail: FolioExtent,
+        left: u64,
+        most: u64,
+        mappings: &ReverseMap,
+    ) -> AgedPages {
         let (number, offset) = (tail.start / WORD_PAGES, tail.start % WORD_PAGES);
         let length = tail.pages.min(WORD_PAGES - offset).min(left);
-        let mut mask = bits(length as u32) << offset;
+        let mut mask = low_bits(length as u32) << offset;
         let first = number * WORD_PAGES;
         let (file, index) = locate(first);
-        let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
+        let (mappings, word) = (mappings.file(file), index.0 / WORD_PAGES);
         let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
         let word_in_chunk = number as usize % W;
         let flags = chunk.flags(word_in_chunk);
         let accessed = (flags.accessed(mask), mask);
-        let young = Accessed::of_word(accessed, number, word, &mut self.aliases, mappings);
+        let young = AccessedPages::in_word(accessed, number, word, &mut self.aliases, mappings);
         let moves = mask & !young.executable;
         if u64::from(moves.count_ones()) >= most {
             mask &= up_to_bit(moves, most);
         }
-        let believed = mask & mappings.believed_mask(Layer::FIRST, word);
+        let recency = mask & mappings.recency_mask(Layer::FIRST, word);
         if young.pages & mask != 0 {
             self.aliases.forget_accesses(number, word, mask, mappings);
         }
         let moves = mask & moves;
         chunk.change_flags(word_in_chunk, |flags| {
-            flags.young &= !believed;
+            flags.young &= !recency;
             flags.active &= !moves;
             flags.workingset |= moves;
         });
@@ -63,26 +69,26 @@ impl<const W: usize> Extents<W> {
         self.active.take(taken, taken);
         let stayed = self.active.push_mask(first, mask & !moves);
         self.clock += stayed;
-        Aged { moved: self.inactive.push_mask(first, moves), stayed }
+        AgedPages { moved: self.inactive.push_mask(first, moves), stayed }
     }
 
-    /// The large folio at the active list's tail.
-    fn age_folio(&mut self, tail: Extent, mappings: &ReverseMap) -> Aged {
+    /// Ages the large folio at the tail.
+    fn age_folio(&mut self, tail: FolioExtent, mappings: &ReverseMap) -> AgedPages {
         let (head, length) = (tail.start, tail.order.pages());
         self.active.take(length, length);
-        let extent = Extent { start: head, pages: length, order: tail.order };
+        let extent = FolioExtent { start: head, pages: length, order: tail.order };
         let (file, _) = locate(head);
-        let (young, _) = self.take_young(head, length, mappings.of(file));
+        let (young, _) = self.take_young(head, length, mappings.file(file));
         if young.executable {
             self.active.push(extent);
             self.clock += length;
-            return Aged { moved: 0, stayed: length };
+            return AgedPages { moved: 0, stayed: length };
         }
         self.set_range(head, head + length, |flags, mask| {
             flags.active &= !mask;
             flags.workingset |= mask;
         });
         self.inactive.push(extent);
-        Aged { moved: length, stayed: 0 }
+        AgedPages { moved: length, stayed: 0 }
     }
 }

@@ -1,40 +1,40 @@
-//! Pages of a file that lie side by side: 4096, in all but some tests.
+//! A chunk: 4096 consecutive pages of a file (fewer in some tests).
 
 mod pages;
 mod used;
 
-use filemap_core::address::entries::Unmapped;
+use filemap_core::address::entries::UnmappedPages;
 use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
 
-use super::orders::Orders;
-use super::shadows::Evicted;
-use super::span::{Span, WORD, pages_of};
-use super::words::{Counted, Words};
+use super::orders::FolioOrders;
+use super::shadows::ChunkShadows;
+use super::span::{Span, WORD, chunk_pages};
+use super::words::{LiveWords, Words};
 
 pub use super::words::Flags;
 
-/// The pages of `W` words. Most words are empty, or full of pages without a flag, and become one
-/// from the other without a look at them: the bits that say so lie side by side, one for each word.
+/// The pages of `W` words. Most words are empty, or full of pages without flags. Summary bitmaps
+/// with one bit per word track these, so that such words change without touching their contents.
 #[derive(Debug)]
 pub struct Chunk<const W: usize> {
-    /// Words of which a page is cached.
-    some: u64,
-    /// Words of which every page is cached. `present` counts in the words that are neither full
-    /// nor empty; in others it is anything.
+    /// Words with at least one cached page.
+    non_empty: u64,
+    /// Words whose pages are all cached. `Words::present` is only valid for words that are neither
+    /// full nor empty.
     full: u64,
-    /// Words in which a page may have a flag. `flags` count in those; in others they are anything.
+    /// Words in which a page may have a flag. `Words::get` is only valid for these.
     flagged: u64,
-    /// Those of them in which a page may be young or have the workingset flag: reclaim looks at no
+    /// Flagged words in which a page may be young or have the workingset flag; reclaim looks at no
     /// others.
     notable: u64,
     /// Cached pages.
     pages: u16,
     /// Private copies.
     copied: u16,
-    /// Its evictions.
-    pub evicted: Evicted,
-    orders: Orders<W>,
+    /// Shadows of its evicted pages.
+    pub evicted: ChunkShadows,
+    orders: FolioOrders<W>,
     words: Words<W>,
 }
 
@@ -45,19 +45,18 @@ impl<const W: usize> Default for Chunk<W> {
 }
 
 impl<const W: usize> Chunk<W> {
-    /// A chunk all pages of which are cached in these words, one bit each, as base pages without a
-    /// flag, and none in others.
+    /// A chunk with all pages of `words` cached as base pages without flags, and no others.
     const fn plain(words: u64) -> Chunk<W> {
         Chunk {
-            some: words,
+            non_empty: words,
             full: words,
             flagged: 0,
             notable: 0,
             pages: (words.count_ones() as u64 * WORD_PAGES) as u16,
             copied: 0,
-            evicted: Evicted::NONE,
-            orders: Orders::NONE,
-            words: Words::ANY,
+            evicted: ChunkShadows::NONE,
+            orders: FolioOrders::NONE,
+            words: Words::UNSET,
         }
     }
 
@@ -67,11 +66,11 @@ impl<const W: usize> Chunk<W> {
     /// One bit for each word.
     const ALL_WORDS: u64 = u64::MAX >> (64 - W);
 
-    /// All pages of a chunk that has none are cached from now on.
+    /// Adds all pages to an empty chunk.
     pub fn fill(&mut self) {
         debug_assert!(self.is_empty(), "no page is cached");
-        (self.some, self.full) = (Self::ALL_WORDS, Self::ALL_WORDS);
-        self.pages = pages_of(W) as u16;
+        (self.non_empty, self.full) = (Self::ALL_WORDS, Self::ALL_WORDS);
+        self.pages = chunk_pages(W) as u16;
     }
 
     /// Whether the page at `offset` is cached.
@@ -87,7 +86,7 @@ impl<const W: usize> Chunk<W> {
         if self.full & bit != 0 {
             return u64::MAX;
         }
-        if self.some & bit != 0 { self.words.present(word) } else { 0 }
+        if self.non_empty & bit != 0 { self.words.present(word) } else { 0 }
     }
 
     /// Cached pages.
@@ -103,18 +102,18 @@ impl<const W: usize> Chunk<W> {
     /// The flags of the pages of `word`.
     #[inline]
     pub fn flags(&self, word: usize) -> Flags {
-        self.some_flags(word).unwrap_or_default()
+        self.known_flags(word).unwrap_or_default()
     }
 
-    /// The flags of the pages of `word`; `None` where it is known that they have none.
+    /// The flags of the pages of `word`; `None` if it is known to have none.
     #[inline]
-    pub fn some_flags(&self, word: usize) -> Option<Flags> {
+    pub fn known_flags(&self, word: usize) -> Option<Flags> {
         (self.flagged >> word & 1 == 1).then(|| self.words.get(word, |flags| *flags))
     }
 
-    /// Changes the flags of the pages of `word`, but where it is known that they have none.
+    /// Changes the flags of the pages of `word`, unless it is known to have none.
     #[inline]
-    pub fn change_some_flags<R>(
+    pub fn change_known_flags<R>(
         &mut self,
         word: usize,
         change: impl FnOnce(&mut Flags) -> R,
@@ -123,12 +122,12 @@ impl<const W: usize> Chunk<W> {
     }
 
     /// Changes the flags of the pages of `word`.
-    // Its callers are few, and change words by the million.
+    // Few callers, millions of calls.
     #[inline(always)]
     pub fn change_flags<R>(&mut self, word: usize, change: impl FnOnce(&mut Flags) -> R) -> R {
         let is_new = self.flagged >> word & 1 == 0;
         self.flagged |= 1 << word;
-        let used = self.counted();
+        let used = self.live_words();
         let (changed, is_notable) = self.words.change(word, used, |flags| {
             if is_new {
                 *flags = Flags::default();
@@ -140,80 +139,80 @@ impl<const W: usize> Chunk<W> {
         changed
     }
 
-    /// Keeps words in a row from now on, of a chunk that has nothing.
-    pub fn keep_in_row(&mut self) {
-        self.words.keep_in_row();
+    /// Switches an empty chunk to slot storage.
+    pub fn use_slots(&mut self) {
+        self.words.use_slots();
     }
 
-    /// The words of which something counts that is kept.
+    /// The words whose stored contents are valid.
     #[inline(always)]
-    fn counted(&self) -> Counted {
-        Counted { flagged: self.flagged, partial: self.some & !self.full }
+    fn live_words(&self) -> LiveWords {
+        LiveWords { flagged: self.flagged, partial: self.non_empty & !self.full }
     }
 
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
     pub fn order(&self, offset: usize) -> Order {
-        self.orders.of(offset)
+        self.orders.order(offset)
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory used, in bytes.
     pub fn held_bytes(&self) -> u64 {
         size_of::<Chunk<W>>() as u64 + self.words.held_bytes() + self.orders.held_bytes()
     }
 
-    /// The pages of `word` that are in large folios, and meaningless bits for absent ones.
+    /// The pages of `word` in large folios; bits of absent pages are meaningless.
     #[inline]
     pub fn large(&self, word: usize) -> u64 {
         self.orders.large(word)
     }
 
-    /// The pages of `word` that are cached and have no mark.
+    /// The cached pages of `word` without the readahead mark.
     pub fn unmarked(&self, word: usize) -> u64 {
         let is_flagged = self.flagged >> word & 1 == 1;
         let marked = |word| self.words.get(word, |flags| flags.marked);
         self.present(word) & !if is_flagged { marked(word) } else { 0 }
     }
 
-    /// Whether it is known that all pages of `word` that are cached are in folios of `order`.
-    pub fn is_of_order(&self, word: usize, order: Order) -> bool {
-        self.orders.are(word, order)
+    /// Whether all cached pages of `word` are known to be in folios of `order`.
+    pub fn has_uniform_order(&self, word: usize, order: Order) -> bool {
+        self.orders.is_uniform(word, order)
     }
 
-    /// The first page of `span` that is cached, or the first that is not.
+    /// The first page of `span` that is cached, or that is not.
     #[inline(always)]
     pub fn find(&self, span: Span, cached: bool) -> Option<usize> {
         let present = self.present(span.from / WORD);
-        self.next(span.from, if cached { present } else { !present }, cached)
+        self.find_from(span.from, if cached { present } else { !present }, cached)
             .filter(|&found| found < span.end)
     }
 
-    /// The first page of `span` that is not cached, and the first one after that which is.
+    /// The first absent page of `span`, and the first cached one after it.
     #[inline(always)]
     pub fn gap(&self, span: Span) -> (Option<usize>, Option<usize>) {
         let word = span.from / WORD;
         let present = self.present(word);
         let within = |&found: &usize| found < span.end;
-        let Some(start) = self.next(span.from, !present, false).filter(within) else {
+        let Some(start) = self.find_from(span.from, !present, false).filter(within) else {
             return (None, None);
         };
         let present = if start / WORD == word { present } else { self.present(start / WORD) };
-        (Some(start), self.next(start, present, true).filter(within))
+        (Some(start), self.find_from(start, present, true).filter(within))
     }
 
-    /// The first page from `from` on that is cached, or the first that is not: those in its word
-    /// are `of_word`.
+    /// The first page from `from` on that is cached, or that is not. `of_word` are the candidates
+    /// in its own word.
     #[inline(always)]
-    fn next(&self, from: usize, of_word: u64, cached: bool) -> Option<usize> {
+    fn find_from(&self, from: usize, of_word: u64, cached: bool) -> Option<usize> {
         let here = of_word >> (from % WORD);
         if here != 0 {
             return Some(from + here.trailing_zeros() as usize);
         }
-        let some = if cached { self.some } else { !self.full };
-        let behind = some & u64::MAX << (from / WORD) << 1;
-        if behind == 0 {
+        let some = if cached { self.non_empty } else { !self.full };
+        let after = some & u64::MAX << (from / WORD) << 1;
+        if after == 0 {
             return None;
         }
-        let word = behind.trailing_zeros() as usize;
+        let word = after.trailing_zeros() as usize;
         let pages = if cached { self.present(word) } else { !self.present(word) };
         Some(word * WORD + pages.trailing_zeros() as usize)
     }
@@ -232,7 +231,7 @@ impl<const W: usize> Chunk<W> {
         mapped
     }
 
-    /// Notes a private copy of the page at `offset`, which is no longer mapped.
+    /// Records a private copy of the page at `offset`, which is unmapped.
     pub fn copy(&mut self, offset: usize) {
         self.copied += 1;
         let bit = 1 << (offset % WORD);
@@ -252,29 +251,29 @@ impl<const W: usize> Chunk<W> {
         (0..W).filter(mapped)
     }
 
-    /// Takes away the entries and private copies of the pages of `mask` in `word`.
-    pub fn unmap(&mut self, word: usize, mask: u64) -> Unmapped {
+    /// Removes the entries and private copies of the pages of `mask` in `word`.
+    pub fn unmap(&mut self, word: usize, mask: u64) -> UnmappedPages {
         let unmap = |flags: &mut Flags| {
             let mapped = flags.mapped & mask;
             let (accessed, copied) = (flags.accessed(mask), flags.copied & mask);
             flags.mapped &= !mask;
             flags.young &= !mask;
             flags.copied &= !mask;
-            Unmapped { mapped, accessed, copied }
+            UnmappedPages { mapped, accessed, copied }
         };
-        let Some(unmapped) = self.change_some_flags(word, unmap) else {
-            return Unmapped::default();
+        let Some(unmapped) = self.change_known_flags(word, unmap) else {
+            return UnmappedPages::default();
         };
         self.copied -= unmapped.copied.count_ones() as u16;
         if self.copied == 0 {
-            self.flagged &= self.some;
+            self.flagged &= self.non_empty;
         }
         unmapped
     }
 
-    /// Forgets the orders of pages. What has no page has no flag, so nothing else is left.
+    /// Clears the folio orders of an empty chunk; it has no flags.
     pub fn forget(&mut self) {
-        debug_assert!(self.is_empty() && self.some == 0 && self.flagged == 0);
+        debug_assert!(self.is_empty() && self.non_empty == 0 && self.flagged == 0);
         self.orders.forget();
     }
 }

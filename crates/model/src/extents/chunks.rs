@@ -1,4 +1,4 @@
-//! The chunks of all files' row of pages that hold anything.
+//! The table of chunks in use.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -9,89 +9,88 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use super::chunk::Chunk;
 use super::shadows::Shadows;
-use super::span::{limit, pages_of};
+use super::span::{chunk_pages, limit};
 use super::words::Words;
 
-/// Bytes of a chunk's slot in the table.
+/// Bytes per chunk for its place in the table.
 const SLOT_BYTES: u64 = 32;
 
-/// Where so many pages can be cached for each chunk, chunks keep their words in rows: with all of
-/// them 16 bytes a page.
-const PAGES_FOR_ROWS: u64 = 256;
+/// Chunks use slot storage for their words if the cache limit is this many pages per chunk: at most
+/// 16 bytes per page.
+const PAGES_PER_SLOTTED_CHUNK: u64 = 256;
 
-/// Chunks by number. Memory grows with the chunks in use, not with the file.
+/// Chunks by number. Memory grows with the chunks in use, not with the file size.
 #[derive(Debug)]
 pub struct Chunks<const W: usize> {
-    /// Slots of the first chunks by number, which are most that there are.
+    /// Positions of the lowest-numbered chunks, which are almost all of them.
     low: Vec<u32>,
-    /// Slots of the others.
-    high: HashMap<u64, u32, BuildHasherDefault<Spread>>,
-    /// The number of the chunk in each slot.
+    /// Positions of the other chunks.
+    high: HashMap<u64, u32, BuildHasherDefault<FibonacciHasher>>,
+    /// Chunk number at each position.
     numbers: Vec<u64>,
     chunks: Vec<Chunk<W>>,
-    /// While there are no more, each keeps its words in a row.
-    with_rows: u64,
-    /// Bytes that each took when it was last counted, and all of them: each is counted when it is
-    /// no longer remembered.
+    /// Up to this many chunks use slot storage.
+    max_with_slots: u64,
+    /// Memory of each chunk when it was last counted, and the sum. A chunk is counted again when it
+    /// drops out of `recent`.
     counted: Vec<Cell<u32>>,
     counted_bytes: Cell<u64>,
     free: Vec<u32>,
-    /// Chunks that have no slot, all pages of which are cached as base pages without a flag, and
-    /// none of which was evicted: the first of each run, and the one after its last.
+    /// Runs of chunks without a position whose pages are all cached as base pages without flags or
+    /// shadows: first chunk and the one after the last.
     full: BTreeMap<u64, u64>,
-    /// Chunks from the first up to the second one are in no such run: what was found last.
-    between: Cell<(u64, u64)>,
-    /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
-    /// window and what is reclaimed for that go to and fro between a few.
-    recent: [Cell<(u64, u32)>; RECENT],
+    /// A range of chunks known to be in no such run: the last negative lookup.
+    last_gap: Cell<(u64, u64)>,
+    /// Recently used chunks and their positions, indexed by chunk number: a fault, its window and
+    /// the reclaim for it alternate between a few chunks.
+    recent: [Cell<(u64, u32)>; RECENT_CHUNKS],
 }
 
-/// How many chunks are remembered.
-const RECENT: usize = 8;
+/// Size of the cache of recent lookups.
+const RECENT_CHUNKS: usize = 8;
 
-/// A chunk number that no file has.
-const NONE: u64 = u64::MAX;
+/// A chunk number outside of every file.
+const NO_CHUNK: u64 = u64::MAX;
 
-/// The slot of a chunk that has none.
+/// Marks a chunk without a position.
 const NO_SLOT: u32 = u32::MAX;
 
 impl<const W: usize> Chunks<W> {
     /// A chunk whose pages are all cached, as base pages without a flag.
     const FULL: &'static Chunk<W> = &Chunk::FULL;
 
-    /// The most that a chunk takes: all its words, and four bytes for the order of each page.
-    const MOST_BYTES: u64 =
-        size_of::<Chunk<W>>() as u64 + Words::<W>::MOST_BYTES + 4 * pages_of(W) + SLOT_BYTES;
+    /// Maximum memory of a chunk: all words, and four bytes per page for orders.
+    const MAX_CHUNK_BYTES: u64 =
+        size_of::<Chunk<W>>() as u64 + Words::<W>::MAX_BYTES + 4 * chunk_pages(W) + SLOT_BYTES;
 
-    /// A window that fills fewer chunks makes each of them.
-    pub const LEAST_RUN: u64 = limit(W, 4, 2);
+    /// Minimum number of full chunks that are kept as a run.
+    pub const MIN_FULL_RUN: u64 = limit(W, 4, 2);
 
-    /// So many chunks keep their words in rows in any case: half a MiB at most.
-    const SMALL_CHUNKS: u64 = limit(W, 128, 4);
+    /// This many chunks use slot storage regardless of the limit: at most half a MiB.
+    const MIN_SLOTTED_CHUNKS: u64 = limit(W, 128, 4);
 
-    /// Chunks below this number have their slots in a row: those of the first 2 TiB of the first
-    /// file.
-    const LOW: u64 = limit(W, 1 << 17, 1 << 6);
+    /// Chunks below this number are indexed by a vector: the first 2 TiB of the first file.
+    const LOW_CHUNKS: u64 = limit(W, 1 << 17, 1 << 6);
 
-    /// None yet, in which `capacity` pages can be cached.
+    /// An empty table for a cache of at most `capacity` pages.
     pub fn new(capacity: Option<PageCount>) -> Chunks<W> {
-        let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_ROWS);
+        let limited = capacity.map_or(0, |pages| pages.0 / PAGES_PER_SLOTTED_CHUNK);
         Chunks {
             low: Vec::new(),
             high: HashMap::default(),
             numbers: Vec::new(),
             chunks: Vec::new(),
-            with_rows: Self::SMALL_CHUNKS.max(limited),
+            max_with_slots: Self::MIN_SLOTTED_CHUNKS.max(limited),
             counted: Vec::new(),
             counted_bytes: Cell::new(0),
             free: Vec::new(),
             full: BTreeMap::new(),
-            between: Cell::new((0, 0)),
-            recent: [const { Cell::new((NONE, 0)) }; RECENT],
+            last_gap: Cell::new((0, 0)),
+            recent: [const { Cell::new((NO_CHUNK, 0)) }; RECENT_CHUNKS],
         }
     }
 
-    /// Chunk `number`, where it holds anything.
+    /// Chunk `number`, if it is in use.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&Chunk<W>> {
         match self.slot(number) {
@@ -101,30 +100,30 @@ impl<const W: usize> Chunks<W> {
         }
     }
 
-    /// Chunk `number`, where it holds anything.
+    /// Chunk `number`, if it is in use.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Chunk<W>> {
         let slot = match self.slot(number) {
             Some(slot) => slot,
             None if self.full.is_empty() => return None,
-            None => self.full_run(number).map(|_| self.make(number))?,
+            None => self.full_run(number).map(|_| self.allocate(number))?,
         };
         Some(&mut self.chunks[slot as usize])
     }
 
-    /// Chunk `number`, made if it is not there.
+    /// Chunk `number`, allocated if it is not in use.
     #[inline]
-    pub fn get_or_make(&mut self, number: u64) -> &mut Chunk<W> {
+    pub fn get_or_allocate(&mut self, number: u64) -> &mut Chunk<W> {
         let slot = match self.slot(number) {
             Some(slot) => slot,
-            None => self.make(number),
+            None => self.allocate(number),
         };
         &mut self.chunks[slot as usize]
     }
 
-    /// Whether the rows of all chunks take little memory beside the pages that can be cached.
-    pub fn is_roomy(&self) -> bool {
-        (self.chunks.len() as u64) < self.with_rows
+    /// Whether new chunks use slot storage.
+    pub fn uses_slots(&self) -> bool {
+        (self.chunks.len() as u64) < self.max_with_slots
     }
 
     /// Whether chunk `number` has a slot.
@@ -132,18 +131,17 @@ impl<const W: usize> Chunks<W> {
         self.slot(number).is_some()
     }
 
-    /// All pages of the chunks `first..end`, none of which has a slot, are cached from now on, as
-    /// base pages.
+    /// Adds all pages of the unused chunks `first..end`, as base pages.
     pub fn add_full(&mut self, first: u64, end: u64) {
         self.full.insert(first, end);
-        self.between.set((0, 0));
+        self.last_gap.set((0, 0));
     }
 
-    /// The run of full chunks without slots that `number` is in.
+    /// The run of full chunks that contains `number`.
     #[inline(never)]
     fn full_run(&self, number: u64) -> Option<(u64, u64)> {
-        let (first, behind) = self.between.get();
-        if (first..behind).contains(&number) {
+        let (first, after) = self.last_gap.get();
+        if (first..after).contains(&number) {
             return None;
         }
         let before = self.full.range(..=number).next_back().map(|(&first, &end)| (first, end));
@@ -152,23 +150,23 @@ impl<const W: usize> Chunks<W> {
         {
             return before;
         }
-        let behind = self.full.range(number..).next().map_or(NONE, |(&first, _)| first);
-        self.between.set((before.map_or(0, |run| run.1), behind));
+        let after = self.full.range(number..).next().map_or(NO_CHUNK, |(&first, _)| first);
+        self.last_gap.set((before.map_or(0, |run| run.1), after));
         None
     }
 
-    /// Gives chunk `number` a slot, which it has not. Returns that.
+    /// Allocates chunk `number` and returns its position.
     #[inline(never)]
-    fn make(&mut self, number: u64) -> u32 {
+    fn allocate(&mut self, number: u64) -> u32 {
         let run = self.full_run(number);
         let slot = self.free.pop().unwrap_or_else(|| {
             let mut chunk = Chunk::default();
-            if self.is_roomy() {
-                chunk.keep_in_row();
+            if self.uses_slots() {
+                chunk.use_slots();
             }
             self.chunks.push(chunk);
             self.counted.push(Cell::new(0));
-            self.numbers.push(NONE);
+            self.numbers.push(NO_CHUNK);
             self.chunks.len() as u32 - 1
         });
         self.set_slot(number, slot);
@@ -183,29 +181,30 @@ impl<const W: usize> Chunks<W> {
         slot
     }
 
-    /// At most how many bytes of memory they take. A chunk that was in use keeps its words.
+    /// Upper bound of the memory used, in bytes. Chunks keep their words after use.
     pub fn held_bytes(&self) -> u64 {
         let slots = (self.chunks.len() + self.full.len()) as u64 * SLOT_BYTES;
         let low = (self.low.capacity() * size_of::<u32>()) as u64;
-        self.counted_bytes.get() + slots + low + RECENT as u64 * Self::MOST_BYTES
+        self.counted_bytes.get() + slots + low + RECENT_CHUNKS as u64 * Self::MAX_CHUNK_BYTES
     }
 
-    /// The pages of `from..end` that are in full chunks without slots.
+    /// Number of pages of `from..end` in runs of full chunks.
     pub fn full_pages(&self, from: PageIndex, end: PageIndex) -> u64 {
-        let runs = self.full.iter().map(|(first, end)| (first * pages_of(W), end * pages_of(W)));
+        let runs =
+            self.full.iter().map(|(first, end)| (first * chunk_pages(W), end * chunk_pages(W)));
         runs.map(|run| run.1.min(end.0).saturating_sub(run.0.max(from.0))).sum()
     }
 
-    /// Every chunk with a slot and its number, in no order.
+    /// Every allocated chunk with its number, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk<W>)> {
-        self.numbers.iter().copied().zip(&self.chunks).filter(|(number, _)| *number != NONE)
+        self.numbers.iter().copied().zip(&self.chunks).filter(|(number, _)| *number != NO_CHUNK)
     }
 
-    /// The words, in ascending order, in which one of the pages `from..end` may be mapped or
+    /// The words, in ascending order, in which any of the pages `from..end` may be mapped or
     /// copied.
     pub fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
         let wanted = words(from, end);
-        let (first, last) = (from.0 / pages_of(W), (end.0 - 1) / pages_of(W));
+        let (first, last) = (from.0 / chunk_pages(W), (end.0 - 1) / chunk_pages(W));
         let mut chunks: Vec<u64> = if last - first < self.numbers.len() as u64 {
             (first..=last).filter(|&number| self.has_slot(number)).collect()
         } else {
@@ -219,18 +218,18 @@ impl<const W: usize> Chunks<W> {
         chunks.into_iter().flat_map(of_chunk).filter(|word| wanted.contains(word)).collect()
     }
 
-    /// Forgets chunk `number`, in which nothing is cached or copied. Its evictions count no more.
+    /// Frees chunk `number`, which has neither cached pages nor copies. Its shadows are obsolete.
     pub fn remove(&mut self, number: u64, shadows: &mut Shadows<W>) {
         if let Some(slot) = self.slot(number) {
             self.set_slot(number, NO_SLOT);
-            self.numbers[slot as usize] = NONE;
+            self.numbers[slot as usize] = NO_CHUNK;
             let chunk = &mut self.chunks[slot as usize];
             chunk.forget();
             shadows.release(&mut chunk.evicted);
             self.free.push(slot);
             self.count_bytes(slot);
             if self.recent(number).get().0 == number {
-                self.recent(number).set((NONE, 0));
+                self.recent(number).set((NO_CHUNK, 0));
             }
         }
     }
@@ -243,7 +242,7 @@ impl<const W: usize> Chunks<W> {
 
     #[inline(never)]
     fn find_slot(&self, number: u64) -> Option<u32> {
-        let slot = if number < Self::LOW {
+        let slot = if number < Self::LOW_CHUNKS {
             self.low.get(number as usize).copied().unwrap_or(NO_SLOT)
         } else {
             *self.high.get(&number)?
@@ -255,11 +254,11 @@ impl<const W: usize> Chunks<W> {
         Some(slot)
     }
 
-    /// Chunk `number` has this slot from now on, or none.
+    /// Sets or clears the position of chunk `number`.
     fn set_slot(&mut self, number: u64, slot: u32) {
-        if number < Self::LOW {
-            let behind = self.low.len().max(number as usize + 1);
-            self.low.resize(behind, NO_SLOT);
+        if number < Self::LOW_CHUNKS {
+            let after = self.low.len().max(number as usize + 1);
+            self.low.resize(after, NO_SLOT);
             self.low[number as usize] = slot;
         } else if slot == NO_SLOT {
             self.high.remove(&number);
@@ -268,11 +267,11 @@ impl<const W: usize> Chunks<W> {
         }
     }
 
-    /// Remembers the slot of chunk `number`, and not that which was in its place.
+    /// Enters chunk `number` into `recent`, replacing another one.
     #[inline]
     fn remember(&self, number: u64, slot: u32) {
         let (before, slot_before) = self.recent(number).replace((number, slot));
-        if before != NONE {
+        if before != NO_CHUNK {
             self.count_bytes(slot_before);
         }
     }
@@ -286,15 +285,15 @@ impl<const W: usize> Chunks<W> {
 
     #[inline]
     fn recent(&self, number: u64) -> &Cell<(u64, u32)> {
-        &self.recent[number as usize % RECENT]
+        &self.recent[number as usize % RECENT_CHUNKS]
     }
 }
 
-/// Spreads small numbers over the bits that the table looks at: Fibonacci hashing.
+/// Fibonacci hashing, which spreads small numbers over all bits.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spread(u64);
+struct FibonacciHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for FibonacciHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -313,13 +312,13 @@ mod tests {
     use filemap_core::units::Order;
     use filemap_job::random::Rng;
 
-    use super::super::span::{CHUNK_WORDS, FEW_WORDS, Span};
+    use super::super::span::{CHUNK_WORDS, Span, TINY_CHUNK_WORDS};
     use super::*;
 
     #[test]
     fn what_chunks_hold_is_never_more_than_they_say() {
         never_more_than_they_say::<CHUNK_WORDS>();
-        never_more_than_they_say::<FEW_WORDS>();
+        never_more_than_they_say::<TINY_CHUNK_WORDS>();
     }
 
     fn never_more_than_they_say<const W: usize>() {
@@ -328,10 +327,10 @@ mod tests {
         chunks.add_full(1 << 20, 1 << 30);
         for step in 0..20_000 {
             let number = rng.below(1 << 12) + (1 << 20) * rng.below(2);
-            let chunk = chunks.get_or_make(number);
+            let chunk = chunks.get_or_allocate(number);
             if chunk.is_empty() {
                 let order = Order(rng.pick(&[0, 0, 2]));
-                chunk.add(Span { from: 0, end: pages_of(W) as usize }, order);
+                chunk.add(Span { from: 0, end: chunk_pages(W) as usize }, order);
             }
             let word = rng.below(W as u64) as usize;
             chunk.change_flags(word, |flags| flags.mapped |= rng.next());

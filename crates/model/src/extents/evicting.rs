@@ -1,4 +1,4 @@
-//! What evictions do to chunks, and what is left of them.
+//! Evicting pages of a chunk, and forgetting old shadows.
 
 use filemap_core::cache::{in_leaf, word_mask, words};
 use filemap_core::units::{Order, PageIndex};
@@ -8,12 +8,11 @@ use super::chunk::Chunk;
 use super::shadows::{Shadow, Shadows};
 use super::span::Span;
 
-/// Evictions that cannot matter any more are kept at most until one such part of the memory's
-/// pages was evicted after them.
-const FORGOTTEN_PART: u64 = 16;
+/// Obsolete shadows are dropped each time this fraction of the capacity has been evicted.
+const FORGET_FRACTION: u64 = 16;
 
-/// The folios of `span` leave a chunk, evicted from the clock `clock` on, or a part of one does.
-/// Where `is_plain`, none has the workingset flag. Returns how many leaf nodes go with them.
+/// Evicts the folios of `span`, or the part of a folio, from a chunk, starting at clock `clock`.
+/// `is_plain` says that none has the workingset flag. Returns the number of leaf nodes freed.
 #[inline(always)]
 pub(super) fn evict_span<const W: usize>(
     shadows: &mut Shadows<W>,
@@ -24,15 +23,15 @@ pub(super) fn evict_span<const W: usize>(
     if is_plain {
         shadows.push(&mut chunk.evicted, Shadow::new(span, order, clock, false));
     } else {
-        note_workingset(shadows, chunk, span, order, clock);
+        push_shadows_by_workingset(shadows, chunk, span, order, clock);
     }
     let empty = chunk.remove(span);
     if in_leaf(order) { empty } else { 0 }
 }
 
-/// Notes such an eviction by what has the workingset flag and what has not.
+/// Records the eviction as separate shadows for pages with and without the workingset flag.
 #[inline(never)]
-fn note_workingset<const W: usize>(
+fn push_shadows_by_workingset<const W: usize>(
     shadows: &mut Shadows<W>,
     chunk: &mut Chunk<W>,
     span: Span,
@@ -41,7 +40,7 @@ fn note_workingset<const W: usize>(
 ) {
     let mut from = span.from;
     while from < span.end {
-        let (end, workingset) = chunk.workingset_until(Span { from, ..span });
+        let (end, workingset) = chunk.workingset_run(Span { from, ..span });
         let clock = clock + order.round_down((from - span.from) as u64);
         let shadow = Shadow::new(Span { from, end }, order, clock, workingset);
         shadows.push(&mut chunk.evicted, shadow);
@@ -50,7 +49,7 @@ fn note_workingset<const W: usize>(
 }
 
 impl<const W: usize> Extents<W> {
-    /// Pages leave the cache: their entries are gone in all layers but the first.
+    /// Removes the entries of evicted pages in all layers but the first.
     pub(super) fn clear_aliases(&mut self, from: u64, end: u64) {
         if self.aliases.is_empty() {
             return;
@@ -61,11 +60,11 @@ impl<const W: usize> Extents<W> {
         }
     }
 
-    /// Forgets evictions that cannot matter any more, and chunks in which there was nothing else:
-    /// now and then, for many at a time.
+    /// Drops obsolete shadows, and chunks without anything else. Called now and then, for many at a
+    /// time.
     #[inline(never)]
     pub(super) fn forget_old(&mut self) {
-        self.forgets_at = self.clock.saturating_add(self.capacity / FORGOTTEN_PART);
+        self.forgets_at = self.clock.saturating_add(self.capacity / FORGET_FRACTION);
         let oldest = self.clock.saturating_sub(self.capacity);
         self.shadows.forget(oldest);
         while let Some(&(clock, number)) = self.retired.front()

@@ -1,37 +1,37 @@
-//! One file of the cache.
+//! A view of one file in the cache.
 
 use std::ops::Range;
 
-use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
+use filemap_core::address::entries::{Layer, MappedFile, UnmappedPages, WordPages};
 use filemap_core::cache::{FileCache, Folio, WORD_PAGES, word_mask};
-use filemap_core::lru::reclaim::{Used, used, used_pages};
+use filemap_core::lru::reclaim::{AccessEffect, access_effect, access_effects};
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::Extents;
-use super::aliases::Entries;
+use super::aliases::AliasEntries;
 use super::chunk::{Chunk, Flags};
-use super::lists::{Extent, bits, runs};
-use super::span::{Span, WORD, by_chunk, pages_of};
+use super::lists::{FolioExtent, bit_runs, low_bits};
+use super::span::{Span, WORD, by_chunk, chunk_pages};
 
-/// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
-/// what is looked for beyond its end stays before the next. There is room for 2^15 files.
+/// Distance between the first pages of two files, as a power of two. The largest file has 2^48
+/// pages, so searches past its end stop before the next file. There is room for 2^15 files.
 const FILE_ORDER: u32 = 49;
 
-/// The page that page 0 of `file` is in the row of all files' pages.
+/// The global page number of page 0 of `file`.
 pub fn first_page(file: FileId) -> u64 {
     (file.number() as u64) << FILE_ORDER
 }
 
-/// The file that a page of the row belongs to, and its index there.
+/// The file of a global page number, and the page index in the file.
 pub fn locate(page: u64) -> (FileId, PageIndex) {
     (FileId::new((page >> FILE_ORDER) as u32), PageIndex(page & ((1 << FILE_ORDER) - 1)))
 }
 
-/// A file, with its entries in one layer.
+/// A file with its page-table entries in one layer.
 #[derive(Debug)]
 pub struct ExtentFile<'a, const W: usize> {
     cache: &'a mut Extents<W>,
-    /// Its page 0 in the row of all files' pages.
+    /// Global page number of its page 0.
     first: PageCount,
     layer: Layer,
 }
@@ -42,29 +42,29 @@ impl<'a, const W: usize> ExtentFile<'a, W> {
         ExtentFile { cache, first: PageCount(first_page(file)), layer }
     }
 
-    /// The word of the row that `word` of the file is.
-    fn word_in_row(&self, word: u64) -> u64 {
+    /// The global number of `word` of the file.
+    fn global_word(&self, word: u64) -> u64 {
         self.first.0 / WORD_PAGES + word
     }
 
-    /// The end of the pages from `from` on that are not locked and that `of` takes of a word of
-    /// their chunk: at most `end`.
+    /// The end of the unlocked pages from `from` on that are in the mask returned by `select`, given a
+    /// chunk and word: at most `end`.
     #[inline]
-    fn end_of(
+    fn matching_end(
         &self,
         from: PageIndex,
         end: PageIndex,
-        of: impl Fn(&Chunk<W>, usize) -> u64,
+        select: impl Fn(&Chunk<W>, usize) -> u64,
     ) -> PageIndex {
         let (cache, first) = (&*self.cache, self.first.0);
         let end = cache.locked.next(first + from.0, first + end.0);
         for (number, span) in by_chunk::<W>(first + from.0, end) {
             let chunk = cache.chunks.get(number);
             for word in span.from / WORD..span.end.div_ceil(WORD) {
-                let other = span.mask(word) & !chunk.map_or(0, |chunk| of(chunk, word));
+                let other = span.mask(word) & !chunk.map_or(0, |chunk| select(chunk, word));
                 if other != 0 {
                     let offset = word * WORD + other.trailing_zeros() as usize;
-                    return PageIndex(number * pages_of(W) + offset as u64 - first);
+                    return PageIndex(number * chunk_pages(W) + offset as u64 - first);
                 }
             }
         }
@@ -100,17 +100,17 @@ impl<const W: usize> FileCache for ExtentFile<'_, W> {
     fn plain_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let cache = &*self.cache;
         let first = (from + self.first).0;
-        // Looking at all pages of a word takes long where folios are large.
-        let chunk = cache.chunks.get(first / pages_of(W));
-        let offset = (first % pages_of(W)) as usize;
+        // Checking all pages of a word is slow if folios are large.
+        let chunk = cache.chunks.get(first / chunk_pages(W));
+        let offset = (first % chunk_pages(W)) as usize;
         if chunk.is_none_or(|chunk| !chunk.has(offset) || chunk.order(offset) > Order(0)) {
             return from;
         }
-        self.end_of(from, end, |chunk, word| chunk.unmarked(word) & !chunk.large(word))
+        self.matching_end(from, end, |chunk, word| chunk.unmarked(word) & !chunk.large(word))
     }
 
     fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
-        self.end_of(from, end, Chunk::unmarked)
+        self.matching_end(from, end, Chunk::unmarked)
     }
 
     #[inline]
@@ -145,18 +145,18 @@ impl<const W: usize> FileCache for ExtentFile<'_, W> {
             let Some(chunk) = self.cache.chunks.get_mut(number / W as u64) else {
                 return next;
             };
-            let offset = ((next + self.first).0 % pages_of(W)) as usize;
-            let span_end = (offset as u64 + (end - next).0).min(pages_of(W));
+            let offset = ((next + self.first).0 % chunk_pages(W)) as usize;
+            let span_end = (offset as u64 + (end - next).0).min(chunk_pages(W));
             let span = Span { from: offset, end: span_end as usize };
-            // Another use changes nothing.
-            let used_end = chunk.used_end(span);
+            // A further access changes nothing.
+            let used_end = chunk.active_end(span);
             if used_end > offset {
                 next += PageCount((used_end - offset) as u64);
                 continue;
             }
-            let plain = Span { end: chunk.untouched_end(span), ..span };
+            let plain = Span { end: chunk.plain_words_end(span), ..span };
             if plain.from < plain.end {
-                chunk.reference_untouched(plain);
+                chunk.reference_plain_words(plain);
                 next += PageCount(plain.pages() as u64);
                 continue;
             }
@@ -166,16 +166,16 @@ impl<const W: usize> FileCache for ExtentFile<'_, W> {
             let word_end = end.min(PageIndex((next.0 | (WORD_PAGES - 1)) + 1));
             let order = chunk.order(offset);
             let folio_end = |index: PageIndex| index.align_down(order) + PageCount(order.pages());
-            if order.pages() >= WORD_PAGES || !chunk.is_of_order(word, order) {
+            if order.pages() >= WORD_PAGES || !chunk.has_uniform_order(word, order) {
                 self.mark_accessed(next);
                 next = folio_end(next);
                 continue;
             }
-            // The last folio may go on beyond the end.
-            let (first, behind) = (next.align_down(order), folio_end(word_end - PageCount(1)));
-            let mask = word_mask(next.0 / WORD_PAGES, first, behind);
+            // The last folio may extend past the end.
+            let (first, after) = (next.align_down(order), folio_end(word_end - PageCount(1)));
+            let mask = word_mask(next.0 / WORD_PAGES, first, after);
             let absent = mask & !chunk.present(word);
-            let ready = if absent == 0 { mask } else { mask & bits(absent.trailing_zeros()) };
+            let ready = if absent == 0 { mask } else { mask & low_bits(absent.trailing_zeros()) };
             self.mark_word_accessed(number, ready, order);
             next = first + PageCount(ready.count_ones().into());
         }
@@ -183,7 +183,7 @@ impl<const W: usize> FileCache for ExtentFile<'_, W> {
     }
 
     fn mark_pages_accessed(&mut self, word: u64, mask: u64) {
-        let number = self.word_in_row(word);
+        let number = self.global_word(word);
         let Some(chunk) = self.cache.chunks.get(number / W as u64) else { return };
         let pages = mask & chunk.present(number as usize % W);
         if pages != 0 {
@@ -197,12 +197,14 @@ impl<const W: usize> FileCache for ExtentFile<'_, W> {
         };
         let cache = &mut *self.cache;
         let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
-        let chunk = cache.chunks.get(head / pages_of(W)).expect("the page is cached");
-        let flags = chunk.flags((head % pages_of(W) / WORD_PAGES) as usize);
+        let chunk = cache.chunks.get(head / chunk_pages(W)).expect("the page is cached");
+        let flags = chunk.flags((head % chunk_pages(W) / WORD_PAGES) as usize);
         let bit = 1 << (head % WORD_PAGES);
-        match used(flags.referenced & bit != 0, flags.active & bit != 0) {
-            Used::Reference => cache.set_range(head, end, |flags, mask| flags.referenced |= mask),
-            Used::Activate => {
+        match access_effect(flags.referenced & bit != 0, flags.active & bit != 0) {
+            AccessEffect::Reference => {
+                cache.set_range(head, end, |flags, mask| flags.referenced |= mask)
+            }
+            AccessEffect::Activate => {
                 cache.set_range(head, end, |flags, mask| {
                     flags.referenced &= !mask;
                     flags.active |= mask;
@@ -211,15 +213,15 @@ impl<const W: usize> FileCache for ExtentFile<'_, W> {
                 cache.clock += pages;
                 cache.stale.add(head / WORD_PAGES, bit);
                 cache.inactive.pages -= pages;
-                cache.active.push(Extent { start: head, pages, order: folio.order });
+                cache.active.push(FolioExtent { start: head, pages, order: folio.order });
             }
         }
     }
 }
 
 impl<const W: usize> ExtentFile<'_, W> {
-    // What is done to the entries of other layers is behind a call each, so that it stays small
-    // where a file has but one.
+    // Operations on other layers are kept out of line, to keep the code small for files mapped
+    // once.
     #[inline(never)]
     fn touch_alias(&mut self, page: PageIndex) -> bool {
         self.cache.aliases.touch(page, self.layer)
@@ -227,33 +229,33 @@ impl<const W: usize> ExtentFile<'_, W> {
 
     #[inline(never)]
     fn map_aliases(&mut self, number: u64, mask: u64, young: u64) {
-        let entries = self.cache.aliases.get_or_make(number, self.layer);
+        let entries = self.cache.aliases.entry(number, self.layer);
         entries.mapped |= mask;
         entries.young |= young;
     }
 
-    /// The pages of a word of the row that are mapped, and those that were copied.
+    /// The mapped and copied pages of global word `number`.
     #[inline(never)]
     fn aliases(&self, number: u64) -> (u64, u64) {
-        let Entries { mapped, copied, .. } = self.cache.aliases.get(number, self.layer);
+        let AliasEntries { mapped, copied, .. } = self.cache.aliases.get(number, self.layer);
         (mapped, copied)
     }
 
-    /// The entry of a page of the row was accessed.
+    /// Sets the accessed bit of a mapped page.
     #[inline(never)]
     fn make_young(&mut self, page: PageIndex) {
-        let chunk = self.cache.chunks.get_mut(page.0 / pages_of(W)).expect("the page is mapped");
-        let word = (page.0 % pages_of(W)) as usize / WORD;
+        let chunk = self.cache.chunks.get_mut(page.0 / chunk_pages(W)).expect("the page is mapped");
+        let word = (page.0 % chunk_pages(W)) as usize / WORD;
         chunk.change_flags(word, |flags| flags.young |= 1 << (page.0 % WORD_PAGES));
     }
 
-    /// [`FileCache::mark_accessed`] for the pages of a word of the row: whole folios of one order,
-    /// smaller than the word.
+    /// [`FileCache::mark_accessed`] for pages of a global word: whole folios of one order, smaller
+    /// than the word.
     fn mark_word_accessed(&mut self, number: u64, pages: u64, order: Order) {
         let cache = &mut *self.cache;
         let chunk = cache.chunks.get_mut(number / W as u64).expect("pages are cached");
         let used = chunk.change_flags(number as usize % W, |flags| {
-            let used = used_pages(pages, flags.referenced, flags.active);
+            let used = access_effects(pages, flags.referenced, flags.active);
             flags.referenced = flags.referenced & !used.activate | used.reference;
             flags.active |= used.activate;
             used
@@ -261,22 +263,22 @@ impl<const W: usize> ExtentFile<'_, W> {
         if used.activate == 0 {
             return;
         }
-        for (offset, pages) in runs(used.activate) {
-            cache.active.push(Extent { start: number * WORD_PAGES + offset, pages, order });
+        for (offset, pages) in bit_runs(used.activate) {
+            cache.active.push(FolioExtent { start: number * WORD_PAGES + offset, pages, order });
             cache.clock += pages;
             cache.inactive.pages -= pages;
         }
-        let heads = u64::MAX / bits(order.pages() as u32);
+        let heads = u64::MAX / low_bits(order.pages() as u32);
         cache.stale.add(number, used.activate & heads);
     }
 }
 
 impl<const W: usize> MappedFile for ExtentFile<'_, W> {
-    // Most callers look at a part of it.
+    // Inlined: most callers use only some of the masks.
     #[inline(always)]
-    fn pages(&self, word: u64, _: u64) -> Pages {
-        let (cache, number) = (&*self.cache, self.word_in_row(word));
-        let mut pages = Pages::default();
+    fn pages(&self, word: u64, _: u64) -> WordPages {
+        let (cache, number) = (&*self.cache, self.global_word(word));
+        let mut pages = WordPages::default();
         if let Some(chunk) = cache.chunks.get(number / W as u64) {
             let word = number as usize % W;
             pages.present = chunk.present(word);
@@ -284,8 +286,9 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
                 pages.large = chunk.large(word) & pages.present;
                 pages.locked = cache.locked.mask(number);
             }
-            if let Some(Flags { marked, workingset, mapped, copied, .. }) = chunk.some_flags(word) {
-                pages = Pages { marked, workingset, mapped, copied, ..pages };
+            if let Some(Flags { marked, workingset, mapped, copied, .. }) = chunk.known_flags(word)
+            {
+                pages = WordPages { marked, workingset, mapped, copied, ..pages };
             }
         }
         if self.layer != Layer::FIRST {
@@ -296,7 +299,7 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
 
     #[inline(always)]
     fn map(&mut self, word: u64, mask: u64, young: u64) {
-        let number = self.word_in_row(word);
+        let number = self.global_word(word);
         if self.layer != Layer::FIRST {
             return self.map_aliases(number, mask, young);
         }
@@ -314,9 +317,9 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
         if self.layer != Layer::FIRST {
             return self.touch_alias(index);
         }
-        let Some(chunk) = self.cache.chunks.get(index.0 / pages_of(W)) else { return false };
-        let (offset, bit) = ((index.0 % pages_of(W)) as usize, 1 << (index.0 % WORD_PAGES));
-        let Some(Flags { mapped, young, copied, .. }) = chunk.some_flags(offset / WORD) else {
+        let Some(chunk) = self.cache.chunks.get(index.0 / chunk_pages(W)) else { return false };
+        let (offset, bit) = ((index.0 % chunk_pages(W)) as usize, 1 << (index.0 % WORD_PAGES));
+        let Some(Flags { mapped, young, copied, .. }) = chunk.known_flags(offset / WORD) else {
             return false;
         };
         if mapped & !young & bit != 0 {
@@ -334,15 +337,15 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
         words.into_iter().map(|word| word - self.first.0 / WORD_PAGES).collect()
     }
 
-    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
-        let number = self.word_in_row(word);
+    fn unmap(&mut self, word: u64, mask: u64) -> UnmappedPages {
+        let number = self.global_word(word);
         if self.layer != Layer::FIRST {
             return self.cache.aliases.unmap(number, self.layer, mask);
         }
         let chunk_number = number / W as u64;
         let cache = &mut *self.cache;
         let Some(chunk) = cache.chunks.get_mut(chunk_number) else {
-            return Unmapped::default();
+            return UnmappedPages::default();
         };
         let unmapped = chunk.unmap(number as usize % W, mask);
         if chunk.is_empty() {
@@ -352,13 +355,13 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
     }
 
     fn make_old(&mut self, word: u64, mask: u64) -> u64 {
-        let number = self.word_in_row(word);
+        let number = self.global_word(word);
         if self.layer != Layer::FIRST {
             return self.cache.aliases.make_old(number, self.layer, mask);
         }
         let mut young = 0;
         if let Some(chunk) = self.cache.chunks.get_mut(number / W as u64) {
-            chunk.change_some_flags(number as usize % W, |flags| {
+            chunk.change_known_flags(number as usize % W, |flags| {
                 young = flags.accessed(mask);
                 flags.young &= !mask;
             });
@@ -371,7 +374,7 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
         if self.layer != Layer::FIRST {
             return self.cache.aliases.copy(index, self.layer);
         }
-        let chunk = self.cache.chunks.get_or_make(index.0 / pages_of(W));
-        chunk.copy((index.0 % pages_of(W)) as usize);
+        let chunk = self.cache.chunks.get_or_allocate(index.0 / chunk_pages(W));
+        chunk.copy((index.0 % chunk_pages(W)) as usize);
     }
 }

@@ -1,4 +1,4 @@
-//! Dropping cached pages on demand.
+//! Dropping cached pages (POSIX_FADV_DONTNEED).
 
 use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
@@ -8,12 +8,12 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 use super::Extents;
 use super::chunk::Flags;
 use super::file::first_page;
-use super::span::pages_of;
+use super::span::chunk_pages;
 use super::span::{Span, by_chunk};
 
 impl<const W: usize> Extents<W> {
     /// Carries out [`filemap_core::page_cache::PageCache::invalidate`].
-    pub(super) fn drop_pages(
+    pub(super) fn invalidate_pages(
         &mut self,
         file: FileId,
         from: PageIndex,
@@ -22,7 +22,7 @@ impl<const W: usize> Extents<W> {
     ) -> PageCount {
         let first = first_page(file);
         let mut run = EvictionRun::default();
-        let mut dropped = Dropped::default();
+        let mut dropped = DroppedFolios::default();
         let mut next = from;
         loop {
             let at = self.find(first + next.0, first + end.0, true);
@@ -41,12 +41,12 @@ impl<const W: usize> Extents<W> {
         run.flush(log);
         self.unlist(&dropped);
         self.paged_out.take(first + from.0, first + end.0);
-        self.forget_evictions(first + from.0, first + end.0);
+        self.forget_shadows(first + from.0, first + end.0);
         PageCount(dropped.inactive + dropped.active)
     }
 
-    /// Takes folios from their lists.
-    pub(super) fn unlist(&mut self, dropped: &Dropped) {
+    /// Removes folios from their lists.
+    pub(super) fn unlist(&mut self, dropped: &DroppedFolios) {
         self.inactive.remove(&dropped.runs, dropped.inactive);
         self.active.remove(&dropped.runs, dropped.active);
         for &(from, end) in &dropped.runs {
@@ -54,19 +54,19 @@ impl<const W: usize> Extents<W> {
         }
     }
 
-    /// Whether the folio whose first page is `head` of the row is active.
+    /// Whether the folio at global page `head` is active.
     pub(super) fn is_active(&self, head: u64) -> bool {
         self.flags_of(head).active >> (head % WORD_PAGES) & 1 == 1
     }
 
-    /// The flags of the word that a cached page of the row lies in.
+    /// The flags of the word of a cached page.
     pub(super) fn flags_of(&self, page: u64) -> Flags {
-        let chunk = self.chunks.get(page / pages_of(W)).expect("the page is cached");
-        chunk.flags((page % pages_of(W) / WORD_PAGES) as usize)
+        let chunk = self.chunks.get(page / chunk_pages(W)).expect("the page is cached");
+        chunk.flags((page % chunk_pages(W) / WORD_PAGES) as usize)
     }
 
-    /// Takes one folio out of the cache; the lists are left for later.
-    fn drop_folio(&mut self, folio: Folio, first: u64, dropped: &mut Dropped) {
+    /// Removes one folio from the cache. The lists are updated later.
+    fn drop_folio(&mut self, folio: Folio, first: u64, dropped: &mut DroppedFolios) {
         let (head, end) = (first + folio.head.0, first + folio.end().0);
         dropped.add(head, end, self.is_active(head));
         self.clear_aliases(head, end);
@@ -77,25 +77,26 @@ impl<const W: usize> Extents<W> {
         }
     }
 
-    /// Whether a page of the row in `from..end` has an entry in any layer.
+    /// Whether any of the pages `from..end` is mapped in any layer.
     fn is_mapped(&mut self, from: u64, end: u64) -> bool {
         let (from, end) = (PageIndex(from), PageIndex(end));
         words(from, end).any(|number| {
             let chunk = self.chunks.get(number / W as u64).expect("the page is cached");
             let first = chunk.flags(number as usize % W).mapped;
-            let entries = self.aliases.of_word(number);
+            let entries = self.aliases.word_mut(number);
             let mapped = entries.fold(first, |of_all, (_, entries)| of_all | entries.mapped);
             mapped & word_mask(number, from, end) != 0
         })
     }
 
-    /// What was noted of evictions of the pages `from..end` of the row does not count any more.
-    fn forget_evictions(&mut self, from: u64, end: u64) {
-        let within = |number: &u64| from < (number + 1) * pages_of(W) && number * pages_of(W) < end;
+    /// Invalidates the shadows of the pages `from..end`.
+    fn forget_shadows(&mut self, from: u64, end: u64) {
+        let within =
+            |number: &u64| from < (number + 1) * chunk_pages(W) && number * chunk_pages(W) < end;
         let numbers = self.chunks.iter().map(|(number, _)| number).filter(within);
         for number in numbers.collect::<Vec<u64>>() {
-            let chunk_first = number * pages_of(W);
-            let (from, end) = (from.max(chunk_first), end.min(chunk_first + pages_of(W)));
+            let chunk_first = number * chunk_pages(W);
+            let (from, end) = (from.max(chunk_first), end.min(chunk_first + chunk_pages(W)));
             let chunk = self.chunks.get_mut(number).expect("it was just there");
             let (from, end) = ((from - chunk_first) as usize, (end - chunk_first) as usize);
             self.shadows.forget_pages(&mut chunk.evicted, Span { from, end }, self.clock);
@@ -106,16 +107,16 @@ impl<const W: usize> Extents<W> {
     }
 }
 
-/// What was dropped so far.
+/// The folios dropped so far.
 #[derive(Default)]
-pub(super) struct Dropped {
-    /// First pages, and the pages after the last ones, in ascending order.
+pub(super) struct DroppedFolios {
+    /// Ranges of pages, ascending.
     runs: Vec<(u64, u64)>,
     inactive: u64,
     active: u64,
 }
 
-impl Dropped {
+impl DroppedFolios {
     pub(super) fn add(&mut self, head: u64, end: u64, is_active: bool) {
         match self.runs.last_mut() {
             Some(last) if last.1 == head => last.1 = end,

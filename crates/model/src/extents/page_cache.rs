@@ -1,18 +1,18 @@
-//! The cache as engines see it: its files, its lists, and what is added to it.
+//! The [`PageCache`] implementation.
 
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::decision::Log;
-use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::statistics::Known;
+use filemap_core::lru::lists::{LruLists, Scan, ShrinkStats};
+use filemap_core::lru::statistics::LruvecStats;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::Extents;
 use super::file::{ExtentFile, first_page};
 
-impl<const W: usize> Lists for Extents<W> {
+impl<const W: usize> LruLists for Extents<W> {
     fn inactive(&self) -> PageCount {
         PageCount(self.inactive.pages)
     }
@@ -21,11 +21,11 @@ impl<const W: usize> Lists for Extents<W> {
         PageCount(self.active.pages)
     }
 
-    fn known(&self) -> Known {
+    fn lruvec_stats(&self) -> LruvecStats {
         self.known
     }
 
-    fn known_mut(&mut self) -> &mut Known {
+    fn lruvec_stats_mut(&mut self) -> &mut LruvecStats {
         &mut self.known
     }
 
@@ -33,7 +33,7 @@ impl<const W: usize> Lists for Extents<W> {
         self.age_active(pages.0, mappings);
     }
 
-    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> ShrinkStats {
         if scan.counts_unmapped {
             self.shrink_inactive::<true>(scan, mappings, log)
         } else {
@@ -90,7 +90,7 @@ impl<const W: usize> PageCache for Extents<W> {
         end: PageIndex,
         log: &mut impl Log,
     ) -> PageCount {
-        self.drop_pages(file, from, end, log)
+        self.invalidate_pages(file, from, end, log)
     }
 
     fn mapped_in(
@@ -100,7 +100,7 @@ impl<const W: usize> PageCache for Extents<W> {
         end: PageIndex,
     ) -> Vec<(Layer, PageCount)> {
         let first = first_page(file);
-        self.layers_of(first + from.0, first + end.0)
+        self.mapped_layers(first + from.0, first + end.0)
     }
 
     fn split(&mut self, file: FileId, folio: Folio, reversed: bool) {

@@ -1,54 +1,54 @@
-//! Carrying out reclaim on extents.
+//! Shrinking the inactive list.
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{WORD_PAGES, by_word, up_to_bit};
 use filemap_core::decision::{EvictionRun, Log};
-use filemap_core::lru::lists::{Scan, Shrunk};
-use filemap_core::lru::reclaim::{Verdict, Verdicts, judge_folio, judge_pages};
+use filemap_core::lru::lists::{Scan, ShrinkStats};
+use filemap_core::lru::reclaim::{FolioVerdict, PageVerdicts, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::Extents;
 use super::evicting::evict_span;
 use super::file::locate;
-use super::lists::{Extent, bits, runs};
-use super::span::pages_of;
+use super::lists::{FolioExtent, bit_runs, low_bits};
+use super::span::chunk_pages;
 use super::span::{Span, WORD, by_chunk, first_span};
-use super::young::Accessed;
+use super::young::AccessedPages;
 
-/// The most pages that a step of reclaim may look at, and evict.
+/// Limits of a reclaim step, in pages.
 #[derive(Clone, Copy)]
-struct Bound {
-    looked: u64,
+struct ScanBudget {
+    scanned: u64,
     evicted: u64,
 }
 
-/// A way along the inactive list's tail.
-struct Pass<'a, L> {
+/// A pass over the tail of the inactive list.
+struct ScanPass<'a, L> {
     mappings: &'a ReverseMap,
-    /// What it did so far.
-    shrunk: Shrunk,
-    /// Evictions that are not in the log yet.
+    /// Results so far.
+    shrunk: ShrinkStats,
+    /// Evictions not yet logged.
     run: EvictionRun,
     log: &'a mut L,
 }
 
 impl<const W: usize> Extents<W> {
-    /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
-    /// list at the beginning at most once. Whether it counts what was mapped is known beforehand:
-    /// most reclaim does not, and is made by the million.
-    // Within its callers it would have too few registers.
+    /// Scans the inactive list from the tail as far as `scan` says, each folio at most once.
+    /// Counting unmapped pages is a compile-time choice, since most reclaim does not and runs
+    /// millions of times.
+    // Out of line: inlining costs registers in the callers.
     #[inline(never)]
     pub(super) fn shrink_inactive<const COUNTS_UNMAPPED: bool>(
         &mut self,
         scan: Scan,
         mappings: &ReverseMap,
         log: &mut impl Log,
-    ) -> Shrunk {
+    ) -> ShrinkStats {
         let goal = scan.goal.0;
-        let (shrunk, run) = (Shrunk::default(), EvictionRun::default());
-        let mut pass = Pass { mappings, shrunk, run, log };
-        let mut left = self.inactive.pages.min(scan.look.0);
+        let (shrunk, run) = (ShrinkStats::default(), EvictionRun::default());
+        let mut pass = ScanPass { mappings, shrunk, run, log };
+        let mut left = self.inactive.pages.min(scan.max_scan.0);
         while pass.shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
             let ready = self.locked.next(tail.start, tail.start + tail.pages) - tail.start;
@@ -59,28 +59,28 @@ impl<const W: usize> Extents<W> {
                 locked
             } else {
                 let most = left.min(goal - pass.shrunk.evicted.0);
-                let (looked, behind) = match tail.order {
+                let (looked, rest) = match tail.order {
                     Order(0) => {
-                        let tail = Extent { order: Order(0), ..tail };
+                        let tail = FolioExtent { order: Order(0), ..tail };
                         self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, ready, &mut pass)
                     }
                     _ => self.shrink_large::<COUNTS_UNMAPPED>(tail, most, ready, &mut pass),
                 };
-                let bound = Bound {
-                    looked: left - looked.min(left),
+                let bound = ScanBudget {
+                    scanned: left - looked.min(left),
                     evicted: goal.saturating_sub(pass.shrunk.evicted.0),
                 };
-                let more = match behind {
+                let more = match rest {
                     None => 0,
-                    Some(behind) if behind.order == Order(0) => {
-                        self.shrink_word::<COUNTS_UNMAPPED>(behind, bound, &mut pass)
+                    Some(rest) if rest.order == Order(0) => {
+                        self.shrink_word::<COUNTS_UNMAPPED>(rest, bound, &mut pass)
                     }
                     Some(_) if looked > 0 => 0,
                     Some(folio) => self.shrink_folio::<COUNTS_UNMAPPED>(folio, &mut pass),
                 };
                 looked + more
             };
-            // The last folio may be longer than what was left.
+            // The last folio may exceed the remaining budget.
             left = left.saturating_sub(looked);
         }
         pass.run.flush(pass.log);
@@ -91,11 +91,10 @@ impl<const W: usize> Extents<W> {
         pass.shrunk
     }
 
-    /// Folios at the tail, of which the first page is locked, go round the list, at most `most`
-    /// pages of them, rounded up to whole folios. Returns how many pages: none where the first
-    /// folio is not on the list any more.
+    /// Rotates folios at the tail whose first page is locked, at most `most` pages rounded up to
+    /// whole folios. Returns the number of pages: 0 if the first folio is a stale entry.
     #[inline(never)]
-    fn pass_locked_run(&mut self, tail: Extent, most: u64) -> u64 {
+    fn pass_locked_run(&mut self, tail: FolioExtent, most: u64) -> u64 {
         let run_end = self.locked.run_end(tail.start).min(tail.start + most);
         let locked = tail.order.round_up(run_end - tail.start).min(tail.pages);
         let pages = self.stale.next(tail.start, tail.start + locked) - tail.start;
@@ -103,20 +102,20 @@ impl<const W: usize> Extents<W> {
         pages
     }
 
-    /// Judges folios at the tail, at most `most` pages of them rounded up to whole folios, up to a
-    /// folio that needs a look of its own: all that most windows need. The first `ready` pages are
-    /// not locked. Returns how many pages, and what begins with that folio.
+    /// The fast path for folios at the tail, at most `most` pages rounded up to whole folios, up to
+    /// the first folio that needs a closer look. The first `ready` pages are not locked. Returns
+    /// the number of pages done, and the rest of the extent from that folio on.
     #[inline(always)]
     fn shrink_extent<const COUNTS_UNMAPPED: bool>(
         &mut self,
-        tail: Extent,
+        tail: FolioExtent,
         most: u64,
         ready: u64,
-        pass: &mut Pass<'_, impl Log>,
-    ) -> (u64, Option<Extent>) {
-        let Extent { start, pages, order } = tail;
+        pass: &mut ScanPass<'_, impl Log>,
+    ) -> (u64, Option<FolioExtent>) {
+        let FolioExtent { start, pages, order } = tail;
         let (file, index) = locate(start);
-        let mappings = pass.mappings.of(file);
+        let mappings = pass.mappings.file(file);
         let word_in_file = |page: u64| locate(page).1.0 / WORD_PAGES;
         let most_end = start + order.round_up(most).min(pages);
         let end = most_end.min(start + order.round_down(ready));
@@ -125,9 +124,9 @@ impl<const W: usize> Extents<W> {
         while next < end {
             let (number, span) = first_span::<W>(next, end);
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            let first_word = word_in_file(number * pages_of(W));
-            let believed = |word| mappings.believed_mask(Layer::FIRST, first_word + word as u64);
-            let unused = chunk.unused(span, believed);
+            let first_word = word_in_file(number * chunk_pages(W));
+            let recency = |word| mappings.recency_mask(Layer::FIRST, first_word + word as u64);
+            let unused = chunk.untouched_prefix(span, recency);
             let span = Span { end: order.round_down(unused.end as u64) as usize, ..span };
             if span.from < span.end {
                 let unmapped = if COUNTS_UNMAPPED { chunk.mapped(span) } else { 0 };
@@ -143,52 +142,53 @@ impl<const W: usize> Extents<W> {
                     self.retired.push_back((self.clock, number));
                 }
             }
-            match unused.young {
+            match unused.next_young {
                 0 if span.from < span.end => {}
                 young if young != 0 && order == Order(0) => {
                     let referenced = chunk.flags(unused.end / WORD).referenced;
                     let executable = mappings.executable_mask(Layer::FIRST, word_in_file(next));
                     let verdicts = judge_pages(young, young, referenced, executable);
-                    self.stay(next / WORD_PAGES, verdicts, (young, 0), pass);
+                    self.keep_on_lists(next / WORD_PAGES, verdicts, (young, 0), pass);
                     next += u64::from((young >> (next % WORD_PAGES)).trailing_ones());
                 }
-                // A large folio that was used, or that is larger than a chunk.
+                // An accessed large folio, or one larger than a chunk.
                 _ => break,
             }
         }
         if next > start {
             self.inactive.take(next - start, next - start);
         }
-        let behind = Extent { start: next, pages: start + pages - next, order };
-        (next - start, (next < most_end).then_some(behind))
+        let rest = FolioExtent { start: next, pages: start + pages - next, order };
+        (next - start, (next < most_end).then_some(rest))
     }
 
-    /// [`Extents::shrink_extent`] of large folios: the other calls are made for base pages.
+    /// [`Extents::shrink_extent`] for large folios, so that the other call sites are compiled for
+    /// order 0.
     #[inline(never)]
     fn shrink_large<const COUNTS_UNMAPPED: bool>(
         &mut self,
-        tail: Extent,
+        tail: FolioExtent,
         most: u64,
         ready: u64,
-        pass: &mut Pass<'_, impl Log>,
-    ) -> (u64, Option<Extent>) {
+        pass: &mut ScanPass<'_, impl Log>,
+    ) -> (u64, Option<FolioExtent>) {
         self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, ready, pass)
     }
 
-    /// The pages of a word that the verdicts do not evict stay on the lists, no longer accessed in
-    /// the first layer where that is `believed`. Those that are `locked` go round as they are.
-    fn stay(
+    /// Keeps the pages of a word that are not evicted on the lists, and clears their accessed bits
+    /// in the first layer where `recency`. Pages that are `locked` are rotated unchanged.
+    fn keep_on_lists(
         &mut self,
         number: u64,
-        Verdicts { keep, activate, .. }: Verdicts,
-        (believed, locked): (u64, u64),
-        pass: &mut Pass<'_, impl Log>,
+        PageVerdicts { keep, activate, .. }: PageVerdicts,
+        (recency, locked): (u64, u64),
+        pass: &mut ScanPass<'_, impl Log>,
     ) {
         let (first, stays) = (number * WORD_PAGES, keep | activate);
         if stays != 0 {
             let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
             chunk.change_flags(number as usize % W, |flags| {
-                flags.young &= !(stays & believed);
+                flags.young &= !(stays & recency);
                 flags.referenced |= stays;
                 flags.active |= activate;
             });
@@ -204,36 +204,38 @@ impl<const W: usize> Extents<W> {
         }
     }
 
-    /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
+    /// Judges the base pages at the tail that lie in one word. Returns how many of them were not
+    /// stale.
     fn shrink_word<const COUNTS_UNMAPPED: bool>(
         &mut self,
-        tail: Extent,
-        bound: Bound,
-        pass: &mut Pass<'_, impl Log>,
+        tail: FolioExtent,
+        bound: ScanBudget,
+        pass: &mut ScanPass<'_, impl Log>,
     ) -> u64 {
         let number = tail.start / WORD_PAGES;
         let offset = tail.start % WORD_PAGES;
-        let length = tail.pages.min(WORD_PAGES - offset).min(bound.looked);
-        let mut mask = bits(length as u32) << offset;
+        let length = tail.pages.min(WORD_PAGES - offset).min(bound.scanned);
+        let mut mask = low_bits(length as u32) << offset;
         let first = number * WORD_PAGES;
         let (file, index) = locate(first);
-        let (mappings, word) = (pass.mappings.of(file), index.0 / WORD_PAGES);
+        let (mappings, word) = (pass.mappings.file(file), index.0 / WORD_PAGES);
         let locked = self.locked.mask(number);
         let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
         let word_in_chunk = number as usize % W;
         let flags = chunk.flags(word_in_chunk);
-        let stale = self.stale.among(number, mask);
+        let stale = self.stale.stale_in(number, mask);
         let accessed = (flags.accessed(mask), mask);
-        let young = Accessed::of_word(accessed, number, word, &mut self.aliases, mappings);
-        // What lies after the last page of note is evicted with what follows it in the list.
+        let young = AccessedPages::in_word(accessed, number, word, &mut self.aliases, mappings);
+        // Pages after the last noteworthy one are evicted together with their successors in the
+        // list.
         let notable = (young.pages | flags.workingset | stale | locked) & mask;
         if notable != 0 {
             mask &= u64::MAX >> notable.leading_zeros();
         }
         let pages = mask & !stale & !locked;
-        let referenced = flags.referenced | young.again;
+        let referenced = flags.referenced | young.shared;
         let mut verdicts = judge_pages(pages, young.pages, referenced, young.executable);
-        // Counting bits takes many steps, and most masks have none.
+        // Avoids popcount, as most masks are empty.
         if verdicts.evict != 0 && u64::from(verdicts.evict.count_ones()) >= bound.evicted {
             mask &= up_to_bit(verdicts.evict, bound.evicted);
             verdicts.evict &= mask;
@@ -251,33 +253,38 @@ impl<const W: usize> Extents<W> {
         let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
         self.inactive.take(taken, taken - gone);
         self.aliases.forget_accesses(number, word, verdicts.keep | verdicts.activate, mappings);
-        self.stay(number, verdicts, (mappings.believed_mask(Layer::FIRST, word), locked), pass);
+        self.keep_on_lists(
+            number,
+            verdicts,
+            (mappings.recency_mask(Layer::FIRST, word), locked),
+            pass,
+        );
         if COUNTS_UNMAPPED {
             pass.shrunk.unmapped += PageCount(self.mapped(number, verdicts.evict));
         }
-        for (offset, pages) in runs(verdicts.evict) {
+        for (offset, pages) in bit_runs(verdicts.evict) {
             self.evict(first + offset, pages, Order(0), pass);
         }
         taken - gone
     }
 
-    /// Judges the large folio at the tail. Returns how many of its pages were on the list.
+    /// Judges the large folio at the tail. Returns its pages, or 0 if the entry was stale.
     fn shrink_folio<const COUNTS_UNMAPPED: bool>(
         &mut self,
-        tail: Extent,
-        pass: &mut Pass<'_, impl Log>,
+        tail: FolioExtent,
+        pass: &mut ScanPass<'_, impl Log>,
     ) -> u64 {
         let (head, pages) = (tail.start, tail.order.pages());
-        let extent = Extent { start: head, pages, order: tail.order };
+        let extent = FolioExtent { start: head, pages, order: tail.order };
         if self.stale.take(head / WORD_PAGES, 1 << (head % WORD_PAGES)) != 0 {
             self.inactive.take(pages, 0);
             return 0;
         }
         self.inactive.take(pages, pages);
         let (file, _) = locate(head);
-        let (young, referenced) = self.take_young(head, pages, pass.mappings.of(file));
+        let (young, referenced) = self.take_young(head, pages, pass.mappings.file(file));
         let verdict = judge_folio(young.vmas, referenced, young.executable);
-        if verdict == Verdict::Evict {
+        if verdict == FolioVerdict::Evict {
             if COUNTS_UNMAPPED {
                 let (from, end) = (PageIndex(head), PageIndex(head + pages));
                 let unmapped = by_word(from, end).map(|(word, mask)| self.mapped(word, mask));
@@ -287,7 +294,7 @@ impl<const W: usize> Extents<W> {
             return pages;
         }
         pass.shrunk.kept += PageCount(pages);
-        let activate = verdict == Verdict::Activate;
+        let activate = verdict == FolioVerdict::Activate;
         self.set_range(head, head + pages, |flags, mask| {
             flags.referenced |= mask;
             flags.active |= if activate { mask } else { 0 };
@@ -301,25 +308,26 @@ impl<const W: usize> Extents<W> {
         pages
     }
 
-    /// How many of the pages of `mask` in a word have an entry.
+    /// Number of mapped pages of `mask` in a word.
     fn mapped(&mut self, number: u64, mask: u64) -> u64 {
         let chunk = self.chunks.get_mut(number / W as u64).expect("pages are cached");
         let mut mapped = chunk.flags(number as usize % W).mapped;
         if !self.aliases.is_empty() {
-            mapped |= self.aliases.of_word(number).fold(0, |all, (_, of)| all | of.mapped);
+            mapped |=
+                self.aliases.word_mut(number).fold(0, |all, (_, entries)| all | entries.mapped);
         }
         u64::from((mapped & mask).count_ones())
     }
 
     /// Evicts `pages` pages from `start`: base pages of one word, or one folio.
-    fn evict(&mut self, start: u64, pages: u64, order: Order, pass: &mut Pass<'_, impl Log>) {
+    fn evict(&mut self, start: u64, pages: u64, order: Order, pass: &mut ScanPass<'_, impl Log>) {
         let (file, index) = locate(start);
         pass.run.push(file, index, PageCount(pages), pass.log);
         pass.shrunk.evicted += PageCount(pages);
         let first_clock = self.clock;
         self.clock += pages;
         for (number, span) in by_chunk::<W>(start, start + pages) {
-            let first = number * pages_of(W);
+            let first = number * chunk_pages(W);
             self.clear_aliases(first + span.from as u64, first + span.end as u64);
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
             let evicted = (span, order, false);

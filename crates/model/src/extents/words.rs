@@ -1,14 +1,14 @@
-//! The words of a chunk, in as little memory as what differs needs.
+//! Storage for the words of a chunk, in three sizes.
 
-mod few;
-mod row;
+mod runs;
+mod slots;
 
 use std::ops::Range;
 
-use self::few::Few;
-use self::row::Row;
+use self::runs::PageRuns;
+use self::slots::WordSlots;
 
-/// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
+/// Flags of 64 pages, one bit each. An absent page can only be `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     pub marked: u64,
@@ -21,7 +21,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Forgets the cached pages of `mask`.
+    /// Clears the flags of cached pages in `mask`.
     pub fn clear(&mut self, mask: u64) {
         let keep = !mask;
         self.marked &= keep;
@@ -38,7 +38,7 @@ impl Flags {
     }
 }
 
-/// 64 pages, in as many bytes.
+/// State of 64 pages, in 64 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Word {
     pub present: u64,
@@ -61,155 +61,155 @@ impl Word {
 /// The words of a chunk.
 #[derive(Debug)]
 pub enum Words<const W: usize> {
-    /// Few runs of pages that are alike.
-    Few(Few<W>),
-    /// As many words as a row has room for.
-    Some(Box<Row<W>>),
+    /// A few runs of pages with equal flags.
+    Runs(PageRuns<W>),
+    /// A few words in slots.
+    Slots(Box<WordSlots<W>>),
     /// All words.
     All(Box<AllWords<W>>),
 }
 
-/// The words of which something counts, one bit each: flags, and cached pages that are neither all
-/// nor none.
+/// Words whose stored contents are valid, one bit each: those with flags, and partially cached
+/// ones.
 #[derive(Clone, Copy)]
-pub struct Counted {
+pub struct LiveWords {
     pub flagged: u64,
     pub partial: u64,
 }
 
-/// Words one after the other, each in a cache line.
+/// All words, each in a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct AllWords<const W: usize>([Word; W]);
 
 impl<const W: usize> Words<W> {
-    /// Words whose contents do not count yet.
-    pub const ANY: Words<W> = Words::Few(Few::NONE);
+    /// Storage without valid contents.
+    pub const UNSET: Words<W> = Words::Runs(PageRuns::EMPTY);
 
-    /// The most memory that they take beside themselves, in bytes.
-    pub const MOST_BYTES: u64 = if size_of::<AllWords<W>>() > size_of::<Row<W>>() {
+    /// Maximum heap memory, in bytes.
+    pub const MAX_BYTES: u64 = if size_of::<AllWords<W>>() > size_of::<WordSlots<W>>() {
         size_of::<AllWords<W>>() as u64
     } else {
-        size_of::<Row<W>>() as u64
+        size_of::<WordSlots<W>>() as u64
     };
 
-    /// Keeps words in a row from now on; they are anything.
-    pub fn keep_in_row(&mut self) {
-        if let Words::Few(_) = self {
-            *self = Words::Some(Box::default());
+    /// Switches to slots, with undefined contents.
+    pub fn use_slots(&mut self) {
+        if let Words::Runs(_) = self {
+            *self = Words::Slots(Box::default());
         }
     }
 
-    /// What `of` takes of the flags of word `number`, which has some.
+    /// Applies `read` to the flags of word `number`, which have to be valid.
     #[inline(always)]
-    pub fn get<R>(&self, number: usize, of: impl FnOnce(&Flags) -> R) -> R {
+    pub fn get<R>(&self, number: usize, read: impl FnOnce(&Flags) -> R) -> R {
         match self {
-            Words::Some(row) => of(row.flags(number)),
-            Words::All(words) => of(&words.0[number].flags),
-            Words::Few(few) => of(&few.word(number).flags),
+            Words::Slots(row) => read(row.flags(number)),
+            Words::All(words) => read(&words.0[number].flags),
+            Words::Runs(few) => read(&few.word(number).flags),
         }
     }
 
-    /// Changes the flags of word `number`, which are anything if it is new among the flagged ones.
-    /// What is kept of words that are not `used` counts no more.
+    /// Changes the flags of word `number`, which are undefined if it was not flagged before.
+    /// Contents of words not in `used` may be discarded.
     #[inline(always)]
     pub fn change<R>(
         &mut self,
         number: usize,
-        used: Counted,
+        used: LiveWords,
         change: impl FnOnce(&mut Flags) -> R,
     ) -> R {
-        if let Words::Some(row) = self {
-            if let Some(place) = row.place_of_flags(number, used.flagged) {
+        if let Words::Slots(row) = self {
+            if let Some(place) = row.slot_for_flags(number, used.flagged) {
                 return change(row.flags_mut(place));
             }
-            self.spread();
+            self.expand();
         }
         match self {
             Words::All(words) => change(&mut words.0[number].flags),
-            _ => self.change_few(number, used, |word| {
+            _ => self.change_runs(number, used, |word| {
                 word.present &= (used.partial >> number & 1).wrapping_neg();
                 change(&mut word.flags)
             }),
         }
     }
 
-    /// Keeps all words, as there is no room in a row for one more.
+    /// Switches from slots to all words when the slots are full.
     #[inline(never)]
-    fn spread(&mut self) {
-        if let Words::Some(row) = self {
+    fn expand(&mut self) {
+        if let Words::Slots(row) = self {
             let mut words = Box::new(AllWords([Word::default(); W]));
-            row.spread(&mut words.0);
+            row.copy_to(&mut words.0);
             *self = Words::All(words);
         }
     }
 
-    /// Keeps what is `used` in a row again where it has become little.
+    /// Switches back to slots if few words are used.
     #[inline(always)]
-    pub fn gather(&mut self, used: Counted) {
-        let is_few = |words: u64| words.count_ones() <= Row::<W>::FEW;
+    pub fn compact(&mut self, used: LiveWords) {
+        let is_few = |words: u64| words.count_ones() <= WordSlots::<W>::COMPACT_WORDS;
         if let Words::All(words) = self
             && is_few(used.flagged)
             && is_few(used.partial)
         {
-            *self = Words::Some(Box::new(Row::of(&words.0, used)));
+            *self = Words::Slots(Box::new(WordSlots::collect(&words.0, used)));
         }
     }
 
-    // What is done where all words are kept stays small without it.
+    // Out of line, to keep the path for all words small.
     #[inline(never)]
-    fn change_few<R>(
+    fn change_runs<R>(
         &mut self,
         number: usize,
-        used: Counted,
+        used: LiveWords,
         change: impl FnOnce(&mut Word) -> R,
     ) -> R {
-        let Words::Few(few) = self else { unreachable!("only a few are put") };
+        let Words::Runs(few) = self else { unreachable!("only a few are put") };
         let mut word = few.word(number);
         let changed = change(&mut word);
-        self.put(number..number + 1, &word, used);
+        self.set_words(number..number + 1, &word, used);
         changed
     }
 
-    /// Puts a word, or several whose pages are all alike, where few are kept.
-    fn put(&mut self, numbers: Range<usize>, word: &Word, used: Counted) {
-        if let Words::Few(few) = self
-            && let Some(words) = few.put(numbers, word, used)
+    /// Stores a word, or several uniform ones, as runs.
+    fn set_words(&mut self, numbers: Range<usize>, word: &Word, used: LiveWords) {
+        if let Words::Runs(few) = self
+            && let Some(words) = few.set_words(numbers, word, used)
         {
             *self = Words::All(Box::new(AllWords(words)));
         }
     }
 
-    /// How many words from `number` on are known to be alike, all pages of each.
+    /// Number of words from `number` on that are known to be uniform and equal.
     #[inline]
-    pub fn alike(&self, number: usize) -> usize {
-        if let Words::Few(few) = self { few.alike(number) } else { 0 }
+    pub fn uniform_words(&self, number: usize) -> usize {
+        if let Words::Runs(few) = self { few.uniform_words(number) } else { 0 }
     }
 
-    /// The cached pages of word `number`, which is partial.
+    /// The cached pages of word `number`, which has to be partial.
     #[inline(always)]
     pub fn present(&self, number: usize) -> u64 {
         match self {
-            Words::Some(row) => row.present(number),
+            Words::Slots(row) => row.present(number),
             Words::All(words) => words.0[number].present,
-            Words::Few(few) => few.word(number).present,
+            Words::Runs(few) => few.word(number).present,
         }
     }
 
-    /// Changes the cached pages of word `number`, which are anything unless it was partial. Returns
-    /// them. What is kept of words that are not `used` counts no more.
+    /// Changes and returns the cached pages of word `number`, which are undefined unless it was
+    /// partial. Contents of words not in `used` may be discarded.
     #[inline(always)]
     pub fn change_present(
         &mut self,
         number: usize,
-        used: Counted,
+        used: LiveWords,
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        if let Words::Some(row) = self {
-            if let Some(place) = row.place(number) {
+        if let Words::Slots(row) = self {
+            if let Some(place) = row.slot_for_present(number) {
                 return row.change_present(number, place, change);
             }
-            self.spread();
+            self.expand();
         }
         match self {
             Words::All(words) => {
@@ -217,36 +217,35 @@ impl<const W: usize> Words<W> {
                 words.0[number].present = present;
                 present
             }
-            _ => self.change_few(number, used, |word| {
+            _ => self.change_runs(number, used, |word| {
                 word.present = change(word.present);
                 word.present
             }),
         }
     }
 
-    /// The chunk is empty: nothing counts any more.
+    /// Discards all contents; the chunk is empty.
     pub fn forget(&mut self) {
         match self {
-            Words::Some(row) => row.forget(),
-            Words::All(_) => *self = Words::Some(Box::default()),
-            Words::Few(few) => few.clear(),
+            Words::Slots(row) => row.forget(),
+            Words::All(_) => *self = Words::Slots(Box::default()),
+            Words::Runs(few) => few.clear(),
         }
     }
 
-    /// The words `numbers`, which are not partial and new among the flagged ones, have these flags
-    /// from now on.
-    pub fn fill(&mut self, numbers: Range<usize>, flags: Flags, used: Counted) {
+    /// Sets the flags of the words `numbers`, which are not partial and not flagged before.
+    pub fn fill(&mut self, numbers: Range<usize>, flags: Flags, used: LiveWords) {
         match self {
-            Words::Few(_) => self.put(numbers, &Word { present: 0, flags }, used),
+            Words::Runs(_) => self.set_words(numbers, &Word { present: 0, flags }, used),
             _ => numbers.for_each(|number| self.change(number, used, |of_word| *of_word = flags)),
         }
     }
 
-    /// Bytes of memory that they take beside themselves.
+    /// Heap memory used, in bytes.
     pub fn held_bytes(&self) -> u64 {
         match self {
-            Words::Few(few) => few.held_bytes(),
-            Words::Some(_) => size_of::<Row<W>>() as u64,
+            Words::Runs(few) => few.held_bytes(),
+            Words::Slots(_) => size_of::<WordSlots<W>>() as u64,
             Words::All(_) => size_of::<AllWords<W>>() as u64,
         }
     }
@@ -256,21 +255,21 @@ impl<const W: usize> Words<W> {
 mod tests {
     use filemap_job::random::Rng;
 
-    use super::super::lists::bits;
-    use super::super::span::{CHUNK_WORDS, FEW_WORDS};
+    use super::super::lists::low_bits;
+    use super::super::span::{CHUNK_WORDS, TINY_CHUNK_WORDS};
     use super::*;
 
     #[test]
     fn words_are_the_same_in_every_form() {
         same_in_every_form::<CHUNK_WORDS>();
-        same_in_every_form::<FEW_WORDS>();
+        same_in_every_form::<TINY_CHUNK_WORDS>();
     }
 
     fn same_in_every_form<const W: usize>() {
         for seed in 0..2000 {
             let mut rng = Rng(seed);
-            let (mut few, mut all) = (Words::<W>::ANY, Words::<W>::ANY);
-            all.keep_in_row();
+            let (mut few, mut all) = (Words::<W>::UNSET, Words::<W>::UNSET);
+            all.use_slots();
             let (mut words, mut flagged) = ([Word::default(); W], 0);
             let is_partial = |pages: u64| pages != 0 && pages != u64::MAX;
             for _ in 0..rng.below(40) {
@@ -286,7 +285,7 @@ mod tests {
                     all.forget();
                 }
                 let first = rng.below(64) as u32;
-                let mask = bits(1 + rng.below(u64::from(64 - first)) as u32) << first;
+                let mask = low_bits(1 + rng.below(u64::from(64 - first)) as u32) << first;
                 let set = |bits: u64, sets: bool| if sets { bits | mask } else { bits & !mask };
                 let was = words[number].present;
                 words[number].present = set(was, rng.chance(70));
@@ -294,7 +293,7 @@ mod tests {
                     let bits = (0..W).map(|at| u64::from(is_partial(words[at].present)) << at);
                     bits.sum::<u64>()
                 };
-                let used = Counted { flagged, partial: partial(&words) | 1 << number };
+                let used = LiveWords { flagged, partial: partial(&words) | 1 << number };
                 for kept in [&mut few, &mut all] {
                     let change = |before| {
                         let before = if is_partial(was) { before } else { was };
@@ -317,7 +316,7 @@ mod tests {
                         words[number].flags = word.flags;
                     }
                     for kept in [&mut few, &mut all] {
-                        kept.fill(numbers.clone(), word.flags, Counted { flagged, partial });
+                        kept.fill(numbers.clone(), word.flags, LiveWords { flagged, partial });
                     }
                 } else {
                     flagged |= 1 << number;
@@ -331,13 +330,15 @@ mod tests {
                         *flags = word.flags;
                         *flags
                     };
-                    let used = Counted { flagged, partial };
+                    let used = LiveWords { flagged, partial };
                     words[number].flags = few.change(number, used, change);
                     all.change(number, used, change);
                 }
-                all.gather(Counted { flagged, partial });
+                all.compact(LiveWords { flagged, partial });
                 for at in (0..W).filter(|at| flagged >> at & 1 == 1) {
-                    for alike in (at..at + few.alike(at)).filter(|at| flagged >> at & 1 == 1) {
+                    for alike in
+                        (at..at + few.uniform_words(at)).filter(|at| flagged >> at & 1 == 1)
+                    {
                         assert_eq!(words[alike].flags, words[at].flags, "{alike}, seed {seed}");
                     }
                 }

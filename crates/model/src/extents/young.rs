@@ -1,4 +1,4 @@
-//! Accessed bits of page-table entries: which pages reclaim finds used.
+//! Accessed bits of page-table entries, as reclaim sees them.
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::FileMappings;
@@ -10,32 +10,32 @@ use super::Extents;
 use super::aliases::Aliases;
 use super::file::locate;
 
-/// Accessed entries of base pages in one word.
+/// Accessed base pages of one word.
 #[derive(Default)]
-pub(super) struct Accessed {
+pub(super) struct AccessedPages {
     pub(super) pages: u64,
-    /// Those with accessed entries in several layers.
-    pub(super) again: u64,
-    /// Those with one in an executable VMA.
+    /// Pages accessed through several layers.
+    pub(super) shared: u64,
+    /// Pages accessed through an executable VMA.
     pub(super) executable: u64,
 }
 
-impl Accessed {
-    /// What is believed of the accessed entries in word `number` of the row, which is `word` of its
-    /// file: in the first layer those given, in others those of the pages of the mask after them.
+impl AccessedPages {
+    /// Collects accessed pages of global word `number`, which is `word` of its file, as far as
+    /// recency applies: `first` in the first layer, and pages of `mask` in the others.
     #[inline]
-    pub(super) fn of_word(
+    pub(super) fn in_word(
         (first, mask): (u64, u64),
         number: u64,
         word: u64,
         aliases: &mut Aliases,
         mappings: &FileMappings,
-    ) -> Accessed {
-        let mut young = Accessed::default();
+    ) -> AccessedPages {
+        let mut young = AccessedPages::default();
         if mappings.has_recency() {
             young.add(Layer::FIRST, word, first, mappings);
             if !aliases.is_empty() {
-                for (layer, entries) in aliases.of_word(number) {
+                for (layer, entries) in aliases.word_mut(number) {
                     young.add(layer, word, entries.young & mask, mappings);
                 }
             }
@@ -43,21 +43,21 @@ impl Accessed {
         young
     }
 
-    /// Adds what of the accessed entries in a layer is believed.
+    /// Adds the accessed entries of a layer, as far as recency applies.
     pub(super) fn add(&mut self, layer: Layer, word: u64, young: u64, mappings: &FileMappings) {
         if young == 0 {
             return;
         }
-        let young = young & mappings.believed_mask(layer, word);
-        self.again |= self.pages & young;
+        let young = young & mappings.recency_mask(layer, word);
+        self.shared |= self.pages & young;
         self.pages |= young;
         self.executable |= young & mappings.executable_mask(layer, word);
     }
 }
 
 impl<const W: usize> Extents<W> {
-    /// Clears the accessed bits of a folio, where they are believed. Returns what they were, and
-    /// whether the folio is referenced.
+    /// Clears the accessed bits of a folio in mappings with recency. Returns them, and whether the
+    /// folio is referenced.
     pub(super) fn take_young<'a>(
         &mut self,
         head: u64,
@@ -69,9 +69,9 @@ impl<const W: usize> Extents<W> {
         let mut word = locate(head).1.0 / WORD_PAGES;
         self.set_range(head, head + pages, |flags, mask| {
             referenced |= flags.referenced & mask != 0;
-            let believed = mask & mappings.believed_mask(Layer::FIRST, word);
-            young.add(Layer::FIRST, word, flags.accessed(believed));
-            flags.young &= !believed;
+            let recency = mask & mappings.recency_mask(Layer::FIRST, word);
+            young.add(Layer::FIRST, word, flags.accessed(recency));
+            flags.young &= !recency;
             word += 1;
         });
         if mappings.has_recency() && !self.aliases.is_empty() {
@@ -92,8 +92,8 @@ impl<const W: usize> Extents<W> {
         for layer in self.aliases.layers(from, end) {
             for number in words(from, end) {
                 let word = locate(number * WORD_PAGES).1.0 / WORD_PAGES;
-                let mask = word_mask(number, from, end) & mappings.believed_mask(layer, word);
-                let entries = self.aliases.get_or_make(number, layer);
+                let mask = word_mask(number, from, end) & mappings.recency_mask(layer, word);
+                let entries = self.aliases.entry(number, layer);
                 young.add(layer, word, entries.young & mask);
                 entries.young &= !mask;
             }

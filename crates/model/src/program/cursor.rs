@@ -1,114 +1,67 @@
-//! Where a thread is in its steps, and in the access that it makes.
+//! The position of a thread in its steps, and the statistics of each step.
 
 use filemap_core::decision::Log;
-use filemap_core::fault;
 use filemap_core::page_cache::PageCache;
-use filemap_job::accesses::{Accesses, Read, Reads};
-use filemap_job::program::{Access, Madvise, ProgramStep, ProgramThread};
+use filemap_job::program::{Madvise, ProgramStep, ProgramThread};
 
-use super::call::Call;
-use super::done::{At, Done};
-use super::populate::Populates;
-use super::running::Running;
+use super::access::{PopulateLoop, ReadLoop, ThinkTime, TouchLoop};
+use super::call::MmapLockCall;
+use super::run::ProgramRun;
 use crate::Error;
-use crate::access::Takes;
-use crate::open::OpenFile;
-use crate::process::Row;
 use crate::tally::Tally;
-use crate::task::Task;
-use crate::under_way::{FaultUnderWay, ReadUnderWay, Written};
-use crate::waiting::Pause;
-use crate::world::World;
+use crate::wait_queue::Pause;
 
-/// A thread under way.
+/// A running thread.
 #[derive(Debug)]
 pub struct Cursor<'p> {
-    at: At,
-    of: &'p ProgramThread,
-    /// What each step did, in all rounds that are done.
-    pub done: Vec<Done>,
-    /// How often all of them are done.
+    at: StepId,
+    thread: &'p ProgramThread,
+    /// Statistics of each step over all finished rounds.
+    pub done: Vec<StepStats>,
+    /// Finished rounds.
     pub rounds: u64,
-    /// When its last step ended.
+    /// When the last step ended.
     pub ended_ns: Option<u64>,
-    /// The step that has begun.
-    doing: Option<Doing<'p>>,
+    /// The step in progress.
+    current: Option<StepState<'p>>,
     began_ns: u64,
-    /// When its first step begins, at the earliest.
+    /// Earliest start of the first step.
     begins_ns: u64,
-    /// When its time is over, where it has one.
+    /// When the thread stops, if it runs for a limited time.
     ends_ns: u64,
-    /// What the step had counted when the thread paused.
+    /// Counters of the step at the last pause.
     tally: Tally,
 }
 
-/// What a step has begun.
+/// Progress of a step.
 #[derive(Debug)]
-enum Doing<'p> {
-    /// Something that waits for nothing.
-    Nothing,
-    Touches(Touches<'p>),
-    Reads(ReadCalls),
-    Populates(Populates),
-    /// A call that takes `mmap_lock`.
-    Calls(Call<'p>),
-    /// A barrier, to which it has come or not yet.
+enum StepState<'p> {
+    /// Finished without waiting.
+    Finished,
+    Touch(TouchLoop<'p>),
+    Read(ReadLoop),
+    Populate(PopulateLoop),
+    /// A system call that takes `mmap_lock`.
+    Call(MmapLockCall<'p>),
+    /// A barrier, and whether the thread has arrived there.
     Barrier {
         barrier: usize,
-        has_come: bool,
+        has_arrived: bool,
     },
-    /// It sleeps until this time.
-    Sleeps(u64),
-}
-
-#[derive(Debug)]
-struct Touches<'p> {
-    mapping: usize,
-    pages: Accesses<'p>,
-    /// The page of the access at hand.
-    page: u64,
-    /// The page of the next access, where its turn has not come: the step ends with its last
-    /// access, not when the thread goes on.
-    next: Option<u64>,
-    /// The first page of the mapping that lies beyond the end of the file.
-    beyond: u64,
-    access: Access,
-    thinking: Thinking,
-    fault: Option<FaultUnderWay>,
-}
-
-#[derive(Debug)]
-struct ReadCalls {
-    open: usize,
-    offset_bytes: u64,
-    blocks: Reads,
-    /// As for touches.
-    next: Option<Read>,
-    thinking: Thinking,
-    read: Option<ReadUnderWay>,
-    /// They go past the page cache.
-    is_direct: bool,
-    /// When what one of them reads has arrived, where it is under way.
-    arrives_ns: Option<u64>,
-}
-
-/// Time to think after each access.
-#[derive(Clone, Copy, Debug)]
-struct Thinking {
-    each_ns: u64,
-    left_ns: u64,
+    /// Sleeps until this time.
+    Sleep(u64),
 }
 
 impl<'p> Cursor<'p> {
-    /// The thread numbered `thread`, before its first step, which begins at `begins_ns`.
-    pub fn new(thread: usize, of: &'p ProgramThread, begins_ns: u64) -> Cursor<'p> {
+    /// Thread number `thread` before its first step, which starts at `begins_ns`.
+    pub fn new(thread: usize, program: &'p ProgramThread, begins_ns: u64) -> Cursor<'p> {
         Cursor {
-            at: At { thread, process: of.process, step: 0 },
-            of,
-            done: vec![Done::default(); of.steps.len()],
+            at: StepId { thread, process: program.process, step: 0 },
+            thread: program,
+            done: vec![StepStats::default(); program.steps.len()],
             rounds: 0,
             ended_ns: None,
-            doing: None,
+            current: None,
             began_ns: 0,
             begins_ns,
             ends_ns: u64::MAX,
@@ -116,181 +69,182 @@ impl<'p> Cursor<'p> {
         }
     }
 
-    /// Its process, as an index.
+    /// Index of its process.
     pub fn process(&self) -> usize {
         self.at.process
     }
 
-    /// The step that it is at, as an index.
+    /// Index of its current step.
     pub fn step(&self) -> usize {
         self.at.step
     }
 
-    /// Goes on until the thread has to pause, or has done its steps.
+    /// Runs until the thread has to pause or has done its steps.
     ///
     /// # Errors
-    /// When the memory is too small to hold what one access needs, or a page beyond the end of a
-    /// file is touched.
-    pub fn go_on<C: PageCache, L: Log>(
+    /// If memory is too small for a single access, or a page past the end of a file is touched.
+    pub fn run<C: PageCache, L: Log>(
         &mut self,
-        running: &mut Running<'p, '_, C, L>,
+        running: &mut ProgramRun<'p, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         running.world.tally = self.tally;
         running.world.ends_ns = self.ends_ns;
-        let pause = self.take_steps(running)?;
+        let pause = self.run_steps(running)?;
         self.tally = running.world.tally;
         Ok(pause)
     }
 
-    fn take_steps<C: PageCache, L: Log>(
+    fn run_steps<C: PageCache, L: Log>(
         &mut self,
-        running: &mut Running<'p, '_, C, L>,
+        running: &mut ProgramRun<'p, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         loop {
-            let Some(doing) = &mut self.doing else {
-                if running.world.turn_is_over() {
-                    return Ok(Some(Pause::Turn));
+            let Some(doing) = &mut self.current else {
+                if running.world.must_yield() {
+                    return Ok(Some(Pause::Yield));
                 }
                 if running.world.now_ns() < self.begins_ns {
                     return Ok(Some(Pause::Sleep(self.begins_ns)));
                 }
-                let Some(step) = self.next(running.world.now_ns()) else { return Ok(None) };
-                if !running.order.begins(self.at.thread) {
-                    return Ok(Some(Pause::Step));
+                let Some(step) = self.next_step(running.world.now_ns()) else { return Ok(None) };
+                if !running.order.try_begin(self.at.thread) {
+                    return Ok(Some(Pause::Dependency));
                 }
                 self.began_ns = running.world.now_ns();
                 if self.ended_ns.is_none() {
-                    self.ends_ns = self.of.rounds.end_ns(self.began_ns);
+                    self.ends_ns = self.thread.rounds.end_ns(self.began_ns);
                     running.world.ends_ns = self.ends_ns;
                 }
-                self.doing = Some(begin(self.at, step, running));
+                self.current = Some(begin_step(self.at, step, running));
                 continue;
             };
-            if let Some(pause) = doing.carry_on(self.at, running)? {
+            if let Some(pause) = doing.run(self.at, running)? {
                 return Ok(Some(pause));
             }
-            *doing = Doing::Nothing;
+            *doing = StepState::Finished;
             if let Some(pause) = running.repay(self.at.process) {
                 return Ok(Some(pause));
             }
-            if self.ends(running) {
-                return Ok(Some(Pause::Turn));
+            if self.end_step(running) {
+                return Ok(Some(Pause::Yield));
             }
         }
     }
 
-    /// The next step, of the next round where that begins; `None` where all is done.
-    fn next(&mut self, now_ns: u64) -> Option<&'p ProgramStep> {
+    /// The next step, starting the next round if necessary; `None` at the end.
+    fn next_step(&mut self, now_ns: u64) -> Option<&'p ProgramStep> {
         if now_ns >= self.ends_ns {
             return None;
         }
-        if self.at.step == self.of.steps.len() {
-            if !self.of.rounds.begins(self.rounds) {
+        if self.at.step == self.thread.steps.len() {
+            if !self.thread.rounds.begins(self.rounds) {
                 return None;
             }
             self.at.step = 0;
         }
-        self.of.steps.get(self.at.step)
+        self.thread.steps.get(self.at.step)
     }
 
-    /// The step is done. Whether it lets others go on.
-    fn ends<C: PageCache, L: Log>(&mut self, running: &mut Running<'p, '_, C, L>) -> bool {
+    /// Finishes the step. Returns whether other threads may proceed.
+    fn end_step<C: PageCache, L: Log>(&mut self, running: &mut ProgramRun<'p, '_, C, L>) -> bool {
         let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
-        let open = running.job.open_of(&self.of.steps[self.at.step]);
+        let open = running.job.open_of(&self.thread.steps[self.at.step]);
         let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
         self.done[self.at.step].add(&tally, ended_ns - self.began_ns, mmap_miss);
         self.ended_ns = Some(ended_ns);
-        self.doing = None;
+        self.current = None;
         self.at.step += 1;
-        let is_complete = self.at.step == self.of.steps.len() && ended_ns < self.ends_ns;
+        let is_complete = self.at.step == self.thread.steps.len() && ended_ns < self.ends_ns;
         self.rounds += u64::from(is_complete);
-        let free = running.order.done(self.at.thread);
+        let free = running.order.complete_step(self.at.thread);
         free.iter().for_each(|thread| running.world.waiting.wake(*thread, ended_ns));
         !free.is_empty()
     }
 }
 
-fn begin<'p, C: PageCache, L: Log>(
-    at: At,
+fn begin_step<'p, C: PageCache, L: Log>(
+    at: StepId,
     step: &'p ProgramStep,
-    running: &mut Running<'p, '_, C, L>,
-) -> Doing<'p> {
+    running: &mut ProgramRun<'p, '_, C, L>,
+) -> StepState<'p> {
     let job = running.job;
     let open = job.open_of(step);
     let mmap_miss_max = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
     running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
     match *step {
-        ProgramStep::Touch { mapping, ref accesses, access, think_ns } => Doing::Touches(Touches {
-            mapping,
-            pages: job.touches(mapping, accesses),
-            page: 0,
-            next: None,
-            beyond: job.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
-            access,
-            thinking: Thinking { each_ns: think_ns, left_ns: 0 },
-            fault: None,
-        }),
+        ProgramStep::Touch { mapping, ref accesses, access, think_ns } => {
+            StepState::Touch(TouchLoop {
+                mapping,
+                pages: job.touches(mapping, accesses),
+                page: 0,
+                next: None,
+                first_past_eof: job.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
+                access,
+                think_time: ThinkTime { each_ns: think_ns, left_ns: 0 },
+                fault: None,
+            })
+        }
         ProgramStep::Madvise { mapping, advice: Madvise::PopulateRead, first, pages } => {
             running.madvise(at.process, mapping, Madvise::PopulateRead, (first, pages));
-            Doing::Populates(Populates::new(mapping, first, pages))
+            StepState::Populate(PopulateLoop::new(mapping, first, pages))
         }
         ProgramStep::Map { .. }
         | ProgramStep::Unmap { .. }
         | ProgramStep::Madvise { .. }
         | ProgramStep::Mprotect { .. }
-        | ProgramStep::Fork => Doing::Calls(Call::new(step, running.world.now_ns())),
+        | ProgramStep::Fork => StepState::Call(MmapLockCall::new(step, running.world.now_ns())),
         ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
             running.fadvise(at.process, open, advice, (offset_bytes, len_bytes));
-            Doing::Nothing
+            StepState::Finished
         }
         ProgramStep::Read { open, offset_bytes, len_bytes, ref accesses, think_ns } => {
-            Doing::Reads(ReadCalls {
+            StepState::Read(ReadLoop {
                 open,
                 offset_bytes,
                 blocks: job.reads(len_bytes, accesses),
-                thinking: Thinking { each_ns: think_ns, left_ns: 0 },
+                thinking: ThinkTime { each_ns: think_ns, left_ns: 0 },
                 next: None,
                 read: None,
                 is_direct: job.opens[open].direct,
                 arrives_ns: None,
             })
         }
-        ProgramStep::Barrier { barrier } => Doing::Barrier { barrier, has_come: false },
+        ProgramStep::Barrier { barrier } => StepState::Barrier { barrier, has_arrived: false },
         ProgramStep::Sleep { ns } => {
             let until_ns = running.world.now_ns().saturating_add(ns);
-            Doing::Sleeps(until_ns.min(running.world.ends_ns))
+            StepState::Sleep(until_ns.min(running.world.ends_ns))
         }
     }
 }
 
-impl<'p> Doing<'p> {
-    /// Goes on until it is done, or the thread has to pause.
-    fn carry_on<C: PageCache, L: Log>(
+impl<'p> StepState<'p> {
+    /// Runs until the step is done or the thread has to pause.
+    fn run<C: PageCache, L: Log>(
         &mut self,
-        at: At,
-        running: &mut Running<'p, '_, C, L>,
+        at: StepId,
+        running: &mut ProgramRun<'p, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
         let pause = match self {
-            Doing::Nothing => {
+            StepState::Finished => {
                 running.world.settle();
                 None
             }
-            Doing::Touches(touches) => touches.touch_on(at, running)?,
-            Doing::Reads(reads) => reads.read_on(at.process, running)?,
-            Doing::Populates(populates) => populates.populate_on(at.process, running)?,
-            Doing::Calls(call) => call.call_on(at, running),
-            Doing::Barrier { has_come: true, .. } => None,
-            Doing::Barrier { barrier, has_come } => {
+            StepState::Touch(touches) => touches.run(at, running)?,
+            StepState::Read(reads) => reads.run(at.process, running)?,
+            StepState::Populate(populates) => populates.run(at.process, running)?,
+            StepState::Call(call) => call.run(at, running),
+            StepState::Barrier { has_arrived: true, .. } => None,
+            StepState::Barrier { barrier, has_arrived: has_come } => {
                 *has_come = true;
-                match running.barriers.comes(*barrier, at.thread) {
+                match running.barriers.arrive(*barrier, at.thread) {
                     Some(waited) => {
                         running.world.wake(waited.into_iter());
                         None
                     }
-                    None => Some(Pause::Step),
+                    None => Some(Pause::Dependency),
                 }
             }
-            Doing::Sleeps(until_ns) => {
+            StepState::Sleep(until_ns) => {
                 (running.world.now_ns() < *until_ns).then_some(Pause::Sleep(*until_ns))
             }
         };
@@ -298,208 +252,30 @@ impl<'p> Doing<'p> {
     }
 }
 
-/// How far touches came.
-enum Came {
-    /// To an access that takes something.
-    Takes(Takes),
-    /// To a page beyond the end of the file.
-    Beyond(u64),
-    /// The turn is over.
-    Turn,
-    /// All pages are touched.
-    End,
+/// A step of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepId {
+    pub(super) thread: usize,
+    pub(super) process: usize,
+    pub(super) step: usize,
 }
 
-impl Touches<'_> {
-    /// Goes on until all pages are touched, or the thread has to pause.
-    fn touch_on<C: PageCache, L: Log>(
-        &mut self,
-        at: At,
-        running: &mut Running<'_, '_, C, L>,
-    ) -> Result<Option<Pause>, Error> {
-        if let Some(fault) = &mut self.fault {
-            if let Some(pause) = running.serve_fault(at.process, self.mapping, fault)? {
-                return Ok(Some(pause));
-            }
-            self.fault = None;
-            let (row, open, mut task) = running.through(at.process, self.mapping);
-            self.ends(row, open, &mut task);
-        }
-        loop {
-            if let Some(pause) = running.repay(at.process) {
-                return Ok(Some(pause));
-            }
-            let (row, open, mut task) = running.through(at.process, self.mapping);
-            match self.touch(row, open, &mut task) {
-                Came::Takes(takes) => {
-                    let number = task.world.begun() - 1;
-                    let (place, access) = (row.locate(self.page), access(self.access));
-                    // Most go on to their end at once, and are never moved.
-                    let mut fault = match takes {
-                        Takes::Write(written) => {
-                            FaultUnderWay::writing(number, place, written, open)
-                        }
-                        _ => FaultUnderWay::new(number, place, access),
-                    };
-                    if let Some(pause) =
-                        running.serve_fault(at.process, self.mapping, &mut fault)?
-                    {
-                        self.fault = Some(fault);
-                        return Ok(Some(pause));
-                    }
-                }
-                Came::Beyond(page) => {
-                    let step = running.job.step_name(at.thread, at.step);
-                    return Err(running.bus(step, self.mapping, page));
-                }
-                Came::Turn => return Ok(Some(Pause::Turn)),
-                Came::End => return Ok(None),
-            }
-            let (row, open, mut task) = running.through(at.process, self.mapping);
-            self.ends(row, open, &mut task);
-        }
-    }
-
-    /// Touches pages up to the next fault.
-    fn touch<C: PageCache, L: Log>(
-        &mut self,
-        row: &mut Row,
-        open: &OpenFile,
-        task: &mut Task<'_, '_, C, L>,
-    ) -> Came {
-        let access = access(self.access);
-        loop {
-            if !self.thinking.is_over(task.world) {
-                return Came::Turn;
-            }
-            if task.world.time_is_over() {
-                return Came::End;
-            }
-            let Some(page) = self.next.take().or_else(|| self.pages.next()) else {
-                return Came::End;
-            };
-            let is_over = match self.access {
-                Access::Read | Access::Call => task.world.is_far_ahead(),
-                Access::Write => task.world.turn_is_over(),
-            };
-            if is_over {
-                self.next = Some(page);
-                return Came::Turn;
-            }
-            if page >= self.beyond {
-                return Came::Beyond(page);
-            }
-            self.page = page;
-            let place = row.locate(page);
-            let mut takes = task.begin_touch(&place, access, open);
-            if self.access == Access::Write {
-                let area = row.only();
-                area.mapping.copied(place.index);
-                if !area.forked.is_empty() && area.forked.take(place.index) {
-                    takes = Takes::Write(Written::Reused);
-                }
-            }
-            if takes != Takes::Nothing {
-                return Came::Takes(takes);
-            }
-            self.ends(row, open, task);
-        }
-    }
-
-    /// The page is there: what is called is looked up.
-    fn ends<C: PageCache, L: Log>(
-        &mut self,
-        row: &Row,
-        open: &OpenFile,
-        task: &mut Task<'_, '_, C, L>,
-    ) {
-        if self.access == Access::Call {
-            task.call(&row.locate(self.page), open);
-        }
-        self.thinking.begin();
-    }
+/// Statistics of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepStats {
+    /// Counters.
+    pub tally: Tally,
+    /// Predicted time.
+    pub elapsed_ns: u64,
+    /// `mmap_miss` of its open file when the step last ended.
+    pub mmap_miss: u16,
 }
 
-/// As a fault has it.
-fn access(access: Access) -> fault::Access {
-    match access {
-        Access::Read | Access::Call => fault::Access::Read,
-        Access::Write => fault::Access::WritePrivate,
-    }
-}
-
-impl ReadCalls {
-    /// Goes on until all blocks are read, or the thread has to pause.
-    fn read_on<C: PageCache, L: Log>(
-        &mut self,
-        process: usize,
-        running: &mut Running<'_, '_, C, L>,
-    ) -> Result<Option<Pause>, Error> {
-        loop {
-            if let Some(pause) = self.read.is_none().then(|| running.repay(process)).flatten() {
-                return Ok(Some(pause));
-            }
-            let (open, mut task) = running.on_open(process, self.open);
-            if let Some(arrives_ns) = self.arrives_ns {
-                if task.world.now_ns() < arrives_ns {
-                    return Ok(Some(Pause::Direct(arrives_ns)));
-                }
-                self.arrives_ns = None;
-                self.thinking.begin();
-                continue;
-            }
-            if let Some(read) = &mut self.read {
-                if let Some(pause) = read.read_on(&mut task, open)? {
-                    return Ok(Some(pause));
-                }
-                self.read = None;
-                self.thinking.begin();
-                continue;
-            }
-            if !self.thinking.is_over(task.world) {
-                return Ok(Some(Pause::Turn));
-            }
-            if task.world.time_is_over() {
-                return Ok(None);
-            }
-            let block = self.next.take().or_else(|| self.blocks.next());
-            let Some(block) = block else { return Ok(None) };
-            if task.world.turn_is_over() {
-                self.next = Some(block);
-                return Ok(Some(Pause::Turn));
-            }
-            if self.is_direct {
-                self.arrives_ns = Some(task.begin_direct(block.len_bytes, open));
-                continue;
-            }
-            let offset = self.offset_bytes + block.offset_bytes;
-            let mut read = task.begin_read(offset, block.len_bytes, open);
-            if let Some(pause) = read.read_on(&mut task, open)? {
-                self.read = Some(read);
-                return Ok(Some(pause));
-            }
-            self.thinking.begin();
-        }
-    }
-}
-
-impl Thinking {
-    /// An access is done.
-    fn begin(&mut self) {
-        self.left_ns = self.each_ns;
-    }
-
-    /// Goes on, and lets everything arrive where that is the timing. `false` where the thread's
-    /// slice ends first.
-    fn is_over<C: PageCache, L: Log>(&mut self, world: &mut World<'_, C, L>) -> bool {
-        if self.left_ns > 0 {
-            let until_ns = world.ends_ns.saturating_sub(world.now_ns());
-            self.left_ns = world.think(self.left_ns.min(until_ns));
-            if self.left_ns > 0 {
-                return false;
-            }
-        }
-        world.settle();
-        true
+impl StepStats {
+    /// Adds one round.
+    pub fn add(&mut self, tally: &Tally, elapsed_ns: u64, mmap_miss: u16) {
+        self.mmap_miss = mmap_miss;
+        self.tally = self.tally.plus(tally);
+        self.elapsed_ns += elapsed_ns;
     }
 }

@@ -1,35 +1,35 @@
-//! Steps that wait for steps of other threads, and barriers.
+//! Dependencies between steps of threads, and barriers.
 
 use filemap_job::program::{Job, ProgramThread, StepOf};
 
-/// How far each thread is, and who waits for it.
+/// The progress of each thread, and the threads waiting for others.
 #[derive(Debug)]
-pub(super) struct Order<'p> {
+pub(super) struct StepOrder<'p> {
     threads: &'p [ProgramThread],
-    /// How many steps of each thread are done.
+    /// Finished steps per thread.
     done: Vec<usize>,
-    /// The next of the steps of each thread that wait for others.
+    /// Per thread, its next entry in `after`.
     next: Vec<usize>,
-    /// The threads that wait.
+    /// Threads that wait.
     waiting: Vec<usize>,
 }
 
-impl<'p> Order<'p> {
-    pub(super) fn new(threads: &'p [ProgramThread]) -> Order<'p> {
+impl<'p> StepOrder<'p> {
+    pub(super) fn new(threads: &'p [ProgramThread]) -> StepOrder<'p> {
         let none = vec![0; threads.len()];
-        Order { threads, done: none.clone(), next: none, waiting: Vec::new() }
+        StepOrder { threads, done: none.clone(), next: none, waiting: Vec::new() }
     }
 
-    /// Whether the next step of `thread` can begin. Where it cannot, the thread waits.
-    pub(super) fn begins(&mut self, thread: usize) -> bool {
-        let is_met = self.is_met(thread);
+    /// Whether the next step of `thread` may begin. Otherwise the thread is noted as waiting.
+    pub(super) fn try_begin(&mut self, thread: usize) -> bool {
+        let is_met = self.is_ready(thread);
         if !is_met {
             self.waiting.push(thread);
         }
         is_met
     }
 
-    fn is_met(&self, thread: usize) -> bool {
+    fn is_ready(&self, thread: usize) -> bool {
         match self.threads[thread].after.get(self.next[thread]) {
             Some((step, after)) if *step == self.done[thread] => {
                 after.iter().all(|StepOf { thread, step }| self.done[*thread] > *step)
@@ -38,19 +38,19 @@ impl<'p> Order<'p> {
         }
     }
 
-    /// A step of `thread` is done. Returns the threads that do not wait any more.
-    pub(super) fn done(&mut self, thread: usize) -> Vec<usize> {
+    /// Counts a finished step of `thread`. Returns the threads that may proceed.
+    pub(super) fn complete_step(&mut self, thread: usize) -> Vec<usize> {
         let waits = self.threads[thread].after.get(self.next[thread]);
         self.next[thread] += usize::from(waits.is_some_and(|(step, _)| *step == self.done[thread]));
         self.done[thread] += 1;
         let waiting = std::mem::take(&mut self.waiting);
-        let (free, waiting) = waiting.into_iter().partition(|other| self.is_met(*other));
+        let (free, waiting) = waiting.into_iter().partition(|other| self.is_ready(*other));
         self.waiting = waiting;
         free
     }
 }
 
-/// Where threads wait for each other.
+/// The barriers of a job.
 #[derive(Debug)]
 pub(super) struct Barriers(Vec<Barrier>);
 
@@ -63,12 +63,12 @@ struct Barrier {
 impl Barriers {
     pub(super) fn new(job: &Job) -> Barriers {
         let barrier = |threads| Barrier { threads, waiting: Vec::new() };
-        Barriers(job.barriers.iter().map(|of| barrier(of.threads)).collect())
+        Barriers(job.barriers.iter().map(|spec| barrier(spec.threads)).collect())
     }
 
-    /// `thread` comes to a barrier. Returns the threads that waited for it, if it is the last; it
-    /// waits otherwise.
-    pub(super) fn comes(&mut self, barrier: usize, thread: usize) -> Option<Vec<usize>> {
+    /// `thread` arrives at a barrier. The last thread to arrive gets the waiting ones; for others
+    /// the result is `None`, and they wait.
+    pub(super) fn arrive(&mut self, barrier: usize, thread: usize) -> Option<Vec<usize>> {
         let Barrier { threads, waiting } = &mut self.0[barrier];
         if waiting.len() + 1 == *threads {
             return Some(std::mem::take(waiting));

@@ -1,36 +1,36 @@
-//! The record of a program: sums over what its threads did.
+//! The record of a program: sums over the steps of its threads, and where threads spend their time.
 
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::program::{Job, ProgramStep, Rounds};
+use filemap_job::waits::{Call, Cause, Histogram, Wait};
 use filemap_job::{Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 
 use super::cursor::Cursor;
-use super::done::Done;
-use super::running::Running;
-use super::spent::Spent;
-use crate::census;
+use super::cursor::StepStats;
+use super::run::ProgramRun;
 use crate::tally::Tally;
+use crate::tally::cached;
 use crate::world::Timing;
 
-/// The record of a program whose threads have done their steps.
-pub fn of<C: PageCache, L: Log>(
-    running: &mut Running<'_, '_, C, L>,
+/// Builds the record of a finished program.
+pub fn record_run<C: PageCache, L: Log>(
+    running: &mut ProgramRun<'_, '_, C, L>,
     threads_done: &[Cursor<'_>],
 ) -> Run {
     let job = running.job;
     let timed = running.world.timing == Timing::Device;
-    let mut in_all = Sum::default();
-    let mut by_file = vec![Sum::default(); job.files.len()];
-    let mut by_mapping = vec![Sum::default(); job.mappings.len()];
+    let mut in_all = CounterSum::default();
+    let mut by_file = vec![CounterSum::default(); job.files.len()];
+    let mut by_mapping = vec![CounterSum::default(); job.mappings.len()];
     let mut threads = Vec::with_capacity(job.threads.len());
     let mut phases = Vec::with_capacity(job.steps().count());
     for (thread, done) in job.threads.iter().zip(threads_done) {
         let rounds = (thread.rounds != Rounds::Times(1)).then_some(done.rounds);
-        let mut by_thread = Sum { rounds, ..Sum::default() };
+        let mut by_thread = CounterSum { rounds, ..CounterSum::default() };
         for (step, done) in thread.steps.iter().zip(&done.done) {
-            let sum = Sum::of(job, step, thread.process, done);
+            let sum = CounterSum::from_step(job, step, thread.process, done);
             by_thread.add(&sum);
             if let Some(file) = job.file_of(step) {
                 by_file[file].add(&sum);
@@ -48,7 +48,7 @@ pub fn of<C: PageCache, L: Log>(
                 },
             });
         }
-        in_all.add(&Sum { rounds: rounds.filter(|_| thread.has_accesses()), ..by_thread });
+        in_all.add(&CounterSum { rounds: rounds.filter(|_| thread.has_accesses()), ..by_thread });
         threads.push(ThreadRun {
             name: thread.name.clone(),
             elapsed_ns: done.ended_ns.filter(|_| timed),
@@ -58,14 +58,14 @@ pub fn of<C: PageCache, L: Log>(
     let mapped = job.mapped_parts();
     let files = job.files.iter().zip(&by_file).enumerate().map(|(number, (named, sum))| {
         let file = running.world.memory.cache.file(FileId::new(number as u32));
-        let parts = census::cached(&mapped[number], &file);
+        let parts = cached(&mapped[number], &file);
         let cached = parts.pages().expect("the model counts all");
         let Tally { pages_read, major_faults, .. } = sum.tally;
         FileRun {
             name: named.name.clone(),
             data_pages_read: Some(pages_read),
             major_faults: Some(major_faults),
-            // What was read and is not there was reclaimed, or dropped on advice.
+            // Pages read that are no longer cached were reclaimed or dropped on advice.
             evicted_pages: Some(pages_read - cached),
             cached: Some(cached),
             cached_parts: Some(parts),
@@ -77,7 +77,7 @@ pub fn of<C: PageCache, L: Log>(
         .iter()
         .zip(&by_mapping)
         .map(|(mapping, sum)| MappingRun { name: mapping.name.clone(), counters: sum.counters() });
-    let spent = running.spent.as_ref();
+    let spent = running.wait_times.as_ref();
     let elapsed_ns = threads.iter().filter_map(|thread| thread.elapsed_ns).max();
     Run {
         seed: job.seed,
@@ -88,43 +88,43 @@ pub fn of<C: PageCache, L: Log>(
         mappings: mappings.collect(),
         threads,
         phases,
-        waits: spent.map_or(Vec::new(), Spent::waits),
-        calls: spent.map_or(Vec::new(), Spent::calls),
+        waits: spent.map_or(Vec::new(), WaitTimes::waits),
+        calls: spent.map_or(Vec::new(), WaitTimes::calls),
         traced_ns: None,
         vmstat: None,
     }
 }
 
-/// What steps counted together.
+/// Sum over steps.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct CounterSum {
     tally: Tally,
-    /// What the device read for them.
+    /// Bytes read from the device.
     bytes_read: u64,
     /// Rounds of threads that repeat their steps.
     rounds: Option<u64>,
-    /// Some could wait for locks.
+    /// Whether any of them can wait for locks.
     has_locks: bool,
-    /// It has several threads.
+    /// Whether the job has several threads.
     has_others: bool,
-    /// Some call code.
+    /// Whether any of them calls code.
     calls: bool,
 }
 
-impl Sum {
-    fn of(job: &Job, step: &ProgramStep, process: usize, done: &Done) -> Sum {
-        // Holes are filled without the device.
+impl CounterSum {
+    fn from_step(job: &Job, step: &ProgramStep, process: usize, done: &StepStats) -> CounterSum {
+        // Holes are zero-filled without the device.
         let is_read = job.file_of(step).is_some_and(|file| !job.files[file].file.sparse);
         let read = done.tally.pages_read * job.page_size() + done.tally.direct_bytes;
         let bytes_read = if is_read { read } else { 0 };
         let has_locks = job.waits_for_locks(process);
         let has_others = job.threads.len() > 1;
         let calls = step.calls();
-        Sum { tally: done.tally, bytes_read, rounds: None, has_locks, has_others, calls }
+        CounterSum { tally: done.tally, bytes_read, rounds: None, has_locks, has_others, calls }
     }
 
-    fn add(&mut self, other: &Sum) {
-        self.tally = self.tally.with(&other.tally);
+    fn add(&mut self, other: &CounterSum) {
+        self.tally = self.tally.plus(&other.tally);
         self.bytes_read += other.bytes_read;
         self.rounds = match (self.rounds, other.rounds) {
             (Some(rounds), Some(others)) => Some(rounds + others),
@@ -135,7 +135,7 @@ impl Sum {
         self.calls |= other.calls;
     }
 
-    /// As the counters of a record.
+    /// The counters of a record.
     fn counters(&self) -> Counters {
         Counters {
             bytes_read: Some(self.bytes_read),
@@ -149,5 +149,64 @@ impl Sum {
             mmap_lock_waits: self.has_others.then_some(self.tally.waits),
             ..self.tally.counters()
         }
+    }
+}
+
+const CAUSE_COUNT: usize = Cause::ALL.len();
+
+/// Histograms of time by cause.
+#[derive(Debug)]
+pub(super) struct WaitTimes {
+    spans: [Histogram; CAUSE_COUNT],
+    /// Durations of system calls that change mappings.
+    calls: [Histogram; Call::ALL.len()],
+    /// Per thread, the current wait for a lock. It is recorded when it ends, since a thread may be
+    /// woken several times during one wait.
+    lock_waits: Vec<Option<(Cause, u64)>>,
+}
+
+impl WaitTimes {
+    /// Empty statistics.
+    pub(super) fn new(threads: usize) -> WaitTimes {
+        let (spans, calls) = ([Histogram::default(); CAUSE_COUNT], Default::default());
+        WaitTimes { spans, calls, lock_waits: vec![None; threads] }
+    }
+
+    /// Attributes the time of `thread` from `from_ns` to `to_ns` to `cause`.
+    pub(super) fn add(&mut self, thread: usize, cause: Cause, from_ns: u64, to_ns: u64) {
+        if from_ns >= to_ns {
+            return;
+        }
+        let ns = to_ns - from_ns;
+        if cause.is_lock() {
+            let so_far = self.lock_waits[thread].map_or(0, |(_, ns)| ns);
+            self.lock_waits[thread] = Some((cause, so_far + ns));
+        } else {
+            self.spans[cause as usize].add(ns);
+        }
+    }
+
+    /// Ends the lock wait of `thread`.
+    pub(super) fn end_lock_wait(&mut self, thread: usize) {
+        if let Some((cause, ns)) = self.lock_waits[thread].take() {
+            self.spans[cause as usize].add(ns);
+        }
+    }
+
+    /// Records a system call that took `ns`.
+    pub(super) fn record_call(&mut self, call: Call, ns: u64) {
+        self.calls[call as usize].add(ns);
+    }
+
+    /// Durations of system calls, by name.
+    pub(super) fn calls(&self) -> Vec<Wait> {
+        let calls = Call::ALL.iter().zip(&self.calls);
+        calls.filter_map(|(call, spans)| Wait::of(call.name(), spans)).collect()
+    }
+
+    /// Time by cause.
+    pub(super) fn waits(&self) -> Vec<Wait> {
+        let spans = Cause::ALL.iter().zip(&self.spans);
+        spans.filter_map(|(cause, spans)| Wait::of(cause.name(), spans)).collect()
     }
 }

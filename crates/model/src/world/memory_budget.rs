@@ -1,4 +1,4 @@
-//! Room in memory, for what a task cannot do without.
+//! Reserves memory, reclaiming if necessary.
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::cache::FolioRun;
@@ -8,15 +8,14 @@ use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::World;
 use crate::Error;
-use crate::waiting::Pause;
+use crate::wait_queue::Pause;
 
-/// After so long a task tries again that finds nothing to reclaim, and nothing being read.
-const RETRY_NS: u64 = 10_000;
+/// Retry interval of a task that found nothing to reclaim and nothing being read.
+const RETRY_INTERVAL_NS: u64 = 10_000;
 
 impl<C: PageCache, L: Log> World<'_, C, L> {
-    /// Makes room for a page that no file backs, and holds it. Nothing is done yet where the task
-    /// has to pause.
-    pub fn hold_page(
+    /// Reserves and charges an anonymous page. Nothing is charged if the task has to pause.
+    pub fn charge_page(
         &mut self,
         index: PageIndex,
         file: FileId,
@@ -25,14 +24,14 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         let page = FolioRun { start: index, order: Order(0), folios: 1, marked: None };
         let pause = self.make_room_for(page, file, tables)?;
         if pause.is_none() {
-            self.memory.hold(PageCount(1));
-            self.charged(PageCount(1), tables);
+            self.memory.charge_anonymous(PageCount(1));
+            self.record_charge(PageCount(1), tables);
         }
         Ok(pause)
     }
 
-    /// Makes room for the folio that a fault or a read of `file` cannot do without.
-    /// What is being read cannot be reclaimed, and is waited for.
+    /// Reserves memory for a folio that a fault or read of `file` depends on. If everything
+    /// reclaimable is locked for I/O, it waits.
     pub(super) fn make_room_for(
         &mut self,
         folio: FolioRun,
@@ -42,20 +41,21 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         let pages = folio.pages();
         loop {
             match self.make_room(pages, pages.0, file, tables) {
-                Room::Paused(pause) => return Ok(Some(pause)),
-                Room::For(room) if room >= pages => return Ok(None),
-                Room::For(_) => {}
+                Reservation::Paused(pause) => return Ok(Some(pause)),
+                Reservation::Pages(room) if room >= pages => return Ok(None),
+                Reservation::Pages(_) => {}
             }
             if self.next_done_ns.is_none() {
                 if self.windows.is_empty() && self.pins.is_empty() && !self.memory.is_freeing() {
                     return Err(Error::OutOfMemory { index: folio.start.0 });
                 }
-                // Others have still to begin to read what they have added, or to use what arrived.
-                self.pass(RETRY_NS);
-                return Ok(Some(Pause::Turn));
+                // Other tasks have yet to submit I/O for folios they added, or to use folios that
+                // arrived.
+                self.advance(RETRY_INTERVAL_NS);
+                return Ok(Some(Pause::Yield));
             }
-            if !self.is_alone {
-                return Ok(Some(Pause::Room));
+            if !self.is_single_task {
+                return Ok(Some(Pause::Memory));
             }
             let began_ns = self.now_ns;
             self.wait_for_device();
@@ -63,9 +63,9 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
     }
 
-    /// Reclaims for `pages` more pages in folios of `unit` while a task is at `file`, which takes
-    /// its time. Where the task has to pause, it is to be called again.
-    // One call a run of pages, of which windows add millions.
+    /// Reclaims until `pages` more pages fit, in folios of `unit` pages, on behalf of a task
+    /// working on `file`. If the task has to pause, it is to be called again.
+    // Called once per run of pages; windows add millions.
     #[inline(always)]
     pub(super) fn make_room(
         &mut self,
@@ -73,42 +73,50 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         unit: u64,
         file: FileId,
         tables: &PageTables,
-    ) -> Room {
+    ) -> Reservation {
         self.memory.flush_if_due(self.now_ns, self.begun);
         if self.memory.room(tables) >= pages && self.reclaims.is_empty() {
-            return Room::For(pages);
+            return Reservation::Pages(pages);
         }
         let room = self.reclaim_for(pages, PageCount(unit), tables);
         self.log.about(file);
         room
     }
 
-    // Within its caller it would take the registers of those who need no room.
+    // Out of line: it would cost registers on the path where nothing is reclaimed.
     #[inline(never)]
-    fn reclaim_for(&mut self, pages: PageCount, unit: PageCount, tables: &PageTables) -> Room {
+    fn reclaim_for(
+        &mut self,
+        pages: PageCount,
+        unit: PageCount,
+        tables: &PageTables,
+    ) -> Reservation {
         let mut fits = self.memory.room(tables);
         while fits < pages || self.reclaims.has(self.task) {
-            // Each folio that finds no room in a cgroup reclaims for itself.
-            let goal =
-                if self.memory.is_cgroups() { unit } else { self.memory.missing(pages, tables) };
+            // In a memory cgroup each folio that does not fit reclaims separately.
+            let goal = if self.memory.is_memcg_limit() {
+                unit
+            } else {
+                self.memory.shortfall(pages, tables)
+            };
             let evicted = match self.reclaim(goal) {
                 Ok(evicted) => evicted,
-                Err(pause) => return Room::Paused(pause),
+                Err(pause) => return Reservation::Paused(pause),
             };
             fits = self.memory.room(tables);
-            if evicted == PageCount(0) || !self.memory.is_cgroups() {
+            if evicted == PageCount(0) || !self.memory.is_memcg_limit() {
                 break;
             }
         }
-        Room::For(fits.min(pages))
+        Reservation::Pages(fits.min(pages))
     }
 }
 
-/// What there is room for.
+/// Result of reserving memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// So many of the pages that were asked for.
-    For(PageCount),
-    /// The task pauses before that is known.
+pub(super) enum Reservation {
+    /// This many of the requested pages fit.
+    Pages(PageCount),
+    /// The task has to pause first.
     Paused(Pause),
 }

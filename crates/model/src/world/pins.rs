@@ -1,4 +1,4 @@
-//! Folios that tasks refer to while they do not run, which keeps these from reclaim.
+//! Folios referenced by tasks that are not running, which keeps them from reclaim.
 
 use std::ops::Range;
 
@@ -10,29 +10,28 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 use super::World;
 use crate::open::OpenFile;
 
-/// A task refers to a folio. It is locked for that, so that reclaim passes it: whoever else uses it
-/// lets it go first.
+/// A reference to a folio. Pinned folios are locked so that reclaim skips them; any other user
+/// releases the pin first.
 #[derive(Clone, Debug)]
 pub struct Pin {
     task: usize,
-    why: Why,
+    reason: PinReason,
     file: FileId,
     pages: Range<PageIndex>,
 }
 
-/// Why a task refers to a folio.
+/// Why a task references a folio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It waited for it, or has read it, and has not run since.
+pub enum PinReason {
+    /// It waited for the folio or read it, and has not run since.
     Waited,
-    /// It hit its mark, and reads the window after it.
+    /// It hit the folio's mark and reads the next window.
     Marked,
 }
 
 impl<C: PageCache, L: Log> World<'_, C, L> {
-    /// From now on `task` refers to the folio that holds page `index` of `file`, where that is up
-    /// to date.
-    pub(super) fn pin(&mut self, task: usize, why: Why, file: FileId, index: PageIndex) {
+    /// Pins the folio that holds page `index` of `file` for `task`, if it is up to date.
+    pub(super) fn pin(&mut self, task: usize, why: PinReason, file: FileId, index: PageIndex) {
         let cached = self.memory.cache.file(file);
         let Some(folio) = cached.folio(index) else { return };
         drop(cached);
@@ -43,25 +42,25 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             }
             self.memory.cache.lock(file, folio.head, PageCount(folio.order.pages()));
         }
-        self.pins.push(Pin { task, why, file, pages });
+        self.pins.push(Pin { task, reason: why, file, pages });
     }
 
-    /// The task at work refers to the folio of `open` that holds page `index`, which it has read,
-    /// and does not go on with it at once: reclaim passes it once it has arrived.
-    pub fn refer(&mut self, open: &OpenFile, index: PageIndex) {
+    /// The running task has read the folio of `open` that holds page `index` but does not use it
+    /// right away: reclaim skips it once it has arrived.
+    pub fn pin_after_read(&mut self, open: &OpenFile, index: PageIndex) {
         if !self.memory.is_limited() {
             return;
         }
         match self.devices[open.device].arrival_ns(open.file, index) {
-            Some(_) => self.waiting.refer(self.task, open.file, index),
-            None => self.pin(self.task, Why::Waited, open.file, index),
+            Some(_) => self.waiting.hold_folio(self.task, open.file, index),
+            None => self.pin(self.task, PinReason::Waited, open.file, index),
         }
     }
 
-    /// The task at work does not refer to a folio for this reason any more.
+    /// Releases a pin of the running task.
     #[inline(never)]
-    pub(super) fn unpin(&mut self, why: Why) {
-        let is_own = |pin: &Pin| pin.task == self.task && pin.why == why;
+    pub(super) fn unpin(&mut self, why: PinReason) {
+        let is_own = |pin: &Pin| pin.task == self.task && pin.reason == why;
         let Some(own) = self.pins.iter().position(is_own) else { return };
         let Pin { file, pages, .. } = self.pins.swap_remove(own);
         if !self.pins.iter().any(|pin| pin.file == file && pin.pages == pages) {
@@ -69,17 +68,17 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
     }
 
-    /// The task at work uses the folio that holds page `index` of `file`, which nobody keeps from
-    /// reclaim any longer: it would take it for one that is being read.
+    /// The running task uses the folio that holds page `index` of `file`. Its pins are released, or
+    /// it would appear to be locked for I/O.
     #[inline(always)]
-    pub fn let_go(&mut self, file: FileId, index: PageIndex) {
+    pub fn release_pins(&mut self, file: FileId, index: PageIndex) {
         if !self.pins.is_empty() {
-            self.let_go_of_some(file, index);
+            self.release_matching_pins(file, index);
         }
     }
 
     #[inline(never)]
-    fn let_go_of_some(&mut self, file: FileId, index: PageIndex) {
+    fn release_matching_pins(&mut self, file: FileId, index: PageIndex) {
         let holds = |pin: &Pin| pin.file == file && pin.pages.contains(&index);
         let Some(Pin { pages, .. }) = self.pins.iter().find(|pin| holds(pin)).cloned() else {
             return;
@@ -88,7 +87,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         self.memory.cache.unlock(file, pages.start, pages.end - pages.start);
     }
 
-    /// Whether a task refers to a page of `pages` of `file`.
+    /// Whether any of `pages` of `file` is pinned.
     pub(super) fn has_pinned(&self, file: FileId, pages: Range<PageIndex>) -> bool {
         let overlaps = |pin: &Pin| {
             pin.file == file && pin.pages.start < pages.end && pages.start < pin.pages.end

@@ -1,14 +1,14 @@
 //! Faults, one writer, and one who evicts, step by step.
 
 use filemap_core::address::entries::{Layer, MappedFile};
-use filemap_core::address::mapping::Mapping;
+use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::Lock;
-use filemap_core::fault::{Access, Fault, Step, View};
-use filemap_core::lru::lists::{Lists, Scan};
+use filemap_core::fault::{AccessKind, Fault, Step, View};
+use filemap_core::lru::lists::{LruLists, Scan};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::readahead::layout::Layout;
@@ -16,7 +16,7 @@ use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::Series;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
-use filemap_model::mm::mmap_lock::{MmapLock, Woken};
+use filemap_model::mm::mmap_lock::{LockWakeup, MmapLock};
 use filemap_model::mm::vma_lock::VmaLocks;
 
 use self::Part::{Evict, Fault as At, Protect};
@@ -80,7 +80,7 @@ impl Scene {
         let actor = |&part: &Part| Actor {
             part,
             fault: match part {
-                At(_) => Some(Fault::new(PageIndex(0), Access::Read)),
+                At(_) => Some(Fault::new(PageIndex(0), AccessKind::Read)),
                 _ => None,
             },
             held: None,
@@ -91,7 +91,7 @@ impl Scene {
         };
         let mut mappings = ReverseMap::new(2);
         for number in 0..2 {
-            mappings.of_mut(file(number)).insert(Mapping::new(vma(number), None));
+            mappings.file_mut(file(number)).insert(FileMapping::new(vma(number), None));
         }
         Scene {
             limits: Limits {
@@ -140,7 +140,7 @@ impl Scene {
                 self.actors[number].is_done = true;
             }
         }
-        self.lock.check();
+        self.lock.assert_invariants();
         let to_read = |actor: &&Actor| actor.held == Some(Lock::Mmap);
         let readers = self.actors.iter().filter(to_read).count();
         assert_eq!(self.lock.readers() as usize, readers);
@@ -161,8 +161,8 @@ impl Scene {
         tries.max().unwrap_or(0)
     }
 
-    fn wake(&mut self, woken: Vec<Woken>) {
-        for Woken { task, has_lock } in woken {
+    fn wake(&mut self, woken: Vec<LockWakeup>) {
+        for LockWakeup { task, has_lock } in woken {
             self.actors[task].is_waiting = false;
             if has_lock {
                 self.actors[task].held = Some(Lock::Mmap);
@@ -176,15 +176,15 @@ impl Scene {
         match stage {
             0 | 1 => {
                 let has = match stage {
-                    0 => self.lock.write(number, 0),
-                    _ => self.lock.write_again(number, 0),
+                    0 => self.lock.lock_write(number, 0),
+                    _ => self.lock.retry_write(number, 0),
                 };
                 self.actors[number].stage = if has { 2 } else { 1 };
                 self.actors[number].is_waiting = !has;
             }
             2 => {
                 self.actors[number].stage = 3;
-                if !self.vmas.mark(vma as u64) {
+                if !self.vmas.start_write(vma as u64) {
                     self.vma_writer = Some(number);
                     self.actors[number].is_waiting = true;
                 }
@@ -195,7 +195,7 @@ impl Scene {
                     0,
                     "no fault is inside of what is changed"
                 );
-                self.vmas.end_write();
+                self.vmas.end_write_all();
                 self.lock.release_write(number, 0, &mut woken);
                 self.actors[number].is_done = true;
             }
@@ -210,17 +210,17 @@ impl Scene {
         };
         match step {
             Step::Lock(Lock::Vma) => {
-                if self.vmas.read(of as u64) {
+                if self.vmas.start_read(of as u64) {
                     self.actors[number].held = Some(Lock::Vma);
                 } else {
                     self.refused += 1;
-                    self.actors[number].fault.as_mut().unwrap().refused();
+                    self.actors[number].fault.as_mut().unwrap().on_lock_refused();
                 }
             }
             Step::Lock(Lock::Mmap) if self.actors[number].held.is_some() => {}
             Step::Lock(Lock::Mmap) => {
                 let mut woken = Vec::new();
-                if self.lock.read(number, 0, &mut woken) {
+                if self.lock.lock_read(number, 0, &mut woken) {
                     self.actors[number].held = Some(Lock::Mmap);
                 } else {
                     self.actors[number].asked = Some(step);
@@ -273,7 +273,7 @@ impl Scene {
         match self.actors[number].held.take().expect("it has a lock") {
             Lock::Mmap => self.lock.release_read(0, &mut woken),
             Lock::Vma => {
-                if self.vmas.release(of as u64)
+                if self.vmas.end_read(of as u64)
                     && let Some(writer) = self.vma_writer.take()
                 {
                     self.actors[writer].is_waiting = false;

@@ -1,18 +1,18 @@
-//! Pages that enter a chunk, and leave it.
+//! Adding and removing pages of a chunk.
 
 use filemap_core::units::Order;
 
 use super::{Chunk, Span};
 
 impl<const W: usize> Chunk<W> {
-    /// Adds the pages of `span`, all of them absent, in folios of `order`. Returns how many words
-    /// had no page.
-    // Its callers are few, and add spans by the million.
+    /// Adds the absent pages of `span` in folios of `order`. Returns the number of words that were
+    /// empty.
+    // Few callers, millions of calls.
     #[inline(always)]
     pub fn add(&mut self, span: Span, order: Order) -> u64 {
         self.orders.set(span, order);
-        let parts = span.parts();
-        self.some |= parts.inner;
+        let parts = span.by_word();
+        self.non_empty |= parts.inner;
         self.full |= parts.inner;
         self.pages += span.pages() as u16;
         let mut were_empty = parts.inner_words() as u64 + self.add_in(parts.first);
@@ -22,47 +22,46 @@ impl<const W: usize> Chunk<W> {
         were_empty
     }
 
-    /// The pages of `span`, all of them present, leave the cache. Returns how many words are left
-    /// without one.
-    // Its callers are few, and evict spans by the million.
+    /// Removes the cached pages of `span`. Returns the number of words left empty.
+    // Few callers, millions of calls.
     #[inline(always)]
     pub fn remove(&mut self, span: Span) -> u64 {
         self.pages -= span.pages() as u16;
         if self.is_empty() {
-            let words = self.some.count_ones();
-            (self.some, self.full, self.flagged) = (0, 0, 0);
+            let words = self.non_empty.count_ones();
+            (self.non_empty, self.full, self.flagged) = (0, 0, 0);
             self.words.forget();
             return words.into();
         }
-        let parts = span.parts();
-        self.some &= !parts.inner;
+        let parts = span.by_word();
+        self.non_empty &= !parts.inner;
         self.full &= !parts.inner;
         let mut empty = parts.inner_words() as u64 + self.remove_in(parts.first);
         if let Some(last) = parts.last {
             empty += self.remove_in(last);
         }
         if self.copied == 0 {
-            self.flagged &= self.some;
+            self.flagged &= self.non_empty;
         } else {
             self.clear_words(parts.inner);
         }
-        let used = self.counted();
-        self.words.gather(used);
+        let used = self.live_words();
+        self.words.compact(used);
         empty
     }
 
-    /// The pages of `span`, all of one large folio, are base pages from now on.
+    /// Splits the large folio of `span` into base pages.
     pub fn split(&mut self, span: Span) {
         self.orders.set(span, Order(0));
     }
 
-    /// Adds absent pages to a word; returns 1 where it had none.
+    /// Adds absent pages to a word; returns 1 if it was empty.
     #[inline(always)]
     fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
         let bit = 1 << word;
-        let had_some = self.some >> word & 1;
-        self.some |= bit;
-        let used = self.counted();
+        let had_some = self.non_empty >> word & 1;
+        self.non_empty |= bit;
+        let used = self.live_words();
         let present = self
             .words
             .change_present(word, used, |before| before & had_some.wrapping_neg() | pages);
@@ -70,25 +69,25 @@ impl<const W: usize> Chunk<W> {
         1 - had_some
     }
 
-    /// Removes cached pages from a word; returns 1 where it has none left.
+    /// Removes cached pages from a word; returns 1 if it is left empty.
     #[inline(always)]
     fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
         let was_full = self.full >> word & 1;
         self.full &= !(1 << word);
-        let used = self.counted();
+        let used = self.live_words();
         let present = self
             .words
             .change_present(word, used, |before| (before | was_full.wrapping_neg()) & !pages);
         let is_empty = u64::from(present == 0);
-        self.some &= !(is_empty << word);
+        self.non_empty &= !(is_empty << word);
         if self.flagged >> word & 1 == 1 {
-            let used = self.counted();
+            let used = self.live_words();
             self.words.change(word, used, |flags| flags.clear(pages));
         }
         is_empty
     }
 
-    /// Forgets the cached pages of `words`, whole words.
+    /// Clears the flags of cached pages in `words`.
     fn clear_words(&mut self, words: u64) {
         let mut flagged = self.flagged & words;
         while flagged != 0 {

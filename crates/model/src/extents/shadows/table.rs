@@ -1,52 +1,52 @@
 //! The last eviction of each page of a chunk.
 
-use super::{Piece, Shadow};
+use super::{Shadow, ShadowRun};
 use crate::extents::span::{Span, WORD};
 
-/// Clocks from a table's base on fit into so many bits.
+/// Bits of a clock relative to the base of a table.
 pub const CLOCK_BITS: u32 = 31;
 
 /// The last eviction of each page of a chunk.
 #[derive(Debug)]
-pub struct Table<const W: usize> {
-    /// The clocks count from here.
+pub struct ShadowTable<const W: usize> {
+    /// Base of the clocks.
     base: u64,
     end: u64,
-    /// The clock, from 1, doubled, and 1 more with the workingset flag; 0 where there is none.
+    /// Per page: twice the clock counted from 1, plus the workingset flag; 0 if it was not evicted.
     clocks: Box<[[u32; WORD]; W]>,
 }
 
-impl<const W: usize> Default for Table<W> {
-    fn default() -> Table<W> {
-        Table { base: 0, end: 0, clocks: Box::new([[0; WORD]; W]) }
+impl<const W: usize> Default for ShadowTable<W> {
+    fn default() -> ShadowTable<W> {
+        ShadowTable { base: 0, end: 0, clocks: Box::new([[0; WORD]; W]) }
     }
 }
 
-impl<const W: usize> Table<W> {
-    /// No page has one, and none to be noted left before the clock `base`.
-    pub fn begin(&mut self, base: u64) {
+impl<const W: usize> ShadowTable<W> {
+    /// Empties the table; `base` is before every eviction to be recorded.
+    pub fn reset(&mut self, base: u64) {
         self.clocks.as_flattened_mut().fill(0);
         (self.base, self.end) = (base, 0);
     }
 
-    /// The clock after the last of them.
+    /// Clock after the last eviction.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Notes an eviction. Those before the clock `oldest` count no more.
-    // Most chunks have no table, and what evicts from them stays small without this.
+    /// Records an eviction. Evictions before `oldest` are obsolete.
+    // Out of line: most chunks have no table.
     #[inline(never)]
-    pub fn note(&mut self, shadow: Shadow, oldest: u64) {
+    pub fn record(&mut self, shadow: Shadow, oldest: u64) {
         if shadow.end() - self.base >= 1 << (CLOCK_BITS - 1) {
-            self.count_from(oldest.max(self.base));
+            self.rebase(oldest.max(self.base));
         }
         self.end = shadow.end();
         let first = usize::from(shadow.offset);
         let flag = u32::from(shadow.workingset);
         let clock = ((shadow.clock - self.base + 1) as u32) << 1 | flag;
         let entries = &mut self.clocks.as_flattened_mut()[first..first + usize::from(shadow.pages)];
-        if shadow.forgets {
+        if shadow.is_erasure {
             return entries.fill(0);
         }
         let order = shadow.order.0;
@@ -55,10 +55,9 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// The words in which an eviction of a page of `span` at or after the clock `since` is noted,
-    /// one bit each.
+    /// The words, one bit each, in which a page of `span` was evicted at or after `since`.
     pub fn words_since(&self, span: Span, since: u64) -> u64 {
-        let least = self.entry_since(since);
+        let least = self.min_entry(since);
         let mut words = span.words();
         let mut left = words;
         while left != 0 {
@@ -74,8 +73,8 @@ impl<const W: usize> Table<W> {
         words
     }
 
-    /// Forgets evictions before the clock `base`, from which the others count.
-    fn count_from(&mut self, base: u64) {
+    /// Moves the base to the clock `base` and drops earlier evictions.
+    fn rebase(&mut self, base: u64) {
         let passed = (base - self.base) << 1;
         for entry in self.clocks.as_flattened_mut() {
             *entry = if u64::from(*entry) > passed + 1 { *entry - passed as u32 } else { 0 };
@@ -83,9 +82,9 @@ impl<const W: usize> Table<W> {
         self.base = base;
     }
 
-    /// [`super::Shadows::pieces`] of its chunk.
-    pub fn pieces(&self, span: Span, since: u64, pieces: &mut Vec<Piece>) {
-        let least = self.entry_since(since);
+    /// [`super::Shadows::runs_in_word`] of its chunk.
+    pub fn pieces(&self, span: Span, since: u64, pieces: &mut Vec<ShadowRun>) {
+        let least = self.min_entry(since);
         let entries = &self.clocks.as_flattened()[..span.end];
         let mut next = span.from;
         while next < span.end {
@@ -98,13 +97,13 @@ impl<const W: usize> Table<W> {
             let pages = entries[next..].iter().zip(0..).take_while(follows).count();
             let clock = self.base + u64::from(entry >> 1) - 1;
             let workingset = entry & 1 == 1;
-            pieces.push(Piece { offset: next, pages: pages as u64, clock, workingset });
+            pieces.push(ShadowRun { offset: next, pages: pages as u64, clock, workingset });
             next += pages;
         }
     }
 
-    /// The least entry at or after the clock `since`.
-    fn entry_since(&self, since: u64) -> u32 {
+    /// The smallest entry at or after `since`.
+    fn min_entry(&self, since: u64) -> u32 {
         let passed = since.saturating_sub(self.base).min((1 << CLOCK_BITS) - 2);
         (passed as u32 + 1) << 1
     }

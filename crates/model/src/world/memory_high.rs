@@ -1,64 +1,64 @@
-//! What tasks have charged above `memory.high`, and repay.
+//! Throttling above `memory.high`: tasks reclaim what they charged in excess, or sleep.
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::decision::Log;
-use filemap_core::lru::high::{CHARGE_BATCH, LEAST_DELAY_NS, RETRIES};
+use filemap_core::lru::high::{CHARGE_BATCH, MAX_RETRIES, MIN_DELAY_NS};
 use filemap_core::lru::reclaim::BATCH;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageCount;
 
 use super::World;
-use crate::waiting::Pause;
+use crate::wait_queue::Pause;
 
-/// What a task owes.
+/// The debt of a task.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Debt {
-    /// Pages that it has charged since it repaid: whole batches.
+pub struct HighDebt {
+    /// Pages charged in excess since it last repaid, in whole batches (`memcg_nr_pages_over_high`).
     owed: PageCount,
-    /// Pages of the last batch that it has not used.
+    /// Unused pages of the last batch (`memcg_stock`).
     stock: PageCount,
-    repay: Option<Repay>,
+    repay: Option<Repayment>,
 }
 
-/// Repaying under way.
+/// A repayment in progress.
 #[derive(Clone, Copy, Debug)]
-struct Repay {
+struct Repayment {
     pages: PageCount,
     retries: u32,
-    stage: Stage,
+    stage: RepayStage,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// It is to reclaim so many pages.
-    Begins(PageCount),
-    /// It reclaims.
-    Reclaims,
+enum RepayStage {
+    /// Reclaim this many pages.
+    Reclaim(PageCount),
+    /// Continue the reclaim.
+    Resume,
     /// It has slept.
     Slept,
 }
 
 impl<C: PageCache, L: Log> World<'_, C, L> {
-    /// Whether the task at work owes anything.
+    /// Whether the running task has a debt.
     #[inline(always)]
-    pub fn owes(&self) -> bool {
+    pub fn has_debt(&self) -> bool {
         self.debts.get(self.task).is_some_and(|debt| debt.owed.0 > 0 || debt.repay.is_some())
     }
 
-    /// Whether it has to repay before its charge is done.
+    /// Whether it has to repay within the charge.
     #[inline(always)]
     pub(super) fn must_repay(&self) -> bool {
-        let owes = |debt: &Debt| debt.owed > CHARGE_BATCH || debt.repay.is_some();
+        let owes = |debt: &HighDebt| debt.owed > CHARGE_BATCH || debt.repay.is_some();
         self.debts.get(self.task).is_some_and(owes)
     }
 
-    /// The task at work has charged `pages` pages.
-    pub(super) fn charged(&mut self, pages: PageCount, tables: &PageTables) {
+    /// Records that the running task charged `pages` pages.
+    pub(super) fn record_charge(&mut self, pages: PageCount, tables: &PageTables) {
         if self.memory.high().is_none() {
             return;
         }
         if self.debts.len() <= self.task {
-            self.debts.resize(self.task + 1, Debt::default());
+            self.debts.resize(self.task + 1, HighDebt::default());
         }
         let stock = &mut self.debts[self.task].stock;
         if pages <= *stock {
@@ -72,42 +72,45 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
     }
 
-    /// Reclaims what the task at work owes while that makes progress and it would have to sleep;
-    /// then it sleeps. Where it has to pause, it is to be called again.
+    /// Reclaims the debt of the running task as long as that makes progress and a sleep would be
+    /// due; then sleeps. If it has to pause, it is to be called again.
     ///
-    /// As `mem_cgroup_handle_over_high`, 6.12 and 6.18. Test: `tests/memory_high.rs`.
+    /// Mirrors `mem_cgroup_handle_over_high`, 6.12 and 6.18. Test: `tests/memory_high.rs`.
     pub fn repay(&mut self, tables: &PageTables) -> Option<Pause> {
         loop {
             let debt = &mut self.debts[self.task];
             let owed = std::mem::take(&mut debt.owed);
-            let first = Stage::Begins(owed.max(BATCH));
-            let mut repay =
-                debt.repay.take().unwrap_or(Repay { pages: owed, retries: RETRIES, stage: first });
+            let first = RepayStage::Reclaim(owed.max(BATCH));
+            let mut repay = debt.repay.take().unwrap_or(Repayment {
+                pages: owed,
+                retries: MAX_RETRIES,
+                stage: first,
+            });
             let goal = match repay.stage {
-                Stage::Slept => return None,
-                Stage::Begins(_) if !self.memory.is_over_high(tables) => return None,
-                Stage::Begins(goal) => {
+                RepayStage::Slept => return None,
+                RepayStage::Reclaim(_) if !self.memory.is_over_high(tables) => return None,
+                RepayStage::Reclaim(goal) => {
                     self.memory.flush_if_due(self.now_ns, self.begun);
                     goal
                 }
-                Stage::Reclaims => BATCH,
+                RepayStage::Resume => BATCH,
             };
             let evicted = match self.reclaim(goal) {
                 Ok(evicted) => evicted,
                 Err(pause) => {
-                    repay.stage = Stage::Reclaims;
+                    repay.stage = RepayStage::Resume;
                     self.debts[self.task].repay = Some(repay);
                     return Some(pause);
                 }
             };
             let delay_ns = self.memory.delay_ns(repay.pages, tables);
-            if delay_ns <= LEAST_DELAY_NS {
+            if delay_ns <= MIN_DELAY_NS {
                 return None;
             }
             let is_vain = evicted == PageCount(0);
             let sleeps = is_vain && repay.retries == 0;
             repay.retries -= u32::from(is_vain && !sleeps);
-            repay.stage = if sleeps { Stage::Slept } else { Stage::Begins(BATCH) };
+            repay.stage = if sleeps { RepayStage::Slept } else { RepayStage::Reclaim(BATCH) };
             self.debts[self.task].repay = Some(repay);
             if sleeps {
                 self.tally.throttled += 1;

@@ -1,4 +1,4 @@
-//! A program under way: the world, its processes, what they have open and mapped.
+//! The state of a running program: the world, its processes, and their open files and mappings.
 
 use std::collections::BTreeSet;
 
@@ -11,98 +11,98 @@ use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
 use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
-use super::order::{Barriers, Order};
-use super::spent::Spent;
+use super::order::{Barriers, StepOrder};
+use super::record::WaitTimes;
 use crate::Error;
 use crate::device::Device;
-use crate::flushes::Flushes;
-use crate::governor::{Governed, Governor};
-use crate::journal::Journal;
+use crate::governor::{FileGovernor, GovernedMapping};
+use crate::log::RunLog;
+use crate::memory::Flushes;
 use crate::memory::Memory;
 use crate::mm::{Holder, Locks};
+use crate::open;
 use crate::open::OpenFile;
-use crate::process::{Process, Row};
+use crate::pending::PendingFault;
+use crate::process::{MappedAreas, Process};
 use crate::profile::Profile;
-use crate::setup;
 use crate::task::Task;
 use crate::tlb::Tlb;
-use crate::under_way::FaultUnderWay;
-use crate::waiting::Pause;
+use crate::wait_queue::Pause;
 use crate::world::{DISK, HOLES, Timing, World};
 
-/// A program under way.
-pub(super) struct Running<'p, 'a, C, L> {
+/// A running program.
+pub(super) struct ProgramRun<'p, 'a, C, L> {
     pub(super) job: &'p Job,
     pub(super) world: World<'a, C, L>,
-    pub(super) spaces: Vec<Space>,
+    pub(super) spaces: Vec<AddressSpace>,
     pub(super) opens: Vec<OpenFile>,
-    /// What a governor knows of each file.
-    governors: Vec<Governor>,
-    /// Where each mapping begins when it is there.
+    /// Governor state per file.
+    governors: Vec<FileGovernor>,
+    /// Start address of each mapping.
     pub(super) starts: Vec<Vpn>,
-    pub(super) order: Order<'p>,
+    pub(super) order: StepOrder<'p>,
     pub(super) barriers: Barriers,
-    /// Where the time of several threads goes.
-    pub(super) spent: Option<Spent>,
+    /// Wait statistics, if there are several threads.
+    pub(super) wait_times: Option<WaitTimes>,
 }
 
-/// An error, and the step that it ended: the indexes of the thread and of the step in it.
+/// An error and the step in which it occurred: indexes of the thread and of the step.
 #[derive(Debug)]
-pub(super) struct Stopped {
+pub(super) struct StepError {
     pub(super) error: Error,
     pub(super) thread: usize,
     pub(super) step: usize,
 }
 
-/// A process, and what it has mapped.
+/// A process and its mappings.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct AddressSpace {
     pub(super) process: Process,
-    /// Each mapping, while it is there.
-    pub(super) mapped: Vec<Option<Row>>,
-    /// The mappings that a governor follows.
-    governed: Vec<Option<Governed>>,
+    /// Each mapping of the job, while mapped.
+    pub(super) mapped: Vec<Option<MappedAreas>>,
+    /// Governed mappings.
+    governed: Vec<Option<GovernedMapping>>,
 }
 
-impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
+impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
     pub(super) fn new(
         job: &'p Job,
         profile: &'a Profile,
         (timing, flushes): (Timing, Flushes),
         cache: C,
         log: &'a mut L,
-    ) -> Running<'p, 'a, C, L> {
+    ) -> ProgramRun<'p, 'a, C, L> {
         let (files, threads) = (job.files.len(), job.threads.len());
-        let device = |sparse| Device::new(setup::device(sparse, profile), job.page_size());
+        let device = |sparse| Device::new(open::device(sparse, profile), job.page_size());
         let mut memory = Memory::new(&job.machine, job.rules, files, cache, flushes);
         if threads > 1 {
-            memory = memory.owing(&job.machine);
+            memory = memory.with_memory_high(&job.machine);
         }
-        memory.hold(job.anonymous);
+        memory.charge_anonymous(job.anonymous);
         let devices = vec![device(false), device(true)];
         let opens = job.opens.iter().enumerate().map(|(number, open)| {
             let file = &job.files[open.file].file;
             let pages = job.file_pages(open.file);
             let device = if file.sparse { HOLES } else { DISK };
-            let limits = setup::limits(job.rules, &job.machine, pages, profile);
+            let limits = open::limits(job.rules, &job.machine, pages, profile);
             let of_file = FileId::new(open.file as u32);
             let open = OpenFile::new(of_file, file.size_bytes, device, limits);
             OpenFile { number: number as u32, ..open }
         });
         let limit = job.machine.cache_limit;
-        let governor = Governor::new(profile, job.page_size(), limit);
-        let mut running = Running {
+        let governor = FileGovernor::new(profile, job.page_size(), limit);
+        let mut running = ProgramRun {
             job,
             opens: opens.collect(),
-            world: World::new(profile, timing, memory, devices, Journal::new(log)),
+            world: World::new(profile, timing, memory, devices, RunLog::new(log)),
             spaces: (0..job.processes.len())
-                .map(|process| Space::new(process, job, profile))
+                .map(|process| AddressSpace::new(process, job, profile))
                 .collect(),
             governors: vec![governor; files],
             starts: starts(job),
-            order: Order::new(&job.threads),
+            order: StepOrder::new(&job.threads),
             barriers: Barriers::new(job),
-            spent: (threads > 1).then(|| Spent::new(threads)),
+            wait_times: (threads > 1).then(|| WaitTimes::new(threads)),
         };
         for (process, number) in mapped_at_start(job) {
             running.map(process, number);
@@ -110,8 +110,8 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         running
     }
 
-    /// A thread of `process` goes on: page tables of the others are still paid for.
-    pub(super) fn enter(&mut self, process: usize) {
+    /// Switches to a thread of `process`. Page tables of other processes stay charged.
+    pub(super) fn switch_process(&mut self, process: usize) {
         if self.spaces.len() > 1 {
             let others = self.spaces.iter().enumerate().filter(|(number, _)| *number != process);
             let pages = others.map(|(_, space)| space.process.tables.pages().0).sum();
@@ -119,8 +119,8 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         }
     }
 
-    /// The task that has `mmap_lock` of a process to write.
-    pub(super) fn holder(&self, process: usize) -> Option<usize> {
+    /// The writer of a process's `mmap_lock`.
+    pub(super) fn mmap_lock_writer(&self, process: usize) -> Option<usize> {
         match self.spaces[process].process.locks.as_ref()?.holder() {
             Holder::Writer(task) => Some(task),
             _ => None,
@@ -128,38 +128,38 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 
     pub(super) fn map(&mut self, process: usize, number: usize) {
-        let of = &self.job.mappings[number];
-        let mut mappings = setup::mappings(of, self.starts[number], &self.job.rules);
+        let named = &self.job.mappings[number];
+        let mut mappings = open::mappings(named, self.starts[number], &self.job.rules);
         for mapping in &mut mappings {
-            mapping.no_reuse = self.opens[of.open].no_reuse;
+            mapping.no_reuse = self.opens[named.open].no_reuse;
             mapping.process = process as u32;
         }
         let page_size = self.job.page_size();
-        let is_governed = self.job.machine.governor && of.ungoverned(page_size).is_none();
+        let is_governed = self.job.machine.governor && named.ungoverned(page_size).is_none();
         let space = &mut self.spaces[process];
-        space.governed[number] = is_governed.then(|| Governed::advise(&mut mappings[0]));
-        let file = self.opens[of.open].file;
-        let row = Row::map(&mappings, self.world.memory.mappings.of_mut(file));
+        space.governed[number] = is_governed.then(|| GovernedMapping::begin(&mut mappings[0]));
+        let file = self.opens[named.open].file;
+        let row = MappedAreas::map(&mappings, self.world.memory.mappings.file_mut(file));
         space.mapped[number] = Some(row);
     }
 
-    /// Mapping `number` of a process, its open file, and a task to work on them.
-    // Once an access.
+    /// Mapping `number` of a process, its open file, and a task to operate on them.
+    // Called once per access.
     #[inline(always)]
-    pub(super) fn through(
+    pub(super) fn mapping_task(
         &mut self,
         process: usize,
         number: usize,
-    ) -> (&mut Row, &mut OpenFile, Task<'_, 'a, C, L>) {
+    ) -> (&mut MappedAreas, &mut OpenFile, Task<'_, 'a, C, L>) {
         self.world.log.mapping(Some(number));
-        let Space { process, mapped, .. } = &mut self.spaces[process];
+        let AddressSpace { process, mapped, .. } = &mut self.spaces[process];
         let row = mapped[number].as_mut().expect("validated: it is mapped");
         let open = &mut self.opens[self.job.mappings[number].open];
         (row, open, Task { world: &mut self.world, process })
     }
 
-    /// Open file `number`, and a task of a process to work on it.
-    pub(super) fn on_open(
+    /// Open file `number`, and a task of a process to operate on it.
+    pub(super) fn open_task(
         &mut self,
         process: usize,
         number: usize,
@@ -169,53 +169,60 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         (&mut self.opens[number], Task { world: &mut self.world, process })
     }
 
-    /// A task of a process goes back to user mode: it repays what it owes, holding nothing.
+    /// A task returns to user mode holding no locks, and repays what it charged above
+    /// `memory.high`.
     pub(super) fn repay(&mut self, process: usize) -> Option<Pause> {
-        if self.world.owes() {
+        if self.world.has_debt() {
             self.world.repay(&self.spaces[process].process.tables)
         } else {
             None
         }
     }
 
-    /// Serves a fault on a page of mapping `number`, whose VMA advice may have cut anew while
-    /// the thread waited.
+    /// Serves a fault on a page of mapping `number`. Its VMA is looked up again, as it may have
+    /// been split while the thread waited.
     ///
     /// # Errors
-    /// As for [`FaultUnderWay::serve`].
+    /// As for [`PendingFault::run`].
     pub(super) fn serve_fault(
         &mut self,
         process: usize,
         number: usize,
-        fault: &mut FaultUnderWay,
+        fault: &mut PendingFault,
     ) -> Result<Option<Pause>, Error> {
-        let (row, open, mut task) = self.through(process, number);
-        fault.find_vma(row);
-        let pause = fault.serve(&mut task, open)?;
+        let (row, open, mut task) = self.mapping_task(process, number);
+        fault.refresh_vma(row);
+        let pause = fault.run(&mut task, open)?;
         if pause.is_some() {
             return Ok(pause);
         }
-        let Running { job, world, spaces, opens, governors, .. } = self;
-        let Space { process, mapped, governed } = &mut spaces[process];
+        let ProgramRun { job, world, spaces, opens, governors, .. } = self;
+        let AddressSpace { process, mapped, governed } = &mut spaces[process];
         if let (Some(seen), Some(governed), Some(row)) =
-            (fault.seen(), &mut governed[number], &mut mapped[number])
+            (fault.observed_touch(), &mut governed[number], &mut mapped[number])
         {
             let open = &mut opens[job.mappings[number].open];
             let governor = &mut governors[job.opens[open.number as usize].file];
-            governor.fault(seen, governed, row.only(), open, &mut Task { world, process });
+            governor.on_fault(
+                seen,
+                governed,
+                row.single_area(),
+                open,
+                &mut Task { world, process },
+            );
         }
         Ok(None)
     }
 
-    /// A process forks a child that ends at once: entries of private copies let no write through
-    /// until the next one finds that nobody else has them.
-    pub(super) fn forks(&mut self, process: usize) {
-        let Running { job, world, spaces, opens, .. } = self;
+    /// Forks a child that exits immediately. Entries of private copies become write-protected until
+    /// the next write finds that nobody shares the page.
+    pub(super) fn fork(&mut self, process: usize) {
+        let ProgramRun { job, world, spaces, opens, .. } = self;
         for (number, row) in spaces[process].mapped.iter_mut().enumerate() {
             let Some(row) = row.as_mut().filter(|_| job.mappings[number].mapping.private) else {
                 continue;
             };
-            let area = row.only();
+            let area = row.single_area();
             let whole = area.mapping.whole;
             let file = opens[job.mappings[number].open].file;
             let file = world.memory.cache.mapped(file, area.layer);
@@ -227,11 +234,11 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 
     pub(super) fn unmap(&mut self, process: usize, number: usize) {
-        let Space { process, mapped, governed } = &mut self.spaces[process];
+        let AddressSpace { process, mapped, governed } = &mut self.spaces[process];
         let mut row = mapped[number].take().expect("validated: it is mapped");
         governed[number] = None;
         let open = &self.opens[self.job.mappings[number].open];
-        Task { world: &mut self.world, process }.unmap(row.only(), open);
+        Task { world: &mut self.world, process }.unmap(row.single_area(), open);
     }
 
     pub(super) fn madvise(
@@ -247,10 +254,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         );
         let governed = &mut self.spaces[process].governed[number];
         let yields = !stays_governed && governed.take().is_some();
-        let (row, open, mut task) = self.through(process, number);
-        let area = row.only();
+        let (row, open, mut task) = self.mapping_task(process, number);
+        let area = row.single_area();
         if yields {
-            // The program's word stands, from before the governor's.
+            // The program's own advice prevails; the governor's is undone first.
             let (normal, whole) = (AdviceFlag::Read(ReadHint::Normal), area.mapping.whole.pages);
             task.madvise(area, Madvise::Flag(normal), (PageCount(0), whole), open);
         }
@@ -264,21 +271,21 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         advice: Fadvise,
         (offset, len): (u64, Option<u64>),
     ) {
-        let (open, mut task) = self.on_open(process, number);
+        let (open, mut task) = self.open_task(process, number);
         task.fadvise(advice, offset, len, open);
-        let Running { job, world, spaces, opens, .. } = self;
-        for Space { process, mapped, .. } in spaces {
+        let ProgramRun { job, world, spaces, opens, .. } = self;
+        for AddressSpace { process, mapped, .. } in spaces {
             let rows = job.mappings.iter().zip(mapped);
-            let of_open = rows.filter(|(of, _)| of.open == number);
+            let of_open = rows.filter(|(named, _)| named.open == number);
             let rows = of_open.filter_map(|(_, row)| row.as_mut());
-            for area in rows.flat_map(Row::areas_mut) {
-                Task { world, process }.reuse(area, &opens[number]);
+            for area in rows.flat_map(MappedAreas::areas_mut) {
+                Task { world, process }.inherit_no_reuse(area, &opens[number]);
             }
         }
     }
 
-    /// Why the program stopped, in its own words: those of its job file, where it has one.
-    pub(super) fn told(&self, Stopped { error, thread, step }: Stopped) -> Error {
+    /// Words an error in terms of the job file, if the job has one.
+    pub(super) fn describe_error(&self, StepError { error, thread, step }: StepError) -> Error {
         let machine = &self.job.machine;
         let has_file = self.job.of_flags.is_none();
         let limit = machine.cache_limit.zip(machine.limit_key()).filter(|_| has_file);
@@ -298,18 +305,18 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         }
     }
 
-    pub(super) fn bus(&self, step: String, mapping: usize, page: u64) -> Error {
-        let of = &self.job.mappings[mapping];
-        let file = &self.job.files[self.job.opens[of.open].file];
-        Error::Bus { step, page, mapping: of.name.clone(), file: file.name.clone() }
+    pub(super) fn bus_error(&self, step: String, mapping: usize, page: u64) -> Error {
+        let named = &self.job.mappings[mapping];
+        let file = &self.job.files[self.job.opens[named.open].file];
+        Error::Bus { step, page, mapping: named.name.clone(), file: file.name.clone() }
     }
 }
 
-impl Space {
-    fn new(process: usize, job: &Job, profile: &Profile) -> Space {
+impl AddressSpace {
+    fn new(process: usize, job: &Job, profile: &Profile) -> AddressSpace {
         let tlb = Tlb::new(profile.itlb, job.page_size());
         let locks = job.waits_for_locks(process).then(Locks::default);
-        Space {
+        AddressSpace {
             process: Process { locks, ..Process::new(tlb) },
             mapped: vec![None; job.mappings.len()],
             governed: vec![None; job.mappings.len()],
@@ -317,25 +324,26 @@ impl Space {
     }
 }
 
-/// Each process with each mapping that it has from the start and that its threads use.
+/// Pairs of process and mapping, for mappings that exist from the start and are used by threads of
+/// the process.
 fn mapped_at_start(job: &Job) -> Vec<(usize, usize)> {
     let used = job.threads.iter().flat_map(|thread| {
         let mappings = thread.steps.iter().filter_map(ProgramStep::mapping);
         mappings.map(|mapping| (thread.process, mapping))
     });
     let mut used: BTreeSet<(usize, usize)> = used.collect();
-    // What no thread uses is mapped where the program begins.
+    // Mappings that no thread uses belong to the first process.
     used.extend((0..job.mappings.len()).map(|mapping| (0, mapping)));
     used.into_iter().filter(|(_, mapping)| job.mappings[*mapping].at_start).collect()
 }
 
-/// Where the mappings begin: one after the other, each in page-table pages of its own.
+/// Start addresses of the mappings: consecutive, each in page-table pages of its own.
 fn starts(job: &Job) -> Vec<Vpn> {
     let entries = job.machine.arch.pte_entries;
     let mut next = 0;
-    let starts = job.mappings.iter().map(|of| {
-        let start = next + of.mapping.shift.0;
-        next = (start + of.span().0).next_multiple_of(entries);
+    let starts = job.mappings.iter().map(|named| {
+        let start = next + named.mapping.shift.0;
+        next = (start + named.span().0).next_multiple_of(entries);
         Vpn(start)
     });
     starts.collect()

@@ -1,4 +1,4 @@
-//! Windows and pages that are added to the cache and read.
+//! Adds windows and single pages to the cache, and reads them.
 
 use std::borrow::Borrow;
 
@@ -12,57 +12,57 @@ use filemap_core::readahead::Window;
 use filemap_core::readahead::layout::Layout;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use super::memory_budget::Room;
-use super::pins::Why;
+use super::memory_budget::Reservation;
+use super::pins::PinReason;
 use super::{HOLES, Timing, World};
 use crate::Error;
 use crate::device::{self, Device};
 use crate::open::OpenFile;
-use crate::waiting::Pause;
+use crate::wait_queue::Pause;
 
-/// A window whose task has paused.
+/// The window of a paused task.
 #[derive(Debug)]
-pub struct WindowUnderWay {
+pub struct PausedWindow {
     layout: Layout<Window>,
     file: FileId,
-    /// The page after the last one that was added.
+    /// The page after the last one added.
     filled: Option<PageIndex>,
-    /// What was added and is not being read yet.
-    asked: Vec<device::Asked>,
+    /// Folios added whose read is not submitted yet.
+    pending: Vec<device::PendingRun>,
 }
 
-impl WindowUnderWay {
-    /// Whether it has added the page `index` of `file`, and not begun to read it.
+impl PausedWindow {
+    /// Whether page `index` of `file` is added but its read is not submitted.
     pub fn has_added(&self, file: FileId, index: PageIndex) -> bool {
-        let holds =
-            |asked: &device::Asked| asked.start <= index && index < asked.start + asked.pages;
-        self.file == file && self.asked.iter().any(holds)
+        let holds = |pending: &device::PendingRun| {
+            pending.start <= index && index < pending.start + pending.pages
+        };
+        self.file == file && self.pending.iter().any(holds)
     }
 }
 
-/// Where the task of a window pauses.
-struct PausedAt {
-    /// The page that is added next.
+/// Where a task pauses within a window.
+struct PausePoint {
+    /// Next page to add.
     next: PageIndex,
     filled: Option<PageIndex>,
     pause: Pause,
 }
 
-/// What became of folios that were to be added.
-enum AddedFolios {
+/// Result of adding folios.
+enum AddResult {
     All,
-    /// There is no room for all of them.
+    /// Memory ran out.
     NoRoom,
-    /// The task has to repay before it adds this page.
-    Owes(PageIndex),
+    /// The task has to repay `memory.high` before it adds this page.
+    MustRepay(PageIndex),
     /// The task pauses before it adds this page.
     Paused(PageIndex, Pause),
 }
 
 impl<C: PageCache, L: Log> World<'_, C, L> {
-    /// Lays out a window of `open`, adds its folios and begins to read them. What the task will use
-    /// next begins with page `first`. Where the task has to pause before all is done, it is to be
-    /// called again.
+    /// Lays out a window of `open`, adds its folios and submits the reads. The task will next use
+    /// the pages from `first` on. If the task has to pause, it is to be called again.
     #[inline(never)]
     pub fn read_window(
         &mut self,
@@ -77,12 +77,12 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         self.tally.readahead_calls += 1;
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
-        let held = self.hold(window, first, open.file, tables);
+        let held = self.lock_held_folios(window, first, open.file, tables);
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
         if let Some(paused) = self.add_window(&mut layout, None, open, tables) {
             if let Some((start, pages)) = held {
                 self.memory.cache.unlock(open.file, start, pages);
-                self.pin(self.task, Why::Marked, open.file, window.index);
+                self.pin(self.task, PinReason::Marked, open.file, window.index);
             }
             return Some(self.pause_window(layout.into_owned(), paused, open));
         }
@@ -93,43 +93,43 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         None
     }
 
-    /// Goes on with a window that has paused.
+    /// Resumes a paused window.
     #[inline(never)]
     fn resume_window(
         &mut self,
-        under_way: WindowUnderWay,
+        under_way: PausedWindow,
         open: &OpenFile,
         tables: &PageTables,
     ) -> Option<Pause> {
-        let WindowUnderWay { mut layout, filled, asked, .. } = under_way;
-        self.devices[open.device].ask_again(asked);
+        let PausedWindow { mut layout, filled, pending, .. } = under_way;
+        self.devices[open.device].restore_pending(pending);
         if let Some(paused) = self.add_window(&mut layout, filled, open, tables) {
             return Some(self.pause_window(layout, paused, open));
         }
-        // Others may have added what it made room for.
+        // Other tasks may have added the folios it made room for.
         self.end_reclaim();
         self.submit(open);
-        self.unpin(Why::Marked);
+        self.unpin(PinReason::Marked);
         None
     }
 
     fn pause_window(
         &mut self,
         mut layout: Layout<Window>,
-        paused: PausedAt,
+        paused: PausePoint,
         open: &OpenFile,
     ) -> Pause {
-        let PausedAt { next, filled, pause } = paused;
+        let PausePoint { next, filled, pause } = paused;
         layout.rewind(next);
-        let asked = self.devices[open.device].take_asked();
+        let pending = self.devices[open.device].take_pending();
         let file = open.file;
-        let under_way = WindowUnderWay { layout, file, filled, asked };
+        let under_way = PausedWindow { layout, file, filled, pending };
         self.windows.insert(self.task, under_way);
         pause
     }
 
-    /// Adds the folios of a window from where `layout` is. `filled` is the page after the last one
-    /// that was added. Returns where the task has to pause, if it has to.
+    /// Adds the folios of a window from the position of `layout`. `filled` is the page after the
+    /// last one added. Returns where the task has to pause, if it has to.
     #[inline(always)]
     fn add_window<W: Borrow<Window>>(
         &mut self,
@@ -137,44 +137,44 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         mut filled: Option<PageIndex>,
         open: &OpenFile,
         tables: &PageTables,
-    ) -> Option<PausedAt> {
+    ) -> Option<PausePoint> {
         loop {
             if self.must_repay() {
                 if let Some(pause) = self.repay(tables) {
                     let next = layout.position();
-                    return Some(PausedAt { next, filled, pause });
+                    return Some(PausePoint { next, filled, pause });
                 }
                 self.log.about(open.file);
             }
             let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
             let run = next?;
             if filled.is_some_and(|end| run.start != end) {
-                // What lies before pages that are cached is read before the rest is added.
+                // Folios before cached pages are submitted before the rest is added.
                 self.submit(open);
             }
             filled = Some(run.end());
             let added = match run.order {
-                // Most are base pages: known to be, they take no shifts.
+                // Most are base pages; a constant order saves the shifts.
                 Order(0) => self.add_folios(FolioRun { order: Order(0), ..run }, open, tables),
                 _ => self.add_folios(run, open, tables),
             };
             match added {
-                AddedFolios::All => {}
-                AddedFolios::NoRoom => return None,
-                AddedFolios::Owes(next) => {
+                AddResult::All => {}
+                AddResult::NoRoom => return None,
+                AddResult::MustRepay(next) => {
                     filled = Some(next);
                     layout.rewind(next);
                 }
-                AddedFolios::Paused(next, pause) => {
-                    return Some(PausedAt { next, filled: Some(next), pause });
+                AddResult::Paused(next, pause) => {
+                    return Some(PausePoint { next, filled: Some(next), pause });
                 }
             }
         }
     }
 
-    /// Keeps from reclaim what the task holds that reads the window: the folio whose mark was hit,
-    /// and those from page `first` before it. Returns their pages.
-    fn hold(
+    /// Locks the folios held by the task against reclaim: the folio whose mark was hit, and those
+    /// from page `first` up to it. Returns their pages.
+    fn lock_held_folios(
         &mut self,
         window: &Window,
         first: PageIndex,
@@ -197,8 +197,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         Some((start, pages))
     }
 
-    /// Adds the page `index` of `open`, which is absent, and begins to read it; where that
-    /// `is_late`, others may have done so. Nothing is done yet where the task has to pause.
+    /// Adds the absent page `index` of `open` and submits its read. On a retry (`is_late`) another
+    /// task may have done so. Nothing is done if the task has to pause.
     #[inline(never)]
     pub fn read_page(
         &mut self,
@@ -214,10 +214,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         if !is_late || self.memory.cache.file(open.file).folio(index).is_none() {
             self.add(open, run);
             if self.memory.high().is_some() {
-                self.charged(run.pages(), tables);
+                self.record_charge(run.pages(), tables);
             }
             if open.device == HOLES {
-                self.pass(self.profile.cost.zero_page_ns);
+                self.advance(self.profile.cost.zero_page_ns);
             }
             self.devices[open.device].read(run, open.file, self.now_ns);
             self.submitted();
@@ -225,54 +225,53 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         Ok(None)
     }
 
-    /// Adds the folios of `run`, as far as there is room.
+    /// Adds the folios of `run` as far as memory allows.
     ///
-    /// Where memory is short the run is taken in parts: first what there is room for, as reclaim
-    /// finds that on the list when it comes to the rest. Reclaim also finds up to date what arrived
-    /// while the folios before were added.
+    /// If memory is short, the run is added in parts: first what fits, so that reclaim for the rest
+    /// finds it on the list. Reclaim also sees the folios that arrive in the meantime.
     #[inline(always)]
-    fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> AddedFolios {
+    fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> AddResult {
         let mut left = run;
         loop {
-            let together = self.folios_together(&left, tables);
+            let together = self.batch_folios(&left, tables);
             let pages = PageCount(together << run.order.0);
             let room = match self.make_room(pages, run.order.pages(), open.file, tables) {
-                Room::For(room) => room,
-                Room::Paused(pause) => return AddedFolios::Paused(left.start, pause),
+                Reservation::Pages(room) => room,
+                Reservation::Paused(pause) => return AddResult::Paused(left.start, pause),
             };
-            // Who reclaims in vain gives up.
+            // If reclaim fails, the window ends here.
             let folios = together.min(room.0 >> run.order.0);
             if folios > 0 {
                 let added = left.first(folios);
                 self.add(open, added);
-                self.devices[open.device].ask(added);
+                self.devices[open.device].add_pending(added);
             }
             if self.memory.high().is_some() {
-                self.charged(PageCount(folios << run.order.0), tables);
+                self.record_charge(PageCount(folios << run.order.0), tables);
             }
             if folios < together {
-                return AddedFolios::NoRoom;
+                return AddResult::NoRoom;
             }
             if folios == left.folios {
-                return AddedFolios::All;
+                return AddResult::All;
             }
-            left = left.behind(folios);
+            left = left.after_first(folios);
             if self.must_repay() {
-                return AddedFolios::Owes(left.start);
+                return AddResult::MustRepay(left.start);
             }
-            if self.profile.voluntary_preemption && self.turn_is_over() {
-                return AddedFolios::Paused(left.start, Pause::Turn);
+            if self.profile.voluntary_preemption && self.must_yield() {
+                return AddResult::Paused(left.start, Pause::Yield);
             }
-            self.arrivals();
+            self.process_completions();
         }
     }
 
-    /// How many folios of `run` are added together: all that fit, and then what reclaim makes room
-    /// for at a time. That is one large folio, or as many whole batches of small ones as are added
-    /// by the time the next request is complete. Where the task may have to repay or loses its CPU
-    /// in between, these are no more than are charged together.
-    fn folios_together(&self, run: &FolioRun, tables: &PageTables) -> u64 {
-        let fit = self.folios_that_fit(run, tables);
+    /// Number of folios of `run` to add together: all that fit, and then as many as reclaim makes
+    /// room for at a time. That is one large folio, or as many whole batches of small ones as are
+    /// added by the completion of the next request. If the task may have to repay or be preempted
+    /// in between, at most one charge batch.
+    fn batch_folios(&self, run: &FolioRun, tables: &PageTables) -> u64 {
+        let fit = self.fitting_folios(run, tables);
         if self.memory.high().is_some() || self.profile.voluntary_preemption {
             fit.min((CHARGE_BATCH.0 >> run.order.0).max(1))
         } else {
@@ -280,13 +279,13 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         }
     }
 
-    fn folios_that_fit(&self, run: &FolioRun, tables: &PageTables) -> u64 {
+    fn fitting_folios(&self, run: &FolioRun, tables: &PageTables) -> u64 {
         let room = self.memory.room(tables);
         let fit = room.0 >> run.order.0;
         if fit >= run.folios {
             return run.folios;
         }
-        if self.memory.is_cgroups() {
+        if self.memory.is_memcg_limit() {
             return fit.max(1);
         }
         let pages = run.order.pages();
@@ -310,7 +309,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         run.folios.min(batches / pages)
     }
 
-    // A page that is added by itself needs none of the loops.
+    // Inlined: a single page needs none of the loops.
     #[inline(always)]
     fn add(&mut self, open: &OpenFile, run: FolioRun) {
         self.log.record(Decision::Added {
@@ -323,22 +322,22 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         self.tally.pages_read += run.pages().0;
         let cost = &self.profile.cost;
         let pages_ns = cost.add_page_ns.saturating_mul(run.pages().0);
-        self.pass(pages_ns.saturating_add(cost.add_folio_ns.saturating_mul(run.folios)));
+        self.advance(pages_ns.saturating_add(cost.add_folio_ns.saturating_mul(run.folios)));
     }
 
-    /// Begins to read what was asked for of `open`.
+    /// Submits the pending reads of `open`.
     fn submit(&mut self, open: &OpenFile) {
         if open.device == HOLES && self.profile.cost.zero_page_ns > 0 {
-            let pages = self.devices[open.device].asked_pages();
-            self.pass(self.profile.cost.zero_page_ns.saturating_mul(pages.0));
+            let pages = self.devices[open.device].pending_pages();
+            self.advance(self.profile.cost.zero_page_ns.saturating_mul(pages.0));
         }
         if self.devices[open.device].submit(open.file, self.now_ns) {
             self.submitted();
-            self.arrive_promptly();
+            self.complete_promptly();
         }
     }
 
-    /// Something is being read that was not.
+    /// Updates the next completion after a submission.
     #[inline]
     fn submitted(&mut self) {
         self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();

@@ -1,21 +1,21 @@
-//! Words of a chunk as runs of pages that are alike.
+//! Words of a chunk as runs of pages with equal state.
 
 use std::ops::Range;
 
-use super::super::lists::bits;
-use super::super::short_list::{ShortList, replace};
+use super::super::lists::low_bits;
+use super::super::span::{ShortList, replace};
 use super::super::span::{Span, WORD, limit};
-use super::{Counted, Word};
+use super::{LiveWords, Word};
 
-/// Pages of a chunk that lie one after the other and are alike: the first, one less than their
-/// number, and one bit for each of [`Word::masks`]; highest bits first.
+/// Consecutive pages with equal state, packed from the highest bits: first page, length minus one,
+/// and one bit for each of [`Word::masks`].
 #[derive(Clone, Copy, Debug)]
-pub struct Run(u32);
+pub struct FlagRun(u32);
 
-impl Run {
+impl FlagRun {
     #[inline]
-    fn new(first: u32, end: u32, kinds: u32) -> Run {
-        Run(first << 20 | (end - 1 - first) << 8 | kinds)
+    fn new(first: u32, end: u32, kinds: u32) -> FlagRun {
+        FlagRun(first << 20 | (end - 1 - first) << 8 | kinds)
     }
 
     #[inline]
@@ -30,7 +30,7 @@ impl Run {
     }
 
     #[inline]
-    fn kinds(self) -> u32 {
+    fn masks(self) -> u32 {
         self.0 & 0xff
     }
 
@@ -40,19 +40,19 @@ impl Run {
     }
 }
 
-/// Room for so many runs.
-const ROOM: usize = 20;
+/// Capacity of the run buffer.
+const RUN_CAPACITY: usize = 20;
 
-/// Pages that are anything at all, in order. Words of which nothing is kept are anything.
+/// Runs of pages with any bit set, in order. Words that are not live may have arbitrary runs.
 #[derive(Debug, Default)]
-pub struct Few<const W: usize>(ShortList<Run>);
+pub struct PageRuns<const W: usize>(ShortList<FlagRun>);
 
-impl<const W: usize> Few<W> {
-    /// Where there would be more runs, the words are kept one by one.
-    const MOST_RUNS: usize = limit(W, ROOM as u64, 4) as usize;
+impl<const W: usize> PageRuns<W> {
+    /// Maximum number of runs; beyond it all words are stored.
+    const MAX_RUNS: usize = limit(W, RUN_CAPACITY as u64, 4) as usize;
 
-    /// No page is anything.
-    pub const NONE: Few<W> = Few(ShortList::new_const());
+    /// No runs.
+    pub const EMPTY: PageRuns<W> = PageRuns(ShortList::new_const());
 
     /// Word `number`.
     #[inline(never)]
@@ -69,52 +69,57 @@ impl<const W: usize> Few<W> {
         word
     }
 
-    /// How many words from `number` on are known to be alike, all pages of each.
+    /// Number of words from `number` on that are known to be uniform and equal.
     #[inline]
-    pub fn alike(&self, number: usize) -> usize {
+    pub fn uniform_words(&self, number: usize) -> usize {
         let from = (number * WORD) as u32;
         let run = self.0.iter().find(|run| run.end() > from);
         run.filter(|run| run.first() <= from).map_or(0, |run| run.end() as usize / WORD - number)
     }
 
-    /// Bytes of memory that they take beside themselves.
+    /// Heap memory used, in bytes.
     pub fn held_bytes(&self) -> u64 {
-        if self.0.spilled() { (self.0.capacity() * size_of::<Run>()) as u64 } else { 0 }
+        if self.0.spilled() { (self.0.capacity() * size_of::<FlagRun>()) as u64 } else { 0 }
     }
 
-    /// No page is anything any more.
+    /// Removes all runs.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Puts a word, or several whose pages are all alike. What is kept of words that are not `used`
-    /// counts no more. Where there would be too many runs it returns all words instead.
+    /// Stores a word, or several uniform ones. Runs outside of `used` words may be dropped. Returns
+    /// all words if there would be too many runs.
     #[inline(never)]
-    pub fn put(&mut self, numbers: Range<usize>, word: &Word, used: Counted) -> Option<[Word; W]> {
+    pub fn set_words(
+        &mut self,
+        numbers: Range<usize>,
+        word: &Word,
+        used: LiveWords,
+    ) -> Option<[Word; W]> {
         let runs = &mut self.0;
         let (from, end) = ((numbers.start * WORD) as u32, (numbers.end * WORD) as u32);
-        // Those that lie in the words, or reach up to them.
+        // Runs that overlap or touch the words.
         let first = runs.iter().take_while(|run| run.end() < from).count();
         let reach = runs[first..].iter().take_while(|run| run.first() <= end);
         let touched = first..first + reach.count();
-        let mut made = Made { runs: [Run(0); ROOM], count: 0 };
+        let mut made = RunBuffer { runs: [FlagRun(0); RUN_CAPACITY], count: 0 };
         if let Some(run) = runs[touched.clone()].first().filter(|run| run.first() < from) {
-            made.push(Run::new(run.first(), run.end().min(from), run.kinds()));
+            made.push(FlagRun::new(run.first(), run.end().min(from), run.masks()));
         }
-        runs_of(from..end, word).for_each(|run| made.push(run));
+        word_runs(from..end, word).for_each(|run| made.push(run));
         if let Some(run) = runs[touched.clone()].last().filter(|run| run.end() > end) {
-            made.push(Run::new(run.first().max(end), run.end(), run.kinds()));
+            made.push(FlagRun::new(run.first().max(end), run.end(), run.masks()));
         }
         let count = runs.len() - touched.len() + made.count;
-        if count > Self::MOST_RUNS.min(runs.capacity()) {
-            // There may be some that count no more.
+        if count > Self::MAX_RUNS.min(runs.capacity()) {
+            // Some runs may be outside of live words.
             let before = runs.len();
             let counts = used.flagged | used.partial;
             runs.retain(|run| run.span().words() & counts != 0);
             if runs.len() < before {
-                return self.put(numbers, word, used);
+                return self.set_words(numbers, word, used);
             }
-            if count > Self::MOST_RUNS {
+            if count > Self::MAX_RUNS {
                 let mut words = std::array::from_fn(|number| self.word(number));
                 words[numbers].fill(*word);
                 return Some(words);
@@ -125,21 +130,21 @@ impl<const W: usize> Few<W> {
     }
 }
 
-/// Runs in order.
-struct Made {
-    runs: [Run; ROOM],
-    /// How many there are, even if there is no room for all of them.
+/// A buffer of runs in order.
+struct RunBuffer {
+    runs: [FlagRun; RUN_CAPACITY],
+    /// Number of runs, which may exceed the capacity.
     count: usize,
 }
 
-impl Made {
-    /// Adds a run after the others, to the last where it goes on with that.
+impl RunBuffer {
+    /// Appends a run, merging it with the last one if possible.
     #[inline]
-    fn push(&mut self, run: Run) {
+    fn push(&mut self, run: FlagRun) {
         if let Some(last) = self.count.checked_sub(1).and_then(|last| self.runs.get_mut(last))
-            && (last.end(), last.kinds()) == (run.first(), run.kinds())
+            && (last.end(), last.masks()) == (run.first(), run.masks())
         {
-            *last = Run::new(last.first(), run.end(), run.kinds());
+            *last = FlagRun::new(last.first(), run.end(), run.masks());
             return;
         }
         if let Some(room) = self.runs.get_mut(self.count) {
@@ -149,9 +154,8 @@ impl Made {
     }
 }
 
-/// The runs of pages of a word that are anything, at `at`: several words where all of its pages
-/// are alike.
-fn runs_of(at: Range<u32>, word: &Word) -> impl Iterator<Item = Run> {
+/// The runs of a word, located at `at`; a uniform word may stand for several.
+fn word_runs(at: Range<u32>, word: &Word) -> impl Iterator<Item = FlagRun> {
     let masks = word.masks();
     let any = masks.iter().fold(0, |any, mask| any | mask);
     let mut left = any;
@@ -163,10 +167,10 @@ fn runs_of(at: Range<u32>, word: &Word) -> impl Iterator<Item = Run> {
         let unlike = |mask: &u64| mask ^ (mask >> first & 1).wrapping_neg();
         let others = masks.iter().fold(!any, |others, mask| others | unlike(mask)) >> first;
         let pages = others.trailing_zeros().min(u64::BITS - first);
-        left &= !(bits(pages) << first);
+        left &= !(low_bits(pages) << first);
         let kinds =
             masks.iter().rev().fold(0, |kinds, mask| kinds << 1 | (mask >> first & 1) as u32);
         let end = if pages == u64::BITS { at.end } else { at.start + first + pages };
-        Some(Run::new(at.start + first, end, kinds))
+        Some(FlagRun::new(at.start + first, end, kinds))
     })
 }

@@ -1,0 +1,138 @@
+//! Decision logs: the log of a run, and the digest of a log.
+
+use std::hash::{Hash, Hasher};
+
+use filemap_core::decision::{Decision, Log, MissChange, Wait};
+use filemap_core::units::{FileId, PageCount, PageIndex};
+
+use crate::open::OpenFile;
+
+/// Wraps the log of a run and records [`Decision::File`] whenever the file changes.
+#[derive(Debug)]
+pub struct RunLog<'a, L> {
+    log: &'a mut L,
+    /// File of the last decision.
+    file: FileId,
+}
+
+impl<'a, L: Log> RunLog<'a, L> {
+    /// A log about the first file.
+    pub fn new(log: &'a mut L) -> RunLog<'a, L> {
+        RunLog { log, file: FileId::FIRST }
+    }
+
+    /// Attributes the following decisions to access `number`, which continues through `open`.
+    pub fn resume(&mut self, open: &OpenFile, number: u64) {
+        self.about(open.file);
+        self.log.through(open.number);
+        self.log.access(number);
+    }
+}
+
+impl<L: Log> Log for RunLog<'_, L> {
+    const IS_KEPT: bool = L::IS_KEPT;
+
+    fn record(&mut self, decision: Decision) {
+        self.log.record(decision);
+    }
+
+    fn access(&mut self, number: u64) {
+        self.log.access(number);
+    }
+
+    fn through(&mut self, open: u32) {
+        self.log.through(open);
+    }
+
+    fn mapping(&mut self, mapping: Option<usize>) {
+        self.log.mapping(mapping);
+    }
+
+    fn mmap_miss_changed(&mut self, change: MissChange) {
+        self.log.mmap_miss_changed(change);
+    }
+
+    fn accessed(&mut self, start: PageIndex, pages: PageCount) {
+        self.log.accessed(start, pages);
+    }
+
+    fn waited(&mut self, task: usize, wait: Wait, ns: u64) {
+        self.log.waited(task, wait, ns);
+    }
+
+    fn about(&mut self, file: FileId) {
+        if file != self.file {
+            self.file = file;
+            self.log.record(Decision::File { file });
+        }
+    }
+}
+
+/// Hash of the decisions recorded so far: 64-bit FNV-1a over the fields' 64-bit values, identical
+/// on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    state: u64,
+    decisions: u64,
+}
+
+impl Default for Digest {
+    fn default() -> Self {
+        Digest { state: 0xcbf2_9ce4_8422_2325, decisions: 0 }
+    }
+}
+
+impl Digest {
+    /// The hash of the decisions so far.
+    pub fn value(&self) -> u64 {
+        self.state
+    }
+
+    /// Number of decisions recorded.
+    pub fn decisions(&self) -> u64 {
+        self.decisions
+    }
+}
+
+impl Log for Digest {
+    fn record(&mut self, decision: Decision) {
+        self.decisions += 1;
+        decision.hash(self);
+    }
+}
+
+impl Hasher for Digest {
+    fn finish(&self) -> u64 {
+        self.state
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.write(&value.to_le_bytes());
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+}
