@@ -62,7 +62,7 @@ impl Samples {
         ring_entries: Option<u32>,
     ) -> Result<(Profile, Option<String>), Error> {
         let apart = median(&self.file, |s| s.apart);
-        let device = profile::Device {
+        let device = profile::DeviceProfile {
             io_bytes,
             ring_entries: ring_entries.filter(|_| is_complete_together(apart)),
             ..Profile::DEFAULT.device
@@ -71,7 +71,7 @@ impl Samples {
         let known_ns = cost.touch_ns + cost.map_page_ns + cost.add_page_ns + cost.add_folio_ns;
         let faults_ns = median(&self.reclaim, |s| s.faults) * cost.fault_ns as f64;
         let free_ns = median(&self.reclaim, |s| s.free) - known_ns as f64 - faults_ns;
-        let cost = profile::Cost {
+        let cost = profile::CpuCosts {
             call_ns: whole(&self.calls, |s| s.call),
             entry_ns: whole(&self.calls, |s| s.entry),
             protect_page_ns: Some(whole(&self.calls, |s| s.protect)),
@@ -129,12 +129,12 @@ fn cost<S>(samples: &[S], name: &str, of: fn(&S) -> f64) -> Cost {
 
 /// Device and fault costs fitted to accesses of a file.
 struct Fitted {
-    device: profile::Device,
-    cost: profile::Cost,
+    device: profile::DeviceProfile,
+    cost: profile::CpuCosts,
 }
 
 /// Fits the medians of `samples`; `device` supplies the parameters that are read from sysfs.
-fn of_file(samples: &[DeviceSample], device: profile::Device) -> Result<Fitted, Error> {
+fn of_file(samples: &[DeviceSample], device: profile::DeviceProfile) -> Result<Fitted, Error> {
     let touch = median(samples, |s| s.touch_ns);
     let map_page = median(samples, map_page_ns);
     let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
@@ -160,13 +160,13 @@ fn of_file(samples: &[DeviceSample], device: profile::Device) -> Result<Fitted, 
     let waited = device.ring_entries.map_or(0.0, |entries| latency / pages_together(entries));
     let whole = |ns: f64| ns.round() as u64;
     Ok(Fitted {
-        device: profile::Device {
+        device: profile::DeviceProfile {
             latency_ns: whole(latency),
             bandwidth_bytes: whole(page_bytes * 1e9 / transfer),
             segment_ns: whole((page_ns - transfer - waited).max(0.0)),
             ..device
         },
-        cost: profile::Cost {
+        cost: profile::CpuCosts {
             touch_ns: whole(touch),
             fault_ns: whole(fault),
             map_page_ns: whole(map_page),

@@ -80,7 +80,7 @@ impl<'a> TraceExplainer<'a> {
             advice: job.mappings.iter().map(|mapping| mapping.mapping.advice).collect(),
             copied: BTreeSet::new(),
             fault: None,
-            first_lock: lock::of_access(&job.rules),
+            first_lock: lock::access_lock(&job.rules),
         }
     }
 

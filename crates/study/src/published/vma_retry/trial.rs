@@ -147,7 +147,7 @@ pub fn beside(trials: &[Trial], progress: &dyn Progress) -> Result<Vec<TrialRun>
 /// If the machine profile cannot be read.
 pub fn costs() -> Result<Vec<(&'static str, u64)>, Error> {
     let mut profile = machine(PUBLISHED_CPUS)?;
-    let named = profile.cost.named().map(|(name, ns)| (name, *ns));
+    let named = profile.cost.named_mut().map(|(name, ns)| (name, *ns));
     Ok(named.filter(|(_, ns)| *ns > 0).collect())
 }
 
@@ -182,7 +182,7 @@ fn machine(cpus: u64) -> Result<Profile, Error> {
 pub fn run(trial: &Trial) -> Result<TrialRun, Error> {
     let mut profile = machine(trial.cpus)?;
     if let Some((name, percent)) = trial.change {
-        let found = profile.cost.named().find(|(known, _)| *known == name);
+        let found = profile.cost.named_mut().find(|(known, _)| *known == name);
         let (_, ns) = found.expect("only costs that there are are changed");
         *ns = *ns * percent / 100;
     }
